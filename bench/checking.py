@@ -7,19 +7,21 @@ that is wrong with one; a field's description is the cure shown for a wrong valu
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, get_args
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from ctxbench.bench import languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 
-T = TypeVar("T", bound="Form")
+T = TypeVar("T")
 Problem = tuple[str, str, str]
 """Key, what is wrong, cure."""
 
@@ -30,74 +32,115 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def matches(pattern: str, what: str) -> AfterValidator:
-    """Return the check that a text is one that a regular expression matches whole."""
-    expression = re.compile(pattern)
-
-    def check(value: str) -> str:
-        if not expression.fullmatch(value):
-            raise ValueError(f"{value!r} is not {what}")
-        return value
-
-    return AfterValidator(check)
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError(f"{value!r} is not a text")
+    return value
 
 
-Filled = Annotated[str, matches(r"(?s).*\S.*", "a text")]
+Filled = Annotated[str, AfterValidator(_text)]
 
 
 def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple[T | None, list[Problem]]:
     """Return a table as its form has it, or None and everything that is wrong with it, in the order of the keys.
 
     Args:
-        form: what the table must be like.
+        form: what the table must be like: a `Form`, or a dataclass whose fields have a ``description``.
         data: the parsed table.
         prefix: what stands before its keys in messages.
     """
     try:
-        return form.model_validate(data), []
+        if dataclasses.is_dataclass(form):
+            # In JSON mode lists become tuples. Dates, which JSON has not, belong in quotes.
+            return _adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
+        return _adapter(form).validate_python(data), []
     except ValidationError as error:
         return None, list(_problems(error, form, prefix))
 
 
-def _problems(error: ValidationError, form: type[Form], prefix: str) -> Iterator[Problem]:
+_adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+
+
+def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[Problem]:
     for item in error.errors():
-        place = [str(part) if isinstance(part, str) else f"[{part + 1}]" for part in item["loc"]]
-        key = prefix + ".".join(place).replace(".[", "[")
-        owner, name = _owner(form, [part for part in item["loc"] if isinstance(part, str)])
-        field_info = owner.model_fields.get(name)
-        cure = (field_info.description if field_info else None) or ""
-        if item["type"] == "extra_forbidden":
-            yield key, "is no key here", _nearest(name, owner)
-        elif item["type"] == "missing":
-            yield key, "is missing", cure
-        elif item["type"] == "model_type":
-            yield key, "is no table", cure
-        elif item["type"] == "value_error":
-            yield key, item["msg"].removeprefix("Value error, "), cure
-        elif item["type"] in ("string_pattern_mismatch", "language"):
-            yield key, f"{item['input']!r} is not supported", cure
+        place, keys, name = _place(form, item["loc"])
+        key, cure = prefix + place, keys.get(name, _NO_KEY).cure
+        match item["type"]:
+            case "extra_forbidden" | "unexpected_keyword_argument":
+                yield key, "is no key here", _nearest(name, keys)
+            case "missing":
+                yield key, "is missing", cure
+            case "model_type" | "dataclass_type":
+                yield key, "is no table", cure
+            case "value_error":
+                yield key, item["msg"].removeprefix("Value error, "), cure
+            case "string_pattern_mismatch":
+                yield key, f"{item['input']!r} is not supported", cure
+            case "language":
+                yield key, f"{item['input']!r} is not supported", f"give {item['ctx']['options']}".replace("'", '"')
+            case "union_tag_not_found" | "union_tag_invalid":
+                kinds = ", ".join(map(_kind, _tables(keys[name].holds)))
+                what = f"{item['ctx']['tag']!r} is not known" if "tag" in item["ctx"] else "is missing"
+                yield f"{key}.kind", what, f"give one of {kinds}"
+            case _:
+                yield key, item["msg"].lower(), cure
+
+
+class _Key(NamedTuple):
+    """A key of a table."""
+
+    holds: Any
+    """The type of its value."""
+    cure: str
+
+
+_NO_KEY = _Key(None, "")
+
+
+def _place(form: type[Any], location: Sequence[str | int]) -> tuple[str, Mapping[str, _Key], str]:
+    """Return how messages call the place of a fault, the keys of the table that it is in, and its own key there."""
+    place, holds, keys, name = "", form, _keys(form), ""
+    for part in location:
+        tables = list(_tables(holds))
+        if isinstance(part, int):
+            place += f"[{part + 1}]"
+        elif len(tables) > 1:
+            # Of the tables that may stand here, the one of this kind was tried.
+            holds = next(table for table in tables if _kind(table) == part)
         else:
-            yield key, item["msg"].lower(), cure
+            keys, name = (_keys(tables[0]), part) if tables else (keys, name)
+            place += f".{part}" if place else part
+            holds = keys.get(part, _NO_KEY).holds
+    return place, keys, name
 
 
-def _owner(form: type[Form], names: Sequence[str]) -> tuple[type[Form], str]:
-    """Return the form, this or one inside of it, that has or lacks the key to which names lead, and that key."""
-    name, *others = names
-    field_info = form.model_fields.get(name)
-    inner = _inner(field_info.annotation) if field_info and others else None
-    return _owner(inner, others) if inner else (form, name)
+def _keys(form: type[Any]) -> Mapping[str, _Key]:
+    """Return the keys of a table."""
+    if dataclasses.is_dataclass(form):
+        hints = get_type_hints(form, include_extras=True)
+        return {
+            field.metadata.get("alias", field.name): _Key(hints[field.name], field.metadata.get("description", ""))
+            for field in dataclasses.fields(form)
+        }
+    return {name: _Key(info.annotation, info.description or "") for name, info in form.model_fields.items()}
 
 
-def _inner(kind: Any) -> type[Form] | None:
-    """Return the form of the tables that a field of this type holds."""
-    if isinstance(kind, type) and issubclass(kind, Form):
-        return kind
-    return next(filter(None, map(_inner, get_args(kind))), None)
+def _tables(kind: Any) -> Iterator[type[Any]]:
+    """Yield the forms of the tables that a field of this type holds."""
+    if isinstance(kind, type) and (issubclass(kind, Form) or dataclasses.is_dataclass(kind)):
+        yield kind
+    for inner in get_args(kind):
+        yield from _tables(inner)
 
 
-def _nearest(name: str, form: type[Form]) -> str:
-    near = difflib.get_close_matches(name, form.model_fields, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(form.model_fields)}"
+def _kind(table: Any) -> str:
+    """Return what a table of this form has as its ``kind``."""
+    return str(table.__dataclass_fields__["kind"].default)
+
+
+def _nearest(name: str, keys: Mapping[str, _Key]) -> str:
+    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(keys)}"
 
 
 _NEARLY = 0.8

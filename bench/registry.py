@@ -87,18 +87,9 @@ class Registry(Generic[T]):
         """Return every known name, sorted; nothing is imported for it."""
         return tuple(sorted({*self._items, *self._points()}))
 
-    def close(self) -> None:
-        """Take no more from installed packages: there is nothing but what is imported, now and later."""
-        self._declared, self._clashes = {}, {}
-
     def has(self, name: str) -> bool:
         """Say whether the thing called `name` is here already, so that nothing has to be imported for it."""
         return name in self._items
-
-    def module(self, name: str) -> str:
-        """Return the module that installed packages declare for `name`; empty if none does. Imports nothing."""
-        point = self._points().get(name)
-        return "" if point is None or name in self._clashes else point.module
 
     def provider(self, name: str) -> str:
         """Return the distribution that declares `name`; empty if none does, or nobody knows. Imports nothing."""

@@ -57,11 +57,6 @@ def reference(value: object) -> str | None:
     return match.group(1) if match else None
 
 
-def suspect(field: str, value: str) -> bool:
-    """Return whether the value of a field may be a secret, and does not only say where one is."""
-    return reference(value) is None and (shaped(value) or (value != "" and named(field)))
-
-
 def redacted(text: str) -> str:
     """Return a text without what looks like a secret in it, by its shape or by the name before it."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))

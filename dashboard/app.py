@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import streamlit as st
+from PIL import Image
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.theme import icon
+from ctxbench.dashboard import choices, data, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,14 @@ def main() -> None:
     opened.run()
 
 
+def icon() -> Any:
+    """Return the site's sign, three bars, 32 by 32 pixels: Streamlit would fetch any of its own from elsewhere."""
+    pixels = np.zeros((32, 32, 4), dtype=np.uint8)
+    for x, y, colour in ((3, 14, 0x5F6B6D), (12, 4, 0x0072B2), (21, 19, 0xB58900)):
+        pixels[y:30, x : x + 8] = (colour >> 16, colour >> 8 & 255, colour & 255, 255)
+    return Image.fromarray(pixels)
+
+
 def tab_title(page: str) -> str:
     """Return what a browser's tab says of a page."""
     return f"{page} · ctxbench"
@@ -69,7 +79,7 @@ def show_page(name: str) -> None:
     info = next(page for page in PAGES if page.name == name)
     st.title(info.title, anchor=False)
     st.caption(info.says)
-    url.enter(name)
+    choices.enter(name)
     try:
         # A sample set can be looked at before anything has run over it.
         if name != "benchmark" and not data.sets():
@@ -80,4 +90,4 @@ def show_page(name: str) -> None:
     except CtxbenchError as error:
         show.fault(error)
     finally:
-        url.flush()
+        choices.flush()

@@ -1,25 +1,212 @@
-"""Choices that several pages share: the sample set, its language, the metric profile, samples' age, a table's order."""
+"""Choices in the URL's query, so that a view can be shared, bookmarked and gone back to; and those of several pages.
+
+What the URL says holds; without it what was chosen on another page under the same name; without that the default. What
+is not among the options is not taken, and the page says so. What was chosen is written to the URL when the page is
+complete (`flush`), all at once, so that one click is one step in the browser's history.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from ctxbench.bench.dates import read_date
-from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.views import tables
+from ctxbench.bench.visible import visible
+from ctxbench.dashboard import data, show
 from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.store.samples import StoredSet
 
-R = TypeVar("R", bound=Mapping[str, object])
+T = TypeVar("T")
+_PAGE, _WRITTEN, _REMEMBERED, _NOW, _REFUSED = "url/page", "url/written", "url/remembered", "url/now", "url/refused"
+_WIDGET = "url/widget/"
+
+
+def enter(page: str) -> None:
+    """Begin a run of a page; coming from another, its widgets take their values from the URL."""
+    state: Any = st.session_state
+    state.setdefault(_REMEMBERED, {})
+    state[_NOW] = {}
+    # On top of the page: its choices may stand far below.
+    state[_REFUSED] = st.container()
+    if state.get(_PAGE) != page:
+        state[_PAGE], state[_WRITTEN] = page, {}
+        for key in [key for key in state if str(key).startswith(_WIDGET)]:
+            del state[key]
+
+
+def flush() -> None:
+    """End a run of a page: write its choices to the URL."""
+    state: Any = st.session_state
+    now = {name: values for name, values in state[_NOW].items() if values}
+    state[_WRITTEN] = now
+    # What was emptied here is empty on the next page too.
+    state[_REMEMBERED] = {name: values for name, values in state[_REMEMBERED].items() if name not in state[_NOW]} | now
+    if now != {name: st.query_params.get_all(name) for name in st.query_params}:
+        st.query_params.from_dict(now)
+
+
+def choose(
+    label: str,
+    options: Sequence[T],
+    *,
+    name: str,
+    default: T | None = None,
+    label_of: Callable[[T], str] = str,
+    key_of: Callable[[T], str] | None = None,
+    help: str = "",  # noqa: A002 - as Streamlit's widgets call it
+    where: Any = st,
+) -> T:
+    """Let the reader choose one.
+
+    Args:
+        label: what is chosen; ours, not stored text.
+        options: at least one.
+        name: its name in the URL.
+        default: chosen unless the URL says otherwise; else the first.
+        label_of: an option as text on the page; stored text is safe here.
+        key_of: an option as text in the URL, by which they are told apart; None: as `label_of`.
+        help: hover text; ours.
+        where: a container of Streamlit.
+    """
+    spelled = {(key_of or label_of)(option): option for option in options}
+    first = next(iter(spelled)) if default is None or default not in options else (key_of or label_of)(default)
+    value = _start(name, [first], lambda values: [spelling for spelling in values[:1] if spelling in spelled], label)[0]
+    key = _set(name, value)
+    picked = where.selectbox(
+        label,
+        list(spelled),
+        key=key,
+        help=help or None,
+        format_func=lambda spelling: visible(label_of(spelled[spelling])),
+    )
+    spelling = first if picked is None else str(picked)
+    _note(name, [spelling])
+    return spelled[spelling]
+
+
+def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
+    label: str,
+    options: Sequence[T],
+    *,
+    name: str,
+    default: Sequence[T] | None = None,
+    label_of: Callable[[T], str] = str,
+    key_of: Callable[[T], str] | None = None,
+    help: str = "",  # noqa: A002
+    most: int | None = None,
+    where: Any = st,
+) -> list[T]:
+    """Let the reader choose some, `most` at most; by default none. The arguments are those of `choose`."""
+    spelled = {(key_of or label_of)(option): option for option in options}
+    first = [(key_of or label_of)(option) for option in default or () if option in options]
+    values = _start(
+        name, first, lambda values: [spelling for spelling in values if spelling in spelled], label, empty=True
+    )
+    key = _set(name, list(dict.fromkeys(values))[:most])
+    selection = where.multiselect(
+        label,
+        list(spelled),
+        key=key,
+        help=help or None,
+        max_selections=most,
+        format_func=lambda spelling: visible(label_of(spelled[spelling])),
+    )
+    picked = [str(spelling) for spelling in selection]
+    # That none was chosen must be told from nothing said.
+    _note(name, picked or ([""] if first else []))
+    return [spelled[spelling] for spelling in picked]
+
+
+def text(label: str, *, name: str, default: str = "", help: str = "", where: Any = st) -> str:  # noqa: A002
+    """Let the reader write a line, e.g. to search for. The arguments are those of `choose`."""
+    value = _start(name, [default], lambda values: values[:1], label)[0]
+    written = str(where.text_input(label, key=_set(name, value), help=help or None) or "")
+    _note(name, [written] if written != default else [])
+    return written
+
+
+def number(
+    label: str,
+    low: int,
+    high: int,
+    *,
+    name: str,
+    default: int,
+    help: str = "",  # noqa: A002
+    where: Any = st,
+) -> int:
+    """Let the reader give a whole number from `low` to `high`. The other arguments are those of `choose`."""
+
+    def valid(values: list[str]) -> list[str]:
+        return [
+            digits
+            for digits in values[:1]
+            if digits.isascii() and digits.isdigit() and len(digits) < 16 and low <= int(digits) <= high
+        ]
+
+    value = int(_start(name, [str(min(max(default, low), high))], valid, label)[0])
+    picked = where.number_input(label, low, high, key=_set(name, value), step=1, help=help or None)
+    result = value if picked is None else int(picked)
+    _note(name, [str(result)])
+    return result
+
+
+def put(name: str, value: str | int | list[str]) -> None:
+    """Choose for the reader, in the callback of a button or a table: as if the widget of that name had been used."""
+    st.session_state[_WIDGET + name] = value
+
+
+def link(page: str, **query: str | Sequence[str]) -> str:
+    """Return the URL of a page's view, within this site; of a choice of several, all of them."""
+    filled = {name: value for name, value in query.items() if value}
+    # Behind a proxy the site may begin below its root.
+    place = "/".join(["", *filter(None, [str(st.get_option("server.baseUrlPath") or "").strip("/"), page])])
+    return f"{place}?{urlencode(filled, doseq=True)}" if filled else place
+
+
+def _start(
+    name: str, default: list[str], valid: Callable[[list[str]], list[str]], label: str, *, empty: bool = False
+) -> list[str]:
+    """Return what the widget is to hold: the reader's click, else the URL's, else another page's, else the default."""
+    state: Any = st.session_state
+    requested: list[str] = st.query_params.get_all(name)
+    written: list[str] = state[_WRITTEN].get(name, [])
+    key = _WIDGET + name
+    if key in state and requested == written:
+        clicked = [str(spelling) for spelling in state[key]] if isinstance(state[key], list) else [str(state[key])]
+        return valid(clicked) or ([] if empty and not clicked else default)
+    if requested:
+        accepted = valid(requested)
+        if accepted or (empty and requested == [""]):
+            return accepted
+        shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is chosen instead"
+        with state[_REFUSED]:
+            show.note(f"{label}: there is no {', '.join(requested)[:200]} here; {shown_instead}.")
+        return default
+    if written:
+        return default
+    return valid(state[_REMEMBERED].get(name, [])) or default
+
+
+def _set(name: str, value: Any) -> str:
+    """Put a value into the widget's state before the widget is made; return its key."""
+    key = _WIDGET + name
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+    return key
+
+
+def _note(name: str, values: list[str]) -> None:
+    st.session_state[_NOW][name] = values
 
 
 def sample_set(where: Any) -> StoredSet:
     """Let the reader choose one of the sample sets that runs were made over; `where` is a container of Streamlit."""
-    return url.choose(
+    return choose(
         "Sample set",
         data.sets(),
         name="samples",
@@ -31,19 +218,19 @@ def sample_set(where: Any) -> StoredSet:
 
 def language(samples: StoredSet, where: Any) -> str:
     """Let the reader choose one of a sample set's languages."""
-    return url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where)
+    return choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where)
 
 
 def profile(where: Any) -> str:
     """Let the reader choose a metric profile."""
-    return url.choose(
+    return choose(
         "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=where
     )
 
 
 def after(where: Any) -> date | None:
     """Let the reader write the day after which samples' code is dated; None for all samples, dated or not."""
-    written = url.text(
+    written = text(
         "Newer than",
         name="after",
         help="A day such as 2024-06-01: only samples whose code is dated after it, as `--after` on the command line.",
@@ -54,31 +241,3 @@ def after(where: Any) -> date | None:
     except ValueError:
         show.note(f"Newer than: {written[:200]} is no day such as 2024-06-01; all samples are shown.")
         return None
-
-
-def order(
-    rows: Sequence[Mapping[str, object]], *, name: str, usual: str, leave: Collection[str] = (), where: Any = st
-) -> tables.Order:
-    """Let the reader choose the order of a table, which a click on a heading would not put into the address.
-
-    Args:
-        rows: column -> cell, in their usual order.
-        name: of the choice in the URL.
-        usual: their usual order, in a word or two.
-        leave: columns that order nothing, e.g. links.
-        where: a container of Streamlit.
-    """
-    return url.choose(
-        "Order",
-        tables.orders(rows, leave),
-        name=name,
-        label_of=lambda order: order.spelled(usual),
-        key_of=lambda order: order.written or "usual",
-        help="Part of the address, so it is shared with it; a click on a heading sorts only for the moment.",
-        where=where,
-    )
-
-
-def ordered(rows: Sequence[R], *, name: str, usual: str, leave: Collection[str] = (), where: Any = st) -> list[R]:
-    """Return the rows in the order that the reader chooses; the arguments are those of `order`."""
-    return tables.arranged(rows, order(rows, name=name, usual=usual, leave=leave, where=where))

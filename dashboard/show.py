@@ -15,13 +15,14 @@ import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
-from ctxbench.dashboard.theme import INK
-from ctxbench.dashboard.views.tables import Figure
+from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard.columns import COLUMNS
 
 if TYPE_CHECKING:
     import altair as alt
 
+INK = {"light": "#39444A", "dark": "#E4E9ED"}
+"""Colour of what is written in a chart; Streamlit's own on white is too pale to read well."""
 _CHOICES = "choices"
 """The anchor of a page's choices."""
 _LINES = 24

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxbench.harness.papers.fidelity import Fidelity, PaperDifference, methods, names_in
-from ctxbench.harness.papers.presets import presets
+from ctxbench.harness.papers.presets import Fidelity, PaperDifference, methods, names_in, presets
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fidelity.md"
 _HEAD = """\

@@ -13,11 +13,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from ctxbench.bench.adoption.text import toml_value
 from ctxbench.bench.functions.python import resolved
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import toml_value
 from ctxbench.sandbox import wheels
 
 _LOCK = re.compile(r"^lock = \[[^\]]*\]\n", re.MULTILINE)

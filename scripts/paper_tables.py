@@ -1,4 +1,4 @@
-"""Write harness/papers/tables.json, the record of the papers' tables, from a transcription of them.
+"""Write harness/paper_tables.json, the record of the papers' tables, from a transcription of them.
 
 ``python -m scripts.paper_tables TRANSCRIPTION.json``. One row of a table becomes one line: which preset it is, the
 strategy that computes it here, the numbers as printed, whose they are, what is doubtful about them, and why one is
@@ -16,7 +16,7 @@ from typing import Any
 
 from ctxbench.bench.spec import Spec
 
-OUT = Path(__file__).resolve().parents[1] / "harness" / "papers" / "tables.json"
+OUT = Path(__file__).resolve().parents[1] / "harness" / "paper_tables.json"
 _TABLES = {
     ("ICL-strategies paper", "Table 1"): "icl-table1",
     ("ICL-strategies paper", "Table 2"): "icl-table2",

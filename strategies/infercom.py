@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.apis import post_process, summary_prompt
+from ctxbench.bench.apis import summary as plain_summary
 from ctxbench.bench.parameters import AtLeast, EncoderSpec, Inner
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
@@ -237,11 +238,11 @@ def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tu
     texts, flags = [], () if generate.summarises else ("plain_summary",)
     for code in codes:
         if not generate.summarises:
-            texts.append(plain.summary(code, repo.language))
+            texts.append(plain_summary(code, repo.language))
             continue
-        text = prompts.summary_prompt(code, repo.language)
+        text = summary_prompt(code, repo.language)
         prompt = Prompt(blocks=(text_block(text),))
-        texts.append(prompts.post_process(generate(prompt, role=SUMMARY_ROLE, max_tokens=SUMMARY)))
+        texts.append(post_process(generate(prompt, role=SUMMARY_ROLE, max_tokens=SUMMARY)))
     summaries = tuple(text for text in texts if text.strip())
     return summaries, flags if summaries else (*flags, "empty_summary")
 

@@ -364,16 +364,6 @@ def is_ours(name: str) -> bool:
     return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
 
 
-def module(name: str) -> str:
-    """Return the module that is declared for an installed strategy; empty if there is none. Imports nothing."""
-    return _REGISTRY.module(name)
-
-
-def close() -> None:
-    """Take no more strategies from installed packages: there are none but those imported, now and later."""
-    _REGISTRY.close()
-
-
 def get(name: str) -> Strategy:
     """Return the strategy called `name`, or the one in ``file.py@name``.
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ctxbench.bench.adoption.guess import UNKNOWN, Guess, guess
-from ctxbench.bench.adoption.text import text_of
 from ctxbench.bench.adoption.trial import FetchedProject, Trial, tried
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
@@ -21,7 +20,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.repositories import checkout as checkouts
 from ctxbench.bench.repositories import debian, local, manifest, pypi, snapshot
-from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.manifest import RepoManifest, text_of
 from ctxbench.bench.repositories.sources import (
     GitSource,
     LocalSource,
@@ -140,7 +139,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
         sources=(origin.source,),
     )
     # A name or an address that no manifest may have is told before anything is fetched.
-    manifest.parse(text_of(draft, (), (), None), path, path.name)
+    manifest.parse(text_of(draft), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
     guessed = guess(tree, wheel=origin.wheel)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from ctxbench.bench.adoption import python
 from ctxbench.bench.adoption.guess import Guess
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.functions.mining import Lock, Report, prepare
+from ctxbench.bench.functions.mining import Lock, Report, Search, prepare
 from ctxbench.bench.functions.python import NoWheel
 from ctxbench.bench.functions.python.covering import Uncollected
-from ctxbench.bench.functions.types import Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.checkout import Checkout

@@ -21,12 +21,11 @@ from tree_sitter import Node
 
 from ctxbench.bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, TaskRecord
 from ctxbench.bench.functions.candidates import Declaration
-from ctxbench.bench.functions.java import definitions as java
-from ctxbench.bench.functions.python import definitions as python
+from ctxbench.bench.functions.java import static as java
+from ctxbench.bench.functions.python import static as python
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.methods import declared, methods, name_of, shares_line
-from ctxbench.bench.languages.java.outline import COMMENTS
+from ctxbench.bench.languages.java.outline import COMMENTS, declared, methods, name_of, shares_line
 from ctxbench.bench.languages.outline import FunctionParameter
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import documented, parse, statements

@@ -15,7 +15,7 @@ from pydantic import Field
 from ctxbench.bench.checking import Odd, Strict, checked, explained
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSample, Row
-from ctxbench.bench.functions.types import Level
+from ctxbench.bench.functions.mining import Level
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA

@@ -22,8 +22,7 @@ from ctxbench.bench.functions.candidates import hidden_for
 from ctxbench.bench.functions.certificates import Certificate, Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, choose, steady, usable
-from ctxbench.bench.functions.mining import PreparedRepository, certificates_of, provisional
-from ctxbench.bench.functions.types import Spot, Survey, TestRun
+from ctxbench.bench.functions.mining import PreparedRepository, Spot, Survey, TestRun, certificates_of, provisional
 from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge
 from ctxbench.bench.judging.suites import tree_digest
 from ctxbench.bench.types import Reference

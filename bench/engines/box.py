@@ -1,4 +1,8 @@
-"""`EngineBox`: one living box with an engine and its indexed tree, and how long and how much it may."""
+"""`EngineBox`: one living box with an engine and its indexed tree: what it holds, how long and how much it may.
+
+A tree holds only what the views of all its samples show. What a view shows of a target file is decided in one place,
+`bench.masking.visible_target`.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,81 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ctxbench.bench.engines import answers, trees
 from ctxbench.bench.engines.recipe import SERVER, Recipe
 from ctxbench.bench.engines.remote import RemoteTalk
+from ctxbench.bench.engines.types import identity, parsed
+from ctxbench.bench.masking import is_hidden, visible_target
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Sample
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.living import Conversation, living
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
+
+
+def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
+    """Return the tree for the samples of one target file.
+
+    That file has the lines before the earliest cursor; a line that one of the samples masks is blank.
+
+    Args:
+        snapshot: the whole repository.
+        samples: all samples of that file, of which none may see another's answer.
+    """
+    tree = _bare(snapshot, samples)
+    target = samples[0].path
+    tree[target] = _common(snapshot, samples)
+    return dict(sorted(tree.items()))
+
+
+def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
+    """Return the tree for all samples of a repository: target files are whole, and are cut before each question."""
+    return _bare(snapshot, samples)
+
+
+def cut_target(snapshot: Snapshot, sample: Sample) -> str:
+    """Return what one sample's view shows of its file before the line of the cursor, for a tree of all samples."""
+    return _common(snapshot, [sample])
+
+
+def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str]:
+    """Return the lines of a target file that one of its samples masks, blank ones left out."""
+    lines = snapshot.texts.get(samples[0].path, "").split("\n")
+    spans = [lines[start:end] for sample in samples for start, end in sample.masked]
+    return frozenset(line for span in spans for line in span if line.strip())
+
+
+def without(text: str, lines: frozenset[str]) -> str:
+    """Return a text in which some lines are blank."""
+    return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
+
+
+def _bare(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
+    """Return the files that no sample hides."""
+    hidden = tuple({place for sample in samples for place in sample.hidden})
+    return {path: text for path, text in snapshot.texts.items() if not is_hidden(path, hidden)}
+
+
+def _common(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
+    """Return the lines of a target file that every sample's view shows, up to the earliest cursor line."""
+    shown: list[list[str]] = []
+    for sample in samples:
+        target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
+        if not target.trusted:
+            # Its lines cannot be told apart from those of another version of the file.
+            return ""
+        shown.append(target.text.split("\n")[: sample.cursor.line])
+    lines = [row[0] if len(set(row)) == 1 else "" for row in zip(*shown, strict=False)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def line_counts(tree: Mapping[str, str]) -> dict[str, int]:
+    """Return path -> number of lines."""
+    return {path: text.count("\n") + (not text.endswith("\n") and bool(text)) for path, text in tree.items()}
+
 
 LIMITS = Limits(
     memory=2048 * MIB,
@@ -50,7 +118,7 @@ class EngineBox:
     def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox | None, limits: Limits = LIMITS) -> None:
         """Start it and have its tree indexed; one that runs elsewhere needs no sandbox."""
         self._recipe, self.patience = recipe, PATIENCE
-        self.tree, self.lines = tree, trees.line_counts(tree)
+        self.tree, self.lines = tree, line_counts(tree)
         self.asked: list[Sample] = []
         """The samples that it was asked for, the last one last."""
         self.cut = self.cut_path = ""
@@ -59,7 +127,7 @@ class EngineBox:
         began = time.monotonic()
         try:
             self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits)
-            self.version, self.size = answers.identity(self.ask({"call": "index"}, self.patience.index))
+            self.version, self.size = identity(self.ask({"call": "index"}, self.patience.index))
         except BaseException:
             self.end()
             raise
@@ -86,7 +154,7 @@ class EngineBox:
             Raised: if the engine raised.
             ValueError: if the answer is none.
         """
-        return answers.parsed(self._talk.ask(json.dumps(question).encode(), seconds))
+        return parsed(self._talk.ask(json.dumps(question).encode(), seconds))
 
     def update(self, texts: Mapping[str, str | None]) -> None:
         """Give files another text, None for no file, and have them indexed."""
@@ -94,7 +162,7 @@ class EngineBox:
         for path, text in texts.items():
             self.lines.pop(path, None)
             if text is not None:
-                self.lines |= trees.line_counts({path: text})
+                self.lines |= line_counts({path: text})
 
     def search(self, text: str, sample: Sample, top: int, seconds: float = math.inf) -> Any:
         """Return what the engine answers within so many seconds, or within those of a search if they are fewer."""

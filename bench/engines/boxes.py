@@ -18,10 +18,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ctxbench.bench import spec as specs
-from ctxbench.bench.engines import answers, trees
-from ctxbench.bench.engines.box import LIMITS, EngineBox
+from ctxbench.bench.engines.box import (
+    LIMITS,
+    EngineBox,
+    cut_target,
+    masked_lines,
+    tree_of_file,
+    tree_of_repository,
+    without,
+)
 from ctxbench.bench.engines.recipe import Recipe, check_readable, read
-from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, ScoredPlace
+from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, Raised, ScoredPlace, places
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -213,7 +220,7 @@ class Engines:
 
     def masked(self, sample: Sample, snapshot: Snapshot) -> frozenset[str]:
         """Return the lines that one of the samples of a target file masks: no box of that file is told them."""
-        return trees.masked_lines(snapshot, self._samples[sample.repo, sample.path])
+        return masked_lines(snapshot, self._samples[sample.repo, sample.path])
 
     def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[EngineBox, float]:
         """Return the box for a sample's question, and the seconds that indexing took for it.
@@ -249,9 +256,9 @@ class Engines:
             )
         self._spare()
         if recipe.mode is Mode.SHARED:
-            tree = trees.of_repository(snapshot, self._samples[sample.repo])
+            tree = tree_of_repository(snapshot, self._samples[sample.repo])
         else:
-            tree = trees.of_file(snapshot, self._samples[sample.repo, sample.path])
+            tree = tree_of_file(snapshot, self._samples[sample.repo, sample.path])
         with explained(recipe.spec):
             return EngineBox(recipe, tree, self._sandbox, self._limits)
 
@@ -270,7 +277,7 @@ class Engines:
         """Cut the target file in a repository's box, and give back the one before; return the seconds."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
-        texts[sample.path] = trees.cut_target(snapshot, sample)
+        texts[sample.path] = cut_target(snapshot, sample)
         with self.losing(recipe, room, sample):
             box.update(texts)
         box.cut, box.cut_path = sample.id, sample.path
@@ -290,11 +297,11 @@ class Engines:
         """
         try:
             yield
-        except (SandboxError, answers.Raised, ValueError) as error:
+        except (SandboxError, Raised, ValueError) as error:
             self._losses[recipe.spec] += 1
             room.losses[recipe.spec] += 1
             self.drop(recipe, room)
-            how = "raised" if isinstance(error, answers.Raised) else "was lost:"
+            how = "raised" if isinstance(error, Raised) else "was lost:"
             raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
 
     def answered(self, recipe: Recipe, room: _Room) -> None:
@@ -347,7 +354,7 @@ class EngineSession:
                 cure="fetch it, or import the set with its repositories",
             )
         # What stands before one cursor may be masked for a later one, and a box remembers what it was asked.
-        text = trees.without(text, self._engines.masked(self._sample, self._snapshot))
+        text = without(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
         left = box.patience.sample - sum(use.query_seconds for use in self._uses.values())
@@ -376,7 +383,7 @@ class EngineSession:
         if recipe.mode is Mode.SHARED:
             # Its box held the file whole.
             target_lines = self._snapshot.texts.get(path, "").count("\n") + 1
-        return answers.places(answer, box.lines, path, target_lines, top, recipe.spec)
+        return places(answer, box.lines, path, target_lines, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
         """Note what became of the places of the last answer."""

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ctxbench.bench.engines import answers
 from ctxbench.bench.engines.box import EngineBox
 from ctxbench.bench.engines.recipe import Recipe
-from ctxbench.bench.engines.types import EngineRefused, ScoredPlace
+from ctxbench.bench.engines.types import EngineRefused, Raised, ScoredPlace, places
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Sample
@@ -76,7 +75,7 @@ def _tried(name: str, trial: Callable[[], str]) -> EngineCheck:
         return EngineCheck(name=name, passed=True, detail=trial())
     except EngineRefused as refused:
         return EngineCheck(name=name, passed=False, detail=refused.what)
-    except answers.Raised as error:
+    except Raised as error:
         return EngineCheck(name=name, passed=False, detail=f"it raised {error}")
     except SandboxError as error:
         return EngineCheck(name=name, passed=False, detail=f"it was lost: {error.what}")
@@ -106,7 +105,7 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
     answer = box.search(text, sample, top)
     if isinstance(answer, list) and len(answer) > top:
         raise AssertionError(f"{len(answer)} places where {top} were asked for: the others are left out")
-    return answers.places(answer, box.lines, _TARGET, line, top, recipe.spec)
+    return places(answer, box.lines, _TARGET, line, top, recipe.spec)
 
 
 def _answers(box: EngineBox, recipe: Recipe) -> str:

@@ -24,7 +24,7 @@ from ctxbench.bench.codereval.predictions import PREDICTIONS
 from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
-from ctxbench.bench.functions.types import Level
+from ctxbench.bench.functions.mining import Level
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON

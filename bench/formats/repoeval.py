@@ -31,7 +31,7 @@ from ctxbench.bench.formats import (
     register,
 )
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
-from ctxbench.bench.judging.lines import indentation
+from ctxbench.bench.judging import indentation
 from ctxbench.bench.judging.python.text import lift, shift
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, docstring, only_function

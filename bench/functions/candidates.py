@@ -14,8 +14,7 @@ from random import Random
 from typing import Generic, Protocol, TypeVar
 
 from ctxbench.bench.functions.choose import others, ranked, steady
-from ctxbench.bench.functions.mining import Project
-from ctxbench.bench.functions.types import Candidate, Level, Search, Spot, TestRun
+from ctxbench.bench.functions.mining import Candidate, Level, Project, Search, Spot, TestRun
 from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
 

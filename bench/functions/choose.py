@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeVar
 
 from ctxbench.bench.functions.certificates import Mutants
-from ctxbench.bench.functions.types import TestRun
+from ctxbench.bench.functions.mining import TestRun
 from ctxbench.bench.judging.judge import Judge
 from ctxbench.bench.types import Reference, Sample
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxbench.bench.languages.base import Language, close, every, get, module, names, register
+from ctxbench.bench.languages.base import Language, every, get, names, register
 
 if TYPE_CHECKING:
-    from ctxbench.bench.languages.imports import Import
+    from ctxbench.bench.languages.syntax import Import
 
-__all__ = ["Import", "Language", "close", "every", "get", "module", "names", "register"]
+__all__ = ["Import", "Language", "every", "get", "names", "register"]
 
 
 def __getattr__(name: str) -> object:
     """Return `Import`, which needs the parser, when it is first asked for."""
     if name == "Import":
-        from ctxbench.bench.languages.imports import Import  # noqa: PLC0415 - see above
+        from ctxbench.bench.languages.syntax import Import  # noqa: PLC0415 - see above
 
         return Import
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

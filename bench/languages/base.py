@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
-    from ctxbench.bench.languages.imports import Import
-    from ctxbench.bench.languages.syntax import Source
+    from ctxbench.bench.languages.syntax import Import, Source
     from ctxbench.bench.types import Use
 
 
@@ -236,13 +235,13 @@ class Language(str):
 
     def analyse(self, path: str, text: str) -> FileFacts:
         """Read one file; the result is plain data that can travel between processes."""
-        from ctxbench.bench.languages.imports import analyse  # noqa: PLC0415 - it needs a grammar
+        from ctxbench.bench.languages.syntax import analyse  # noqa: PLC0415 - it needs a grammar
 
         return analyse(self, path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
         """Find the uses of project-internal imports, file by file, in line and column order."""
-        from ctxbench.bench.languages.imports import resolve  # noqa: PLC0415 - it needs a grammar
+        from ctxbench.bench.languages.syntax import resolve  # noqa: PLC0415 - it needs a grammar
 
         return resolve(self, files)
 
@@ -367,16 +366,6 @@ def get(name: str) -> Language:
 def names() -> tuple[str, ...]:
     """Return the names of all languages, sorted; none is imported for it."""
     return _LANGUAGES.names()
-
-
-def module(name: str) -> str:
-    """Return the package that is declared for a language; empty if none is. It is not imported for it."""
-    return _LANGUAGES.module(name)
-
-
-def close() -> None:
-    """Take no more languages from installed packages: there are none but those imported, now and later."""
-    _LANGUAGES.close()
 
 
 def every() -> tuple[Language, ...]:

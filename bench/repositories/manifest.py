@@ -1,26 +1,74 @@
 """Manifests: the facts about repositories, and the TOML files that hold them.
 
 The shipped manifests lie in ``bench/repos/``; any other is named by its path. Every fault of a file
-is reported at once. The form of the file is
-written down, key by key, in `bench.repositories.schema`.
+is reported at once. What each key may hold, and what cures a wrong one, stands at the field of the dataclass that it is
+read into and written from.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import functools
+import json
+import textwrap
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
 
+from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import read_text
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.repositories.sources import Source
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.repositories.sources import (
+    STRICT,
+    Check,
+    Filled,
+    GitSource,
+    LocalSource,
+    OfKind,
+    Place,
+    Source,
+    Version,
+    cure,
+    matches,
+)
 
+_WIDTH = 118
 BUILTIN = Path(__file__).parents[1] / "repos"
+
+
+_SPDX_WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+-]*\)*"
+
+
+def _inside(value: str) -> str:
+    if PurePosixPath(value).is_absolute() or ".." in PurePosixPath(value).parts or "\\" in value or not value:
+        raise ValueError(f"{value!r} is not a path inside the repository")
+    return value
+
+
+def _day(value: object) -> object:
+    return read_date(value) if isinstance(value, str) else value
+
+
+def _some(values: tuple[Source, ...]) -> tuple[Source, ...]:
+    if not values:
+        raise ValueError("is empty")
+    return values
+
+
+_Name = Annotated[str, matches(r"[a-z0-9][a-z0-9._-]{0,99}", "a name of lower-case letters, digits, '.', '_' and '-'")]
+_Licence = Annotated[str, matches(rf"{_SPDX_WORD}( (AND|OR|WITH) {_SPDX_WORD})*", "an SPDX expression")]
+_Slug = Annotated[str, matches(r"\w[\w.-]*(/\w[\w.-]*)?", "a project as owner/repository, or a folder's name")]
+_Jar = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
+_Pinned = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_]*", "a name==version")]
+_Release = Annotated[str, matches(r"[1-9][0-9]?", "a Java version")]
+_Encoding = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9_-]*", "an encoding")]
+_Day = Annotated[date, Check(_day, first=True)]
+_Inside = Annotated[str, Check(_inside)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,31 +76,46 @@ class TestSuite:
     """The repository's own tests and the way to run them; data for the function samples."""
 
     __test__ = False  # pytest would take the class for a test case by its name
+    __pydantic_config__ = STRICT
 
-    requirements: tuple[str, ...] = ()
+    requirements: tuple[Filled, ...] = field(
+        default=(), metadata=cure('give a list of pip requirements, e.g. ["attrs", "pyyaml"]')
+    )
     """What the tests need beside the package itself: pip requirement strings; for Java Debian packages."""
-    pythonpath: str = "."
+    pythonpath: _Inside = field(
+        default=".", metadata=cure('give the folder that is put on the import path, e.g. "src"')
+    )
     """The folder that goes first on the import path."""
-    paths: tuple[str, ...] = ()
+    paths: tuple[_Inside, ...] = field(default=(), metadata=cure('give a list of folders or files, e.g. ["tests"]'))
     """Where the tests are; empty: where the runner finds them by itself."""
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[Filled, ...] = field(
+        default=(), metadata=cure('give a list of arguments, e.g. ["-o", "addopts="]')
+    )
     """More arguments of the test runner; for Java, of the virtual machine."""
-    deselect: tuple[str, ...] = ()
+    deselect: tuple[_Inside, ...] = field(
+        default=(), metadata=cure('give a list of test files or tests, e.g. ["tests/test_cli.py"]')
+    )
     """Test files and tests left out, as node ids."""
-    notes: str = ""
-    jars: tuple[str, ...] = ()
+    notes: str = field(default="", metadata=cure("give a text"))
+    jars: tuple[_Jar, ...] = field(
+        default=(), metadata=cure('give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
+    )
     """Java: files of ``/usr/share/java`` that the required packages bring."""
-    release: str = ""
+    release: _Release = field(default="", metadata=cure('give a Java version, e.g. "8" or "17"'))
     """Java: what is handed to ``javac --release``; empty: what the ``pom.xml`` says."""
-    encoding: str = ""
+    encoding: _Encoding = field(default="", metadata=cure('give an encoding, e.g. "ISO-8859-1"'))
     """Java: of the source files; empty: what the ``pom.xml`` says."""
-    wheel: bool = True
+    wheel: bool = field(default=True, metadata=cure("give false if the index has no wheel of the project"))
     """Python: whether the package index has a wheel of the project, which says what it requires. Without one
     `requirements` name all that is needed, and nothing of the project's own metadata is installed."""
-    lock: tuple[str, ...] = ()
+    lock: tuple[_Pinned, ...] = field(
+        default=(), metadata=cure('give a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
+    )
     """Python: the versions that are installed, each as ``name==version``, so that the tests of today are run in years
     too; empty: the newest that `requirements` allow."""
-    added: Path | None = None
+    added: Place | None = field(
+        default=None, metadata=cure("give a folder of Python tests, relative to the manifest's folder")
+    )
     """A folder of tests of ours, laid over the repository's tree as ``ctxbench_tests/``."""
 
 
@@ -60,23 +123,33 @@ class TestSuite:
 class RepoManifest:
     """A repository, the sources of its copies, and the files that give samples."""
 
-    name: str
-    language: Language
-    license: str
+    __pydantic_config__ = STRICT
+
+    name: _Name = field(metadata=cure("give the file's name without .toml"))
+    language: Language = field(metadata=cure('give the language of its source files, e.g. "python"'))
+    license: _Licence = field(metadata=cure('give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"'))
     """SPDX expression."""
-    version: str
-    sources: tuple[Source, ...]
+    version: Version = field(metadata=cure('give the version that every source holds, e.g. "1.2.0"'))
+    sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
+        metadata={"alias": "source", **cure("give at least one [[source]] table")}
+    )
     """Copies of the same version, in the order to try."""
-    released: date | None = None
+    released: _Day | None = field(
+        default=None, metadata=cure('give the day it was published, in quotes, e.g. "2024-06-01"')
+    )
     """The day (UTC) on which this version was published; None if the manifest does not say."""
-    source_dir: str = ""
+    source_dir: _Inside = field(default="", metadata=cure('give a folder inside the repository, e.g. "src"'))
     """The folder inside the repository to which reading is limited; empty: all of it."""
-    exclude: tuple[str, ...] = ()
+    exclude: tuple[_Inside, ...] = field(
+        default=(), metadata=cure('give a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
+    )
     """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
-    sets: tuple[str, ...] = ()
-    codereval: tuple[str, ...] = ()
+    sets: tuple[_Name, ...] = field(default=(), metadata=cure('give a list of names, e.g. ["recent"]'))
+    codereval: tuple[_Slug, ...] = field(
+        default=(), metadata=cure('give a list of projects, e.g. ["pexip/os-python-cachetools"]')
+    )
     """The projects of CoderEval, as ``owner/repository`` or a folder's name (Java), whose tasks are rebuilt on it."""
-    tests: TestSuite | None = None
+    tests: TestSuite | None = field(default=None, metadata=cure("give a [tests] table"))
 
     def account(self) -> dict[str, str]:
         """Return what the account of a sample set says of this release; its day only where that is known."""
@@ -173,7 +246,7 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
         ManifestFault: if it is not a right manifest; it holds every fault.
     """
     # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
-    from ctxbench.bench.repositories.schema import check  # noqa: PLC0415
+    from ctxbench.bench.checking import validated  # noqa: PLC0415
 
     try:
         data = tomllib.loads(text)
@@ -181,7 +254,108 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
         raise ManifestFault(
             [ManifestProblem(label, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
         ) from None
-    manifest, problems = check(data, path)
-    if manifest is None:
+    manifest, problems = validated(RepoManifest, data)
+    wrong = {key for key, _, _ in problems}
+    problems += [problem for problem in _contradictions(data, path) if problem[0] not in wrong]
+    if problems or manifest is None:
         raise ManifestFault([ManifestProblem(f"{label}: {key}", what, cure) for key, what, cure in problems])
-    return manifest
+    tests = manifest.tests
+    if tests is not None and tests.added is not None:
+        tests = replace(tests, added=_resolved(tests.added, path))
+    return replace(
+        manifest, sources=tuple(_placed(source, manifest.version, path) for source in manifest.sources), tests=tests
+    )
+
+
+def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield key, what and cure of what each key for itself may say, but not beside another one or in this file."""
+    name, version, tests, sources = (data.get(key) for key in ("name", "version", "tests", "source"))
+    if isinstance(name, str) and name != path.stem:
+        yield "name", f"{name!r} is not the file's name {path.stem!r}", "make the two equal"
+    for number, source in enumerate(sources if isinstance(sources, list) else [], 1):
+        own = source.get("version") if isinstance(source, dict) else None
+        if isinstance(own, str) and isinstance(version, str) and own != version:
+            what = f"{own!r} is not the manifest's version {version!r}"
+            yield f"source[{number}].version", what, "all sources of a manifest hold one version; leave it out here"
+    added = tests.get("added") if isinstance(tests, dict) else None
+    if isinstance(added, str):
+        if data.get("language") != PYTHON:
+            yield "tests.added", "is for Python only", "leave it out"
+        elif not (folder := _resolved(Path(added), path)).is_dir():
+            cure = TestSuite.__dataclass_fields__["added"].metadata["description"]
+            yield "tests.added", f"there is no folder {str(folder)!r}", cure
+
+
+def _resolved(place: Path, path: Path) -> Path:
+    """Return a place that is relative to the folder of a manifest's file."""
+    return (path.parent / place.expanduser()).resolve()
+
+
+def _placed(source: Source, version: str, path: Path) -> Source:
+    """Return a source with what its manifest says for it."""
+    match source:
+        case LocalSource():
+            return replace(source, path=_resolved(source.path, path))
+        case GitSource():
+            return source
+    return replace(source, version=version)
+
+
+def text_of(
+    manifest: RepoManifest,
+    remarks: Sequence[str] = (),
+    doubts: Sequence[str] = (),
+    untried: TestSuite | None = None,
+) -> str:
+    """Return the text of a manifest's file; `parse` reads it back to an equal manifest.
+
+    Args:
+        manifest: what it says.
+        remarks: what was seen when it was tried, a comment each.
+        doubts: what a person should look at, a comment each.
+        untried: tests that could not be run; they are written as a comment, to be mended.
+    """
+    lines = [*_comment(remarks, "# ", "# ")]
+    if doubts:
+        lines += ["#", "# To be looked at:", *_comment(doubts, "# - ", "#   ")]
+    lines += ["", *_entries(manifest, leave_out=("sources", "tests"))]
+    for source in manifest.sources:
+        lines += ["", "[[source]]", f"kind = {toml_value(source.kind)}", *_entries(source, leave_out=("version",))]
+    if manifest.tests is not None:
+        lines += ["", "[tests]", *_entries(manifest.tests)]
+    if untried is not None:
+        lines += ["", "# [tests]", *(f"# {line}" for entry in _entries(untried) for line in entry.splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def _entries(table: RepoManifest | Source | TestSuite, leave_out: Collection[str] = ()) -> Iterator[str]:
+    """Yield the keys and values of a table, those that are the defaults left out."""
+    for key in fields(table):
+        value = getattr(table, key.name)
+        if key.name not in leave_out and value != key.default:
+            yield f"{key.name} = {toml_value(value)}"
+
+
+def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
+    for text in texts:
+        plain = "".join(character if character.isprintable() else " " for character in text)
+        # Names and addresses stay whole.
+        yield from textwrap.wrap(
+            plain,
+            _WIDTH,
+            initial_indent=first,
+            subsequent_indent=further,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+
+def toml_value(value: bool | str | date | Path | Sequence[str]) -> str:
+    """Return a value as TOML writes it: days and paths as texts, a long list with a line for each."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | date | Path):
+        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    items = [toml_value(item) for item in value]
+    line = f"[{', '.join(items)}]"
+    return line if len(line) < _WIDTH else "[\n" + "".join(f"    {item},\n" for item in items) + "]"

@@ -16,6 +16,7 @@ import errno
 import gzip
 import lzma
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,9 +24,9 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Annotated, Any, Literal, Self, get_args
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained
@@ -54,12 +55,71 @@ class Unreachable(MachineFault):
     """Raised when a source cannot be reached, or no longer offers this version."""
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of a value in a manifest's file, for `Annotated`. Pydantic makes it, and is imported only then."""
+
+    check: Callable[[Any], Any]
+    """Returns the value, or raises a ValueError that says what it is not."""
+    first: bool = False
+    """Whether it comes before the value is read as its type."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Return the type's schema with the check."""
+        from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
+
+        if self.first:
+            return core_schema.no_info_before_validator_function(self.check, handler(source))
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+def matches(pattern: str, what: str) -> Check:
+    """Return the check that a text is one that a regular expression matches whole."""
+    expression = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not expression.fullmatch(value):
+            raise ValueError(f"{value!r} is not {what}")
+        return value
+
+    return Check(check)
+
+
+def cure(text: str) -> dict[str, str]:
+    """Return the metadata of a field of a manifest: what to do about a wrong value."""
+    return {"description": text}
+
+
+def _filled(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+STRICT = {"extra": "forbid", "strict": True}
+"""How pydantic reads the tables of a manifest: no other keys, and no value of another type."""
+Filled = Annotated[str, Check(_filled)]
+Place = Annotated[Path, Check(_filled, first=True)]
+Version = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
+_Hash = Annotated[str, matches(r"[0-9a-f]{64}", "a sha256")]
+_Commit = Annotated[str, matches(r"[0-9a-f]{40}", "a full commit")]
+_Url = Annotated[str, matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "a repository's URL without password")]
+_Project = Annotated[str, matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
+_Package = Annotated[str, matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
+_COMMIT = "give its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
+_HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
+_VERSION = cure("leave it out: it is the manifest's version")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitSource:
     """One commit of a git repository."""
 
-    url: str
-    commit: str
+    __pydantic_config__ = STRICT
+
+    kind: Literal["git"] = "git"
+    url: _Url = field(metadata=cure("give an https, ssh, git or file URL; passwords belong in no manifest"))
+    commit: _Commit = field(metadata=cure(_COMMIT))
     """40 hexadecimal digits; git itself checks that the content has this hash."""
 
     def __str__(self) -> str:
@@ -71,9 +131,12 @@ class GitSource:
 class PypiSource:
     """The sdist of one release on the package index that pip is configured for."""
 
-    name: str
-    version: str
-    sha256: str
+    __pydantic_config__ = STRICT
+
+    kind: Literal["pypi"] = "pypi"
+    name: _Project = field(metadata=cure("give the project's name on the package index"))
+    version: Version = field(default="", metadata=_VERSION)
+    sha256: _Hash = field(metadata=cure(_HASH + " for the sdist"))
 
     def __str__(self) -> str:
         """Return the spelling used in messages and records."""
@@ -84,10 +147,15 @@ class PypiSource:
 class DebianSource:
     """The upstream tarball of a Debian source package; Debian's own patches are not applied."""
 
-    package: str
-    version: str
+    __pydantic_config__ = STRICT
+
+    kind: Literal["debian"] = "debian"
+    package: _Package = field(
+        metadata=cure("give the name of the source package, as `apt-cache showsrc NAME` knows it")
+    )
+    version: Version = field(default="", metadata=_VERSION)
     """The upstream version."""
-    sha256: str
+    sha256: _Hash = field(metadata=cure(_HASH + " for the .orig.tar file"))
 
     def __str__(self) -> str:
         """Return the spelling used in messages and records."""
@@ -98,8 +166,11 @@ class DebianSource:
 class LocalSource:
     """A folder, or an archive, on this machine."""
 
-    path: Path
-    sha256: str = ""
+    __pydantic_config__ = STRICT
+
+    kind: Literal["local"] = "local"
+    path: Place = field(metadata=cure("give a folder or an archive, relative to the manifest's folder"))
+    sha256: _Hash = field(default="", metadata=cure(_HASH + " for an archive, or leave it out"))
     """Of the archive, or of the folder's content as `bench.repositories.local.digest` counts it; empty: not pinned."""
 
     def __str__(self) -> str:
@@ -108,6 +179,20 @@ class LocalSource:
 
 
 Source = GitSource | PypiSource | DebianSource | LocalSource
+
+
+@dataclass(frozen=True, slots=True)
+class OfKind:
+    """Says by which of several dataclasses a table is read: the one whose ``kind`` it has."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema that chooses."""
+        from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
+
+        return core_schema.tagged_union_schema(
+            {kind.__dataclass_fields__["kind"].default: handler.generate_schema(kind) for kind in get_args(source)},
+            discriminator="kind",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,7 +167,7 @@ class Retrieval:
         Args:
             folder: where vectors are kept from run to run; None: in memory only.
             summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
-                `bench.apis.plain`.
+                `bench.apis`.
             built: told what was made of whole repositories, and how long that took; changes nothing.
             tokens: gives what windows are compared by.
         """
@@ -271,9 +271,9 @@ class Retrieval:
 
     def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
         """Give each API its summary as the key; where there is none, its first usage example (InferCom's release)."""
-        from ctxbench.bench.apis import plain  # noqa: PLC0415
+        from ctxbench.bench import apis  # noqa: PLC0415
 
-        summaries = (self._summarise or plain.summarise)(language, units)
+        summaries = (self._summarise or apis.summarise)(language, units)
         return [
             dataclasses.replace(unit, keys=(summary or (unit.keys or (unit.name,))[0],))
             for unit, summary in zip(units, summaries, strict=True)

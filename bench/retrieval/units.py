@@ -201,7 +201,7 @@ def _apis(
     constructors: bool = False,
     blank_decorator_line: bool = True,
 ) -> tuple[Unit, ...]:
-    from ctxbench.bench.apis.units import units as apis  # noqa: PLC0415 - only these units need it
+    from ctxbench.bench.apis import units as apis  # noqa: PLC0415 - only these units need it
 
     return apis(
         path,

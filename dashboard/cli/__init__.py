@@ -6,6 +6,9 @@ COMMANDS = {
         "List the stored runs: how far, what went wrong, the command to go on.",
     ),
     "dashboard": ("ctxbench.dashboard.cli.dashboard:dashboard", "Show the stored runs as web pages."),
-    "report": ("ctxbench.dashboard.cli.report:report", "Write the leaderboard as one file, for a paper or a web page."),
+    "report": (
+        "ctxbench.dashboard.cli.dashboard:report",
+        "Write the leaderboard as one file, for a paper or a web page.",
+    ),
 }
 """Name -> where the command is (``module:attribute``), and its line in the table of commands."""

@@ -1,7 +1,20 @@
-"""`ctxbench dashboard`: the stored runs as web pages."""
+"""`ctxbench dashboard`: the stored runs as web pages; and `ctxbench report`: the leaderboard as one file."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cli.leaderboard import board_options
+from ctxbench.harness.cli.options import format_option
+from ctxbench.harness.query import BoardQuery
+
+if TYPE_CHECKING:
+    from ctxbench.harness.leaderboard.rows import Board
+    from ctxbench.harness.store.work import RunWork
 import contextlib
 import importlib
 import importlib.util
@@ -9,14 +22,9 @@ import os
 import re
 import signal
 import socket
-import threading
-from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-import click
-
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option
 
@@ -106,8 +114,6 @@ def _free(host: str, port: int) -> int:
 
 def _options(host: str, port: int, public: SplitResult | None = None) -> dict[str, Any]:
     """Return Streamlit's options: no browser opened, nothing watched, nothing told to anyone, nothing to deploy."""
-    from ctxbench.dashboard.theme import FILE
-
     local = host in {_LOCAL, "localhost", "::1"}
     outside = [] if public is None else [str(public.hostname)]
     proxied = (
@@ -137,7 +143,7 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
         "global_developmentMode": False,
         "logger_hideWelcomeMessage": True,
         "logger_level": "warning",
-        "theme_base": str(FILE),
+        "theme_base": str(Path(__file__).parents[1] / "theme.toml"),
         **proxied,
     }
 
@@ -146,10 +152,7 @@ def serve(options: dict[str, Any]) -> None:
     """Run the pages until the process is told to end."""
     from streamlit.web import bootstrap
 
-    from ctxbench.dashboard import start
-
-    threading.Thread(target=_import_pages, daemon=True).start()
-    script = str(Path(start.__file__).with_name("main.py"))
+    script = str(Path(__file__).parents[1] / "start" / "main.py")
     bootstrap.load_config_options(options)
     # The server ends at either signal once it is up; before that both are to end us just as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -162,10 +165,48 @@ def serve(options: dict[str, Any]) -> None:
         bootstrap.run(script, False, [], options)
 
 
-def _import_pages() -> None:
-    """Import what the pages need, more than a second's work, while the first reader's browser still opens."""
-    from ctxbench.dashboard.app import PAGES
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
+@board_options
+@format_option("html", "latex", "markdown", "csv", "json", text="What to write.")
+def report(*, query: BoardQuery, out: Path, form: str) -> None:
+    """Write the leaderboard as one self-contained file, with the commands that make its rows again.
 
-    # Streamlit imports pandas at the first table.
-    for name in (*(f"ctxbench.dashboard.pages.{info.name}" for info in PAGES), "pandas"):
-        importlib.import_module(name)
+    The numbers are those of `ctxbench leaderboard` with the same options. Reports of the same runs are equal, byte for
+    byte, whenever they are written.
+    """
+    from ctxbench.bench.files import write_atomic
+    from ctxbench.harness.cli.leaderboard import printed
+
+    _check(out)
+    board = query.board()
+    if form == "html":
+        text = _html(board, _works(board, query.url) if board.rows else {}, full=bool(query.by_level))
+    else:
+        text = printed(board, form, full=bool(query.by_level))
+    write_atomic(out, text)
+    click.echo(f"{out}: {len(board.rows)} rows in {len(board.groups)} groups", err=True)
+
+
+def _check(out: Path) -> None:
+    """Refuse a place that nothing can be written to, before the work is done."""
+    if out.is_dir():
+        raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
+    if not out.absolute().parent.is_dir():
+        raise InputFault(
+            "there is no such folder", where=str(out.absolute().parent), cure="make it, or give --out another path"
+        )
+
+
+def _works(board: Board, url: str) -> dict[str, RunWork]:
+    from ctxbench.harness.store.store import open_reader
+    from ctxbench.harness.store.work import works
+
+    with open_reader(url) as store:
+        return {work.id: work for work in works(store, {id_ for row in board.rows for id_ in row.run.ids})}
+
+
+def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:
+    from ctxbench.dashboard import report as reports
+
+    return reports.html(reports.report(board, works, full=full))

@@ -11,9 +11,9 @@ from ctxbench.bench import anatomy
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard import choices, data, show
+from ctxbench.dashboard.views import benchmark
 from ctxbench.dashboard.views import benchmark as view
-from ctxbench.dashboard.views import benchmark_drops
 from ctxbench.harness.store.notes import marks_of
 from ctxbench.harness.store.samples import contents
 
@@ -25,7 +25,7 @@ def page() -> None:
         show.empty("No sample set is here yet.", "ctxbench quickstart")
         return
     top, where = st.container(), show.choices()
-    sample_set = url.choose(
+    sample_set = choices.choose(
         "Sample set",
         sample_sets,
         name="samples",
@@ -85,7 +85,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
     _table("Lengths", view.length_summary(measured), view.LENGTH_HELP)
-    _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.DROP_HELP)
+    _table("What was left out", benchmark.drops(manifest), benchmark.DROP_HELP)
     _table("How it was made", view.about(manifest), {})
 
 

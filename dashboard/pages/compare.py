@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
+from ctxbench.dashboard.views import compare as solved_by
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_solved as solved_by
+from ctxbench.dashboard.views import metrics
 from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
@@ -26,12 +27,7 @@ HELP: Mapping[str, str] = {
     "repositories": "Repositories that these samples are from: the test's units.",
     "baseline": "Mean of the baseline on the samples that both completed.",
     "this run": "Mean of the run that is taken apart, on the samples that both completed.",
-    "strategy": "The method that gathers what the model is shown.",
     "samples": "Samples that both completed.",
-    "completed": "Samples that count: scored, or failed by the model, which counts as the worst value.",
-    "model failed": "Samples at which the model gave nothing usable: they count as the worst value.",
-    "not in the run": "Samples that another of these runs was to do and this one was not.",
-    "why": "unscored: the machine failed, the next run does it again; excluded: marked as broken or vacuous.",
     "solved": "Samples with the best possible value, of those that all of the runs completed.",
     "only this one": "Samples that this run solves and no other of those shown.",
     "letter": "Stands for the run in the table of who solves what.",
@@ -52,7 +48,7 @@ class _Choice:
         """Return where a sample of these runs is shown."""
         run = self.tables[0].run
         common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
-        return url.link("samples", **common, **query)
+        return choices.link("samples", **common, **query)
 
     @property
     def names(self) -> dict[str, str]:
@@ -86,7 +82,7 @@ def page() -> None:
     show.notes(view.remarks(compared, names))
     detailed = compared[0]
     if len(compared) > 1:
-        detailed = url.choose(
+        detailed = choices.choose(
             "In detail",
             compared,
             name="detail",
@@ -97,7 +93,6 @@ def page() -> None:
     _parts(detailed, names)
     _by_sample(detailed, choice)
     _who_solves(choice)
-    _missing(tables, names)
 
 
 def _choose() -> _Choice | None:
@@ -106,15 +101,15 @@ def _choose() -> _Choice | None:
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
     every = pooled(data.tables(samples.samples, language, profile=profile, after=choices.after(after_column)))
-    metrics = view.metrics(every)
-    if not metrics:
+    names = metrics(every)
+    if not names:
         return None
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
+    metric = choices.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
     stored = {table.run.generator for table in every}
     generators = [generator for generator in samples.generators if generator in stored]
     chosen_generators: list[str] = []
     if len(generators) > 1:
-        chosen_generators = url.choose_many(
+        chosen_generators = choices.choose_many(
             "Generators",
             generators,
             name="generator",
@@ -129,7 +124,7 @@ def _choose() -> _Choice | None:
         return view.spelled(table, generator=several)
 
     baseline_column, others_column = st.columns([1, 2])
-    first = url.choose(
+    first = choices.choose(
         "Baseline",
         among,
         name="first",
@@ -140,7 +135,7 @@ def _choose() -> _Choice | None:
         where=baseline_column,
     )
     others = [table for table in among if table.run.id != first.run.id]
-    runs = url.choose_many(
+    runs = choices.choose_many(
         "Compared with it",
         others,
         name="runs",
@@ -169,9 +164,7 @@ def _parts(pair: Compared, names: Mapping[str, str]) -> None:
         show.note("The two share no completed sample.")
         return
     st.markdown("**By repository**")
-    where = st.columns(3)[0]
-    rows = choices.ordered(view.repository_rows(pair), name="repositories", usual="largest gain first", where=where)
-    show.frame(rows, help=HELP, key="by-repository")
+    show.frame(view.repository_rows(pair), help=HELP, key="by-repository")
     st.markdown("**By level**")
     show.frame(view.level_rows(pair), help=HELP, key="by-level")
     show.note("Levels are described, not tested: each has its interval and no p-value.")
@@ -216,7 +209,7 @@ def _who_solves(choice: _Choice) -> None:
 
 def _region(outcome: Solved, choice: _Choice) -> None:
     """List the samples of the region that the reader chooses."""
-    region = url.choose(
+    region = choices.choose(
         "Samples solved by",
         outcome.regions,
         name="region",
@@ -239,14 +232,3 @@ def _region(outcome: Solved, choice: _Choice) -> None:
         for sample in region.samples
     ]
     show.frame(rows, help=HELP, key="region", open=OPENED)
-
-
-def _missing(tables: Sequence[RunTable], names: Mapping[str, str]) -> None:
-    st.subheader("What is missing", anchor=False)
-    show.frame(view.count_rows(tables, names), help=HELP, key="counts")
-    rows = view.missing_rows(tables, names)
-    if not rows:
-        show.note("These runs completed the same samples.")
-        return
-    show.note(f"{len(rows)} samples are completed by some of these runs and not by others; no pair of both has them.")
-    show.frame(rows, help=HELP, key="missing")

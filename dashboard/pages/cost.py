@@ -7,24 +7,17 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import cost as view
-from ctxbench.dashboard.views.curves import chart as budget_chart
 from ctxbench.harness.leaderboard.choices import load_of
+from ctxbench.harness.leaderboard.columns import COLUMNS
 from ctxbench.harness.leaderboard.notes import group_warnings
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
 from ctxbench.harness.leaderboard.sections import Blank, curves
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
-    "strategy": "The method that gathers what the model is shown.",
-    "tokens in": "Mean tokens that the model read for a sample, all of its calls together.",
-    "tokens out": "Mean tokens that the model wrote for a sample, all of its calls together.",
-    "cached tokens": "Those of the tokens in that the service had at hand; often cheaper.",
-    "context tokens": "Mean tokens of the context that the model was shown in the call that made the completion.",
-    "calls": "Mean calls of the model for a sample.",
-    "seconds": "Mean seconds: the method's work and the model's answers.",
-    "price (US$)": "Mean US dollars a sample at the prices known when it was asked; empty where a price is not known.",
+    **{title: COLUMNS[name].help for name, title in view.COSTS.items()},
     "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
     "method": "Seconds of the method's own work: finding and arranging the context.",
     "model": "Seconds that the model took to answer.",
@@ -74,7 +67,7 @@ def _choose() -> _Choice | None:
     generators = [generator for generator in samples.generators if generator in stored]
     if not generators:
         return None
-    generator = url.choose(
+    generator = choices.choose(
         "Generator", generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
     board = data.board(samples.samples, language, generator, profile=profile, after=after)
@@ -82,10 +75,10 @@ def _choose() -> _Choice | None:
     if not group.scales:
         return None
     metrics = sorted(group.scales, key=lambda name: (name != group.metric, name))
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
+    metric = choices.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
     cost, costs = "", view.available_costs(group)
     if costs:
-        cost = url.choose(
+        cost = choices.choose(
             "Cost",
             costs,
             name="cost",
@@ -105,14 +98,7 @@ def _against(choice: _Choice) -> None:
     scale, points = group.scales[metric], view.points(group, metric, name)
     show.answer(view.headline(points, metric, scale.unit, name), group.samples, group.language, group.generator)
     show.chart(view.chart(points, metric, scale.unit, name), key="against")
-    rows = choices.ordered(
-        view.rows(points, metric, name),
-        name="costs",
-        usual="the cheapest first",
-        leave=("point",),
-        where=st.columns(3)[0],
-    )
-    show.frame(rows, help=HELP, key="costs")
+    show.frame(view.rows(points, metric, name), help=HELP, key="costs")
     better = "lower is better" if scale.lower_is_better else "higher is better"
     show.note(
         f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
@@ -129,7 +115,7 @@ def _over_budgets(group: Group, metric: str) -> None:
     if isinstance(picture, Blank):
         show.note(picture.why)
         return
-    show.chart(budget_chart(picture), key="budgets")
+    show.chart(view.curves_chart(picture), key="budgets")
     table = picture.table()
     heads = [head.text for head in table.heads]
     show.frame(

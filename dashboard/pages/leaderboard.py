@@ -7,8 +7,9 @@ from datetime import date
 
 import streamlit as st
 
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import leaderboard as view
+from ctxbench.dashboard.views import metrics
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group
 from ctxbench.harness.leaderboard.choices import file_labelled
@@ -22,8 +23,6 @@ _LINKS = {
         "samples", help="What the model saw and wrote in this run.", display_text="open"
     ),
 }
-_ORDERS_NOTHING = ("rank", "tier", *_LINKS)
-"""Columns that no order is offered by: ranks and tiers are the usual one."""
 _MARKED = {"exclude": "left out", "include": "counted"}
 
 
@@ -61,21 +60,8 @@ def page() -> None:
 
 def _table(choice: _Choice) -> None:
     group = choice.group
-    find_column, order_column = st.columns([2, 1])
-    find = url.text(
-        "Find a strategy",
-        name="find",
-        help="Only rows with all these words in their name or origin.",
-        where=find_column,
-    )
-    every = choices.ordered(
-        view.lines(group, _links(choice)), name="sort", usual="rank", leave=_ORDERS_NOTHING, where=order_column
-    )
-    matching = view.matching(every, find)
-    if matching:
-        show.frame(matching, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
-    else:
-        show.note("No strategy here has all these words in its name.")
+    lines = view.lines(group, _links(choice))
+    show.frame(lines, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
 
 
 def _choose() -> _Choice | None:
@@ -86,7 +72,7 @@ def _choose() -> _Choice | None:
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    marked: data.Marked = url.choose(
+    marked: data.Marked = choices.choose(
         "Marked samples",
         ["exclude", "include"],
         name="marked",
@@ -95,17 +81,17 @@ def _choose() -> _Choice | None:
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
         where=marked_column,
     )
-    generator = url.choose(
+    generator = choices.choose(
         "Generator", samples.generators, name="generator", help=show.HELP["generator"], where=generator_column
     )
     after = choices.after(after_column)
     where = (samples.samples, language, generator)
     tables = data.tables(*where, profile=profile, marked=marked, after=after)
-    names = view.metrics(tables)
+    names = metrics(tables)
     if not names:
         return None
-    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
-    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=level_column)
+    metric = choices.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
+    level = choices.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=level_column)
 
     def rank(baseline: str | None) -> Board:
         return data.board(
@@ -121,7 +107,7 @@ def _choose() -> _Choice | None:
     board = rank(None)
     usual = view.at_level(board, level).baseline
     strategies = sorted({table.run.strategy for table in file_labelled(tables)})
-    baseline = url.choose(
+    baseline = choices.choose(
         "Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=baseline_column
     )
     if baseline != usual:
@@ -145,26 +131,16 @@ def _links(choice: _Choice) -> dict[str, dict[str, str | None]]:
         links[row.run.id] = {
             "compare": None
             if row is base
-            else url.link(
+            else choices.link(
                 "compare", **common, after=str(choice.after or ""), first=base.run.id if base else "", runs=row.run.id
             ),
-            "samples": url.link("samples", **common, run=row.run.id),
+            "samples": choices.link("samples", **common, run=row.run.id),
         }
     return links
 
 
 def _published(choice: _Choice) -> None:
-    every = (
-        view.unshown(choice.board)
-        and url.choose(
-            "Published rows",
-            ["best", "all"],
-            name="published",
-            help="What papers print about the same benchmark: the best rows and those of the same models, or all.",
-        )
-        == "all"
-    )
-    for index, table in enumerate(view.published(choice.board, choice.group, every=every)):
+    for index, table in enumerate(view.published(choice.board, choice.group)):
         st.subheader(show.plain(table.title[:1].upper() + table.title[1:]), anchor=False)
         show.frame(table.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
         show.notes(table.notes)

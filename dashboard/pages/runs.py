@@ -8,9 +8,8 @@ from typing import Any
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import runs as view
-from ctxbench.dashboard.views.tables import Order, arranged
 from ctxbench.harness.run.spec import judge_command, place_options, repeat_command
 from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
@@ -25,21 +24,21 @@ def page() -> None:
     top, where = st.container(), show.choices()
     names = [choice.samples for choice in data.sets()]
     with where:
-        samples, run_id, by, going = _choose(names)
+        samples, run_id, going = _choose(names)
     often = _OFTEN if going else _SELDOM
     with top:
-        st.fragment(_refreshed, run_every=often)(_overview, samples, run_id, going, by)
-    st.fragment(_refreshed, run_every=often)(_one_run, samples, run_id, going, by)
+        st.fragment(_refreshed, run_every=often)(_overview, samples, run_id, going)
+    st.fragment(_refreshed, run_every=often)(_one_run, samples, run_id, going)
 
 
-def _choose(names: list[str]) -> tuple[str, str, Order, bool]:
-    """Let the reader choose the sample set, a run and the order; and say whether a run may be going on."""
-    set_column, run_column, order_column = st.columns([2, 4, 2])
-    samples = url.choose(
+def _choose(names: list[str]) -> tuple[str, str, bool]:
+    """Let the reader choose the sample set and a run; and say whether a run may be going on."""
+    set_column, run_column = st.columns([2, 4])
+    samples = choices.choose(
         "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=set_column
     )
     runs = _runs_over(samples)
-    run_id = url.choose(
+    run_id = choices.choose(
         "Run",
         runs,
         name="run",
@@ -48,9 +47,7 @@ def _choose(names: list[str]) -> tuple[str, str, Order, bool]:
         help="The run that is shown below the table.",
         where=run_column,
     ).id
-    # Chosen here and not at every look: a choice stands in the address.
-    by = choices.order([view.row(run) for run in runs], name="runs-sort", usual="newest first", where=order_column)
-    return samples, run_id, by, any(map(_may_go_on, runs))
+    return samples, run_id, any(map(_may_go_on, runs))
 
 
 def _may_go_on(work: RunWork) -> bool:
@@ -75,34 +72,34 @@ def _runs_over(samples: str) -> list[RunWork]:
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 
 
-_Part = Callable[[list[RunWork], str, Order], None]
-"""Shows a part of the page: runs, the chosen run and the order."""
+_Part = Callable[[list[RunWork], str], None]
+"""Shows a part of the page: runs, and the chosen run."""
 
 
-def _refreshed(part: _Part, samples: str, run_id: str, going: bool, by: Order) -> None:
+def _refreshed(part: _Part, samples: str, run_id: str, going: bool) -> None:
     """Show what changes while runs go on; what fails now may work at the next look."""
     try:
         runs = _runs_over(samples)
         if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
             # The page as a whole decides how often to look, and what there is to choose from.
             st.rerun()
-        part(runs, run_id, by)
+        part(runs, run_id)
     except CtxbenchError as fault:
         # Both parts meet it: one of them says it.
         if part is _overview:
             show.fault(fault)
 
 
-def _overview(runs: list[RunWork], _: str, by: Order) -> None:
+def _overview(runs: list[RunWork], _: str) -> None:
     show.answer(view.headline([view.state(run) for run in runs]))
     config: Any = {
         "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"]),
         "state": st.column_config.TextColumn(width=115, help=view.HELP["state"]),
     }
-    show.frame(arranged([view.row(run) for run in runs], by), help=view.HELP, key="runs", **config)
+    show.frame([view.row(run) for run in runs], help=view.HELP, key="runs", **config)
 
 
-def _one_run(runs: list[RunWork], run_id: str, _: Order) -> None:
+def _one_run(runs: list[RunWork], run_id: str) -> None:
     _details(next(run for run in runs if run.id == run_id))
 
 

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from ctxbench.bench.visible import visible
-from ctxbench.dashboard import choices, data, show, url
-from ctxbench.dashboard.pages import samples_one
+from ctxbench.bench.errors import CtxbenchError, UnknownName
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import AnsweredTask, Answers
+from ctxbench.bench.visible import hidden, visible
+from ctxbench.dashboard import choices, data, show
+from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
+from ctxbench.harness.store.details import (
+    CompletionFacts,
+    CompletionTexts,
+    Detail,
+    call_texts,
+    completion_texts,
+    detail,
+    steps_of,
+)
 from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
@@ -58,14 +71,14 @@ def page() -> None:
         return
     differs = view.ANY
     if choice.second:
-        differs = url.choose(
+        differs = choices.choose(
             "Show", list(view.DIFFERS), name="differs", help="By the metric that is chosen.", where=top
         )
     st.html(PHONE_STYLE)
     opened = _listing(choice, differs, more)
     if opened:
         runs = [("A", choice.first), *([("B", choice.second)] if choice.second else [])]
-        samples_one.show_sample(choice.samples, runs, opened, choice.profile)
+        show_sample(choice.samples, runs, opened, choice.profile)
 
 
 def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
@@ -82,9 +95,11 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     runs = data.cached(runs_over, samples.digest, label)
     if len(samples.generators) > 1:
         generators = [view.ANY, *samples.generators]
-        generator = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=more[2])
+        generator = choices.choose(
+            "Generator", generators, name="generator", help=show.HELP["generator"], where=more[2]
+        )
         runs = [run for run in runs if generator in (view.ANY, run.generator)]
-    first = url.choose(
+    first = choices.choose(
         "Run A",
         runs,
         name="run",
@@ -93,7 +108,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         help="The run whose samples are listed.",
         where=main,
     )
-    second = url.choose(
+    second = choices.choose(
         "Run B",
         [None, *(run for run in runs if run.id != first.id)],
         name="other",
@@ -107,7 +122,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     default = view.preferred(metrics, first.generator)
     if default is None:
         return None
-    metric = url.choose(
+    metric = choices.choose(
         "Metric",
         metrics,
         name="metric",
@@ -132,9 +147,9 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
     with more:
         upper, middle, lower = st.columns(4), st.columns(4), st.columns(4)
     facet = choice.facets
-    words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
-    order = url.choose("Order", list(view.ORDERS), name="order", where=upper[1])
-    typed = url.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
+    words = choices.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
+    order = choices.choose("Order", list(view.ORDERS), name="order", where=upper[1])
+    typed = choices.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
     filters = SampleFilter(
         run=choice.first.id,
         measure=choice.metric.measure,
@@ -154,7 +169,7 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
 
 
 def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> str:
-    picked = url.choose(label, [view.ANY, *options], name=name, where=where)
+    picked = choices.choose(label, [view.ANY, *options], name=name, where=where)
     return "" if picked == view.ANY else picked
 
 
@@ -166,7 +181,7 @@ def _status(where: object) -> Status | None:
 def _bound(label: str, name: str, metric: view.Metric, where: object) -> float | None:
     unit = metric.scale.unit
     return view.bound(
-        url.text(f"{label} ({unit})", name=name, help=f"Of {metric.name} in A.", where=where), metric.scale
+        choices.text(f"{label} ({unit})", name=name, help=f"Of {metric.name} in A.", where=where), metric.scale
     )
 
 
@@ -174,7 +189,7 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
     """Show a page of the samples that fit; return the sample to open, or nothing."""
     filters, order, typed, page_column = _filters(choice, differs, more)
     total = data.cached(search, filters, order=order, limit=1)[0]
-    page = url.number("Page", 1, view.pages(total), name="page", default=1, where=page_column)
+    page = choices.number("Page", 1, view.pages(total), name="page", default=1, where=page_column)
     _, samples = data.cached(search, filters, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
     is_planned = bool(typed) and data.cached(place_in_plan, choice.first.id, typed) is not None
     opened = typed if is_planned else samples[0].id if samples else ""
@@ -200,7 +215,7 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     def choose() -> None:
         selected = st.session_state[key]["selection"]["rows"]
         if selected:
-            url.put("sample", str(rows[selected[0]]["sample"]))
+            choices.put("sample", str(rows[selected[0]]["sample"]))
 
     cells = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
     config: dict[str, Any] = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
@@ -231,8 +246,213 @@ def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
                 key=f"step-{key}",
                 shortcut=key,
                 disabled=sample is None,
-                on_click=url.put,
+                on_click=choices.put,
                 args=("sample", sample or ""),
                 help=f"Of the samples found, in the order of the plan. Key: {key}",
                 width="stretch",
             )
+
+
+BLOCKS = 60
+"""Blocks that are opened one by one; more are shown in the whole prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One run's part of the page."""
+
+    letter: str
+    run: RunChoice
+    detail: Detail
+    completion: CompletionFacts | None
+    texts: CompletionTexts | None
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _answers(root: str) -> Answers:
+    """Return the sets of the home folder; kept, since it remembers where their records are."""
+    return Answers(Home(Path(root)))
+
+
+def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
+    """Show one sample as each of one or two runs has it.
+
+    Args:
+        samples: the set.
+        runs: ``A`` and, if there is one, ``B`` with their runs.
+        sample: its id, of A's.
+        profile: whose scores.
+    """
+    sides = _sides(runs, sample)
+    first = sides[0].detail
+    st.subheader(show.plain(sample), anchor=False)
+    task = _task(samples, first)
+    # What the model wrote stands first: it is what one comes for.
+    for where, side in zip(st.columns(len(sides)), sides, strict=True):
+        with where:
+            _outcome(side, task)
+    _scores(sides, profile)
+    show.note(view.place(first))
+    if task is not None:
+        _show_task(task, first.language)
+    for where, side in zip(st.columns(len(sides)), sides, strict=True):
+        with where:
+            _context(side)
+
+
+def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
+    sides = []
+    for letter, run in runs:
+        try:
+            sample_detail = data.cached(detail, run.id, sample)
+        except UnknownName:
+            show.note(f"{letter}: the run {run.id} was not to do the sample {sample}.")
+            continue
+        at = 0
+        if len(sample_detail.completions) > 1:
+            at = -1 + choices.number(
+                f"Completion of {letter}",
+                1,
+                len(sample_detail.completions),
+                name=f"completion{letter}",
+                default=1,
+                help="Which of its completions is shown; scores are of this one.",
+            )
+        completion = sample_detail.completions[at] if sample_detail.completions else None
+        texts = data.cached(completion_texts, run.id, sample, completion.idx) if completion else None
+        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion, texts=texts))
+    return sides
+
+
+def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
+    """Return what was to be written with its answer, if the set is on this machine; say so if not."""
+    try:
+        task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
+    except CtxbenchError as error:
+        show.fault(error)
+        return None
+    if task is None:
+        show.note(
+            f"The reference is not on this machine: the home folder has no sample set {samples.name} of digest "
+            f"{sample_detail.set_digest[:12]}. What the runs stored is shown without it."
+        )
+    return task
+
+
+def _show_task(task: AnsweredTask, language: str) -> None:
+    st.markdown("**Task**", help="The file before the cursor ▏, its last lines; the model is to write on from there.")
+    show.text(view.before_cursor(task), language=language, key="task")
+    if task.original_import:
+        with st.expander("Masked import lines", key="masked"):
+            show.text(task.original_import, language=language, key="masked-text")
+    with st.expander("Reference", key="reference"):
+        if task.has_answer:
+            show.text(task.target, language=language, key="reference-text")
+        else:
+            show.note("This benchmark gives no reference for it: its tests alone judge.")
+        if task.tests:
+            show.text("\n".join(task.tests), key="reference-tests")
+
+
+def _scores(sides: Sequence[Side], profile: str) -> None:
+    rows = view.score_rows([(side.letter, side.completion) for side in sides], profile)
+    if rows:
+        st.markdown("**Scores**", help="Of this sample alone: what the mean of the leaderboard is made of.")
+        show.frame(rows, help=view.DETAIL_HELP, key="scores")
+
+
+def _outcome(side: Side, task: AnsweredTask | None) -> None:
+    """Show what a run wrote, and what came of it."""
+    sample, completion, texts = side.detail, side.completion, side.texts
+    st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
+    if texts is not None and task is not None and task.has_answer:
+        _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
+    flags = [*sample.flags, *(completion.flags if completion else ())]
+    show.notes(
+        [
+            f"{side.run.generator} · {sample.status}: {view.STATUS[sample.status]}",
+            *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
+            *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
+            *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
+        ]
+    )
+    if completion is not None and texts is not None:
+        _completion(side, texts, completion, expanded=task is None or not task.has_answer)
+    if sample.imported:
+        show.note("Recorded elsewhere: its prompt, calls and times are not known.")
+
+
+def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
+    """Show a completion against the reference: of lines by words, of functions by lines."""
+    same = diff.equal(reference, completion)
+    if same:
+        show.note("The completion is the reference.")
+    if kind == "line":
+        st.html(diff.markup(reference, completion))
+    elif not same:
+        show.text(diff.by_lines(reference, completion), language="diff", key=key)
+        show.note("Lines with - are only in the reference, lines with + only in the completion.")
+    if max(len(reference), len(completion)) > diff.LIMIT:
+        show.note(f"Compared: the first {diff.LIMIT:,} characters.")
+
+
+def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:
+    language, key = side.detail.language, side.letter
+    with st.expander("Completion", expanded=expanded, key=f"completion-{key}"):
+        show.text(texts.text, language=language, key=f"text-{key}")
+    if completion.judged is not None:
+        show.note(f"Tests: {view.verdict(completion.judged)}")
+        if view.doubted(completion.judged):
+            show.note(f"Judged more than once: {view.doubted(completion.judged)}. See docs/verdicts.md.")
+        if completion.judged.flags:
+            show.note(f"Not plain: {'; '.join(completion.judged.flags)}. See docs/verdicts.md.")
+        with st.expander("Test output", key=f"output-{key}"):
+            show.text(texts.output or "(none)", key=f"output-text-{key}")
+    with st.expander("Raw output of the model", key=f"raw-{key}"):
+        show.text(texts.raw, key=f"raw-text-{key}")
+        if hidden(texts.raw):
+            show.note(f"{hidden(texts.raw)} characters that cannot be seen are written out here.")
+
+
+def _context(side: Side) -> None:
+    """Show what the model saw, and what it was asked; of a run that was recorded elsewhere nobody knows."""
+    key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
+    if side.detail.imported or prompt is None:
+        return
+    st.markdown(
+        f"**What the model saw** · {key} · {show.plain(side.run.strategy)}",
+        help="The final prompt, block by block, in its order.",
+    )
+    show.note(view.took(side.detail))
+    show.frame(view.piece_rows(pieces), help=view.DETAIL_HELP, key=f"blocks-{key}")
+    inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
+    for number, piece in inside[:BLOCKS]:
+        with st.expander(show.plain(view.piece_label(number, piece)), key=f"block-{key}-{number}"):
+            show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
+    if len(inside) > BLOCKS:
+        show.note(f"{len(inside) - BLOCKS} more blocks stand in the whole prompt.")
+    with st.expander("The whole prompt", key=f"prompt-{key}"):
+        show.text(prompt, language=side.detail.language, key=f"prompt-text-{key}")
+    _calls(side)
+
+
+def _calls(side: Side) -> None:
+    calls = side.detail.calls
+    if view.is_explored(calls):
+        st.markdown(
+            "**Steps**", help="How the model looked around before the prompt was made; results are in its calls."
+        )
+        steps = data.cached(steps_of, side.run.id, side.detail.sample)
+        show.frame(view.step_rows(steps), help=view.DETAIL_HELP, key=f"steps-{side.letter}")
+    st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
+    show.frame(view.call_rows(calls), help=view.DETAIL_HELP, key=f"calls-{side.letter}")
+    options = [view.NONE, *view.calls_of(calls)]
+    picked = choices.choose(
+        f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
+    )
+    if picked != view.NONE:
+        ordinal = calls[options.index(picked) - 1].ordinal
+        texts = data.cached(call_texts, side.run.id, side.detail.sample, ordinal)
+        if texts is not None:
+            show.text(texts.prompt, key=f"asked-{side.letter}")
+            show.text(texts.answer, key=f"answer-{side.letter}")

@@ -6,23 +6,23 @@ Also which runs are compared unasked, and what they are called.
 from __future__ import annotations
 
 import statistics
+import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
 
-from ctxbench.dashboard.theme import SERIES
-from ctxbench.dashboard.views.tables import Figure, estimated
+from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.columns import INTERVAL
-from ctxbench.harness.leaderboard.compare import Compared
-from ctxbench.harness.leaderboard.numbers import completed, scale_of, values
+from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
+from ctxbench.harness.leaderboard.numbers import scale_of, values
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import pair_verdict
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST_RUNS = 3, 6
 """Runs compared unasked, and at most."""
@@ -147,40 +147,6 @@ def repository_rows(pair: Compared) -> list[Row]:
     ]
 
 
-def count_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row]:
-    """Return what became of the samples in each run, over every sample that any of them was to do."""
-    every = {sample for table in tables for sample in table.sample}
-    return [
-        {
-            "strategy": names[table.run.id],
-            "run": table.run.id,
-            "completed": len(completed(table)),
-            "model failed": table.status.count(Status.MODEL_FAILED),
-            "unscored": table.status.count(Status.INFRA_FAILED),
-            "excluded": table.status.count(Status.EXCLUDED),
-            "not in the run": len(every - set(table.sample)),
-        }
-        for table in tables
-    ]
-
-
-def missing_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row]:
-    """Return the samples that some of the runs completed and others did not: these are compared in no pair of both."""
-    completed_ids = [{table.sample[index] for index in completed(table)} for table in tables]
-    status = [dict(zip(table.sample, table.status, strict=True)) for table in tables]
-    rows: list[Row] = []
-    for sample in sorted(set[str]().union(*completed_ids) - completed_ids[0].intersection(*completed_ids)):
-        lacking = [at for at, mine in enumerate(completed_ids) if sample not in mine]
-        rows.append(
-            {
-                "sample": sample,
-                "missing in": ", ".join(names[tables[at].run.id] for at in lacking),
-                "why": ", ".join(dict.fromkeys(str(status[at].get(sample, "not in the run")) for at in lacking)),
-            }
-        )
-    return rows
-
-
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
     """Return the samples that differ, those that differ most first, at most `MOST_ROWS`.
 
@@ -270,20 +236,6 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics that some run has a value of, the one that ranks first."""
-    names = sorted(
-        {
-            name
-            for table in tables
-            for name, column in table.metrics.items()
-            if any(value is not None for value in column)
-        }
-    )
-    ranking = choices.default_metric(names, tables[0].run) if tables else ""
-    return sorted(names, key=lambda name: (name != ranking, name))
-
-
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
     """Return the run that the others are compared with unasked: of ``lc.infile``, else the first that is ranked."""
     newest = choices.newest(tables)
@@ -315,3 +267,39 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
         able,
     )
     return next((group for group in alike if group), [])[: FEW - 1]
+
+
+def letters(count: int) -> tuple[str, ...]:
+    """Return the letters that stand for the runs shown."""
+    return tuple(string.ascii_uppercase[:count])
+
+
+def region_name(region: SolvedRegion, count: int) -> str:
+    """Return which samples a region holds, in words: ``only A and B``."""
+    if not region.runs:
+        return "none of them"
+    if len(region.runs) == count:
+        return "all of them"
+    return "only " + " and ".join(letters(count)[run] for run in region.runs)
+
+
+def region_key(region: SolvedRegion) -> str:
+    """Return the letters of a region, as they stand in an address; ``none`` for the region outside."""
+    return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
+
+
+def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
+    """Return one row a run: its letter, how much it solves, and how much only it does."""
+    return [
+        {"letter": letter, "strategy": name, "solved": total, "only this one": only}
+        for letter, name, total, only in zip(
+            letters(outcome.count), names, outcome.totals(), outcome.only(), strict=True
+        )
+    ]
+
+
+def region_rows(outcome: Solved) -> list[Row]:
+    """Return one row a region, most samples first: the runs that solve it, and how many samples it holds."""
+    return [
+        {"solved by": region_name(region, outcome.count), "samples": len(region.samples)} for region in outcome.regions
+    ]

@@ -11,8 +11,8 @@ from typing import Any
 
 import altair as alt
 
-from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
+from ctxbench.dashboard.views import Figure
+from ctxbench.harness.leaderboard import Board, Group, Row, numbers
 from ctxbench.harness.leaderboard.columns import (
     COLUMNS,
     PAGE_COSTS,
@@ -55,22 +55,6 @@ class Published:
     title: str
     lines: tuple[Mapping[str, object], ...]
     notes: tuple[str, ...]
-
-
-def metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics that can rank these runs, the default first, then by name; none if no run is scored."""
-    names = sorted(
-        {
-            name
-            for table in tables
-            for name, column in table.metrics.items()
-            if any(value is not None for value in column)
-        }
-    )
-    if not names:
-        return []
-    first = choices.default_metric(names, tables[0].run)
-    return [first, *(name for name in names if name != first)] if first in names else names
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
@@ -130,12 +114,6 @@ def helps(group: Group) -> dict[str, str]:
     return {column.head(group, page=True): column.help for part in columns(group) for column in part}
 
 
-def matching(lines: Sequence[Line], find: str) -> list[Line]:
-    """Return the lines whose strategy or origin has all these words, large or small."""
-    words = find.casefold().split()
-    return [line for line in lines if all(word in f"{line['strategy']} {line['origin']}".casefold() for word in words)]
-
-
 def _cell(column: Column, group: Group, row: Row) -> object:
     """Return a cell: words and counts as they are, other numbers with the digits that are justified."""
     value = column.value(group, row)
@@ -149,26 +127,20 @@ def sentences(group: Group) -> tuple[str, ...]:
     return notes(group, PAGE)
 
 
-def published(board: Board, group: Group, *, every: bool = False) -> list[Published]:
-    """Return the papers' rows about the group's benchmark, the best of them or `every` one: never ranked with ours."""
-    published_tables = []
+def published(board: Board, group: Group) -> list[Published]:
+    """Return the best of the papers' rows about the group's benchmark: never ranked with ours."""
+    tables = []
     for listing in board.published:
-        whole = replace(listing, highlighted=listing.rows) if every else listing
-        table = published_table(whole)
+        table = published_table(listing)
         headings = [head.text for head in table.heads]
-        published_tables.append(
+        tables.append(
             Published(
-                title=published_title(whole),
+                title=published_title(listing),
                 lines=tuple(dict(zip(headings, line, strict=True)) for line in table.lines),
-                notes=published_notes(whole, group.profile, PAGE),
+                notes=published_notes(listing, group.profile, PAGE),
             )
         )
-    return published_tables
-
-
-def unshown(board: Board) -> bool:
-    """Return whether the papers have more rows than are shown unasked."""
-    return any(len(listing.highlighted) < len(listing.rows) for listing in board.published)
+    return tables
 
 
 def csv(board: Board, group: Group) -> str:

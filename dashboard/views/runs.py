@@ -99,8 +99,6 @@ def row(work: RunWork) -> dict[str, object]:
 HELP: Mapping[str, str] = {
     "run": "The run's name, else its id: a digest of every choice that decides its numbers.",
     "samples": "The sample set; [:N] means the first N of it.",
-    "strategy": "The method that gathers what the model is shown.",
-    "generator": "The model that completes the code, and how it was asked.",
     "state": " ".join(f"{name}: {says}" for name, says in STATES.items()),
     "progress": "Samples with a result, of those planned, in percent.",
     "finished": "Samples with a result.",

@@ -17,7 +17,7 @@ from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
 from ctxbench.harness.cells import protocol, wire
 from ctxbench.harness.cells.wire import fitting
-from ctxbench.strategies import BoundStrategy, api, registry, resolve
+from ctxbench.strategies import api, registry, resolve
 from ctxbench.strategies.api import Execution, Misshapen, Prompt
 from ctxbench.strategies.chat import Chat
 
@@ -142,18 +142,12 @@ def work(channel: socket.socket) -> None:
         protocol.send(channel, _error(error))
 
 
-@functools.lru_cache(256)
-def resolved(spec: str) -> BoundStrategy:
-    """Return the strategy that a spec spells; see `registry.resolve` for what it raises."""
-    return resolve(spec)
-
-
 def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
     try:
         if "register" in job:
             registration = registry.get(job["register"]).registration
             return {"registration": wire.dump_registration(registration)}
-        bound = resolved(job["spec"])
+        bound = resolve(job["spec"])
         edited = [name for name, version in job["versions"].items() if registry.get(name).version != version]
         if edited:
             return {"fault": [f"{edited[0]} was edited after the run began", "", "run the same command again"]}

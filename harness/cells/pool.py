@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ctxbench.bench import languages
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained
@@ -76,9 +75,8 @@ class ForkedCells:
         self._slots = threading.BoundedSemaphore(max(1, workers))
         self._remarks = Remarks()
         self._hidden, self._visible = [*hidden, *filter(Path.exists, SHIPPED_ANSWERS)], visible_paths()
-        self._servers: dict[tuple[bool, tuple[str, ...]], ForkServer] = {}
-        """Whether its cells are plain, and what they see beside the usual files: the folders of a strategy file, or
-        nothing -> the server."""
+        self._servers: dict[tuple[str, ...], ForkServer] = {}
+        """What cells see beside the usual files: the folders of a strategy file, or nothing -> their server."""
         self._restarts = 0
         self._starting = threading.Lock()
         self._telling = threading.Lock()
@@ -95,26 +93,23 @@ class ForkedCells:
         with self._starting:
             servers = list(self._servers.values())
         # The weakest of those that have started: no cell has less.
-        reports = [dict(server.report) for server in servers or [self._server(plain=True)]]
+        reports = [dict(server.report) for server in servers or [self._server()]]
         return min(reports, key=lambda report: len(report["isolation"]))
 
-    def _server(self, *more: str, plain: bool = False) -> ForkServer:
-        """Return the server whose cells see `more` paths: what a view holds is settled when its server starts.
+    def _server(self, *more: str) -> ForkServer:
+        """Return the server whose cells see `more` absolute paths: what a view holds is settled when its server starts.
 
         Without namespaces cells have no view of their own, and one server hides their folders from one another.
-
-        Args:
-            *more: absolute paths.
-            plain: whether its cells run strategies of `protocol.PLAIN` alone.
         """
         with self._starting:
             self._drop_ended()
             for server in self._servers.values():
                 if not server.separates:
                     return server
-            if (plain, more) not in self._servers:
-                self._servers[plain, more] = self._started(plain, more)
-            return self._servers[plain, more]
+            if more not in self._servers:
+                visible = [*self._visible, *more]
+                self._servers[more] = ForkServer(self._hidden, visible, self._bounds.memory, self._tokenizer)
+            return self._servers[more]
 
     def _drop_ended(self) -> None:
         """Forget servers that were killed, a few times a run: the next cell starts another."""
@@ -123,15 +118,6 @@ class ForkedCells:
                 self._restarts += 1
                 del self._servers[key]
                 server.close()
-
-    def _started(self, plain: bool, more: Sequence[str]) -> ForkServer:
-        visible = [*self._visible, *more]
-        server = ForkServer(self._hidden, visible, self._bounds.memory, self._tokenizer, plain=plain)
-        if plain and not server.separates:
-            # It has to be one for all cells.
-            server.close()
-            return self._started(False, more)
-        return server
 
     def card(self, spec: str) -> StrategyCard:
         """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
@@ -186,9 +172,7 @@ class ForkedCells:
         checks: bool = False,
     ) -> tuple[Prompt, Sequence[str]]:
         bound = self.registrations.bound(spec)
-        plain = not checks and self.registrations.is_plain(spec)
-        plain = plain and languages.module(query.language).startswith(f"{languages.__name__}.")
-        with self._slots, self._cell(spec, query.id, self._bounds, plain=plain) as talk:
+        with self._slots, self._cell(spec, query.id, self._bounds) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}
             job |= {"versions": self.registrations.file_versions(spec)}
@@ -254,11 +238,9 @@ class ForkedCells:
                 self._slots.acquire()
 
     @contextlib.contextmanager
-    def _cell(
-        self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "", plain: bool = False
-    ) -> Iterator[Talk]:
+    def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
         """Have a cell forked, to talk with; end it, whatever happens."""
-        server = self._server(*beside(spec), plain=plain)
+        server = self._server(*beside(spec))
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
@@ -267,8 +249,6 @@ class ForkedCells:
         with self._remarks.of_cell() as output:
             try:
                 with theirs, or_gone():
-                    if plain:
-                        server.bind(spec)
                     server.start(job, theirs, output)
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
@@ -363,7 +343,6 @@ class Registrations:
         self._read = read
         self._registrations: dict[str, Registration] = {}
         self._bound: dict[str, Bound[Registration]] = {}
-        self._plain: dict[str, bool] = {}
 
     def get(self, name: str) -> Registration:
         """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
@@ -393,24 +372,12 @@ class Registrations:
         """Return the versions of the strategies that a spec names and that stand in files, by name.
 
         Raises:
-            InputFault: see `bound`, as the next one.
+            InputFault: see `bound`.
             MachineFault: likewise.
         """
         bound = self.bound(spec)
         names = _names(bound, spec) if "@" in bound.spec else []  # nothing is parsed for most, sample by sample
         return {name: self.get(name).version for name in names if "@" in name}
-
-    def is_plain(self, spec: str) -> bool:
-        """Say whether a strategy, wrapped ones included, is of `protocol.PLAIN`.
-
-        Raises:
-            InputFault: see `bound`, as the next one.
-            MachineFault: likewise.
-        """
-        if spec not in self._plain:
-            names = _names(self.bound(spec), spec)
-            self._plain[spec] = all("@" not in name and registry.module(name) in protocol.PLAIN for name in names)
-        return self._plain[spec]
 
     def installed(self) -> Mapping[str, Registration | InputFault]:
         """Return the registrations of all installed strategies by name, or the faults of those that cannot be imported.

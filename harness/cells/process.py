@@ -30,7 +30,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.visible import visible
 from ctxbench.harness.cells import protocol
-from ctxbench.harness.cells.protocol import BIND, END, ORDER, START
+from ctxbench.harness.cells.protocol import END, ORDER, START
 from ctxbench.sandbox.bubblewrap import host
 
 _START_TIMEOUT = 120.0
@@ -70,24 +70,17 @@ class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
     def __init__(
-        self,
-        hidden: Sequence[Path],
-        visible: Sequence[str],
-        memory: int,
-        tokenizer: Path | None = None,
-        *,
-        plain: bool = False,
+        self, hidden: Sequence[Path], visible: Sequence[str], memory: int, tokenizer: Path | None = None
     ) -> None:
         """Start it; each process of a cell may hold so many bytes of memory.
 
         No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
-        Budgets are counted with the file `tokenizer`, if there is one. With `plain` its cells run nothing but the
-        strategies of `protocol.PLAIN`.
+        Budgets are counted with the file `tokenizer`, if there is one.
 
         Raises:
             MachineFault: if it cannot be started.
         """
-        self._lock, self._bound = threading.Lock(), set[str]()
+        self._lock = threading.Lock()
         self.scratch = Scratch()
         self._control, theirs = socket.socketpair()
         self.process = subprocess.Popen(
@@ -105,7 +98,6 @@ class ForkServer:
             "visible": list(visible),
             "memory": memory,
             "tokenizer": str(tokenizer.absolute()) if tokenizer else "",
-            "plain": plain,
             "users": [host.draw_uid() for _ in range(_USERS)],
             "private": any(map(private, visible)),
         }
@@ -138,18 +130,6 @@ class ForkServer:
         """
         with self._lock:
             socket.send_fds(self._control, [ORDER.pack(START, job)], [channel.fileno(), output])
-
-    def bind(self, spec: str) -> None:
-        """Have a spec resolved once for all cells, where they run our own strategies only; again: nothing.
-
-        Raises:
-            OSError: if the process is gone.
-        """
-        with self._lock:
-            if spec not in self._bound:
-                self._bound.add(spec)
-                raw = spec.encode()
-                self._control.sendall(ORDER.pack(BIND, len(raw)) + raw)
 
     def end(self, job: int) -> None:
         """End a cell with all its processes.

@@ -54,14 +54,10 @@ _WORK, _WAITS = 60.0, 5
 LIMIT = 64 << 20
 """The largest message to a cell, in bytes; those from a cell are much smaller."""
 ORDER = struct.Struct(">cQ")
-"""An order to the fork server: `START` (with a channel) or `END`, and the job's number; or `BIND`, and the number of
-bytes of a spec, which follow."""
-START, END, BIND = b"J", b"K", b"B"
+"""An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
+START, END = b"J", b"K"
 GREETING = b"\n"
 """A cell's first byte, before the strategy is there: the number of its process comes with it."""
-PLAIN = tuple(f"ctxbench.strategies.{name}" for name in ("repocoder", "stored"))
-"""Modules of our own strategies that need no parser. A server for these alone holds little, and every cell pays for
-what its server holds."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
 """Digits: none of our numbers is as long, and Python's own may be without end."""

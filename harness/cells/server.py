@@ -27,14 +27,13 @@ from typing import Any, NoReturn
 
 from ctxbench import strategies
 from ctxbench.bench import languages
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.harness.cells import cell, kernel, protocol
 from ctxbench.harness.cells.kernel import Namespaces
-from ctxbench.harness.cells.protocol import BIND, GREETING, ORDER, RESERVE, START
+from ctxbench.harness.cells.protocol import GREETING, ORDER, RESERVE, START
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
-from ctxbench.strategies import layout, registry
+from ctxbench.strategies import layout
 
 _SYSTEM = ("/dev", "/proc", "/sys")
 """Closed to cells but for the next paths: root could read every answer from a disk's device or the kernel's memory."""
@@ -115,7 +114,6 @@ class Server:
         *,
         users: list[int | None],
         private: bool,
-        plain: bool,
     ) -> None:
         """Confine this process; see `protocol` for the orders on `control`.
 
@@ -127,9 +125,8 @@ class Server:
             memory: bytes that each process of a cell may hold.
             users: one for each of the cells at work, as far as there are; None for the user that this process runs as.
             private: whether some of `visible` can be read by its owner alone.
-            plain: whether its cells run `protocol.PLAIN` alone.
         """
-        self._control, self._scratch, self._memory, self._plain = control, scratch, memory, plain
+        self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}
         self._hidden = [*hidden, scratch]
         self._namespaces: Namespaces | None = None
@@ -211,8 +208,6 @@ class Server:
             order, job = ORDER.unpack(raw)
             if order == START:
                 self._start(job, *handles)
-            elif order == BIND:
-                self._bind(self._control.recv(job, socket.MSG_WAITALL).decode())
             else:
                 self._end(job)
         for job in list(self._cells):
@@ -236,13 +231,6 @@ class Server:
         os.close(channel)
         os.close(output)
         self._cells[job] = pid, folder
-
-    def _bind(self, spec: str) -> None:
-        """Resolve a spec of our own once, instead of in every cell; one that cannot be is the cell's to report."""
-        if self._plain:
-            with contextlib.suppress(InputFault):
-                cell.resolved(spec)
-            gc.freeze()
 
     def _become_cell(self, channel: int, output: int, folder: Path, uid: int | None) -> NoReturn:
         """Do one job in this new process, which then ends."""
@@ -334,21 +322,8 @@ def _bound_memory(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
 
 
-def _load(plain: bool) -> None:
-    """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells.
-
-    Args:
-        plain: whether cells are for `protocol.PLAIN` alone: the less this process holds, the cheaper is each.
-    """
-    if plain:
-        registry.close()
-        languages.close()
-        ours = [
-            f"{languages.__name__}.{module.name}" for module in pkgutil.iter_modules(languages.__path__) if module.ispkg
-        ]
-        for name in (*protocol.PLAIN, *ours):
-            importlib.import_module(name)
-        return
+def _load() -> None:
+    """Import our own strategies and the parsers once, instead of in every cell; foreign strategies in their cells."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
     for language in languages.every():
@@ -365,7 +340,7 @@ def main() -> None:
     control.set_inheritable(False)
     setup: dict[str, Any] = protocol.receive(control)[0]
     scratch = Path(setup["scratch"])
-    _load(setup["plain"])
+    _load()
     if setup["tokenizer"]:
         from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - for such runs alone
 
@@ -379,7 +354,6 @@ def main() -> None:
             setup["memory"],
             users=setup["users"],
             private=setup["private"],
-            plain=setup["plain"],
         )
     gc.collect()
     gc.freeze()

@@ -104,12 +104,13 @@ def reproduce(
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
-    from ctxbench.harness.papers import render, tables
+    from ctxbench.harness import paper_tables
+    from ctxbench.harness.papers import render
     from ctxbench.harness.papers import reproduce as job
     from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
 
-    paper_table = tables.table(table)
+    paper_table = paper_tables.table(table)
     if encoder is not None:
         parse(encoder)
     sample_sets = job.load_sets(home, samples, paper_table.kind)

@@ -28,7 +28,7 @@ from ctxbench.harness.cli.samples_prompt import prompt
 from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
-    from ctxbench.bench.functions.verify import Verification
+    from ctxbench.bench.functions.build import Verification
     from ctxbench.bench.repositories.git import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
@@ -323,7 +323,7 @@ def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home,
     not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay.
     """
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.functions.verify import verify as verify_set
+    from ctxbench.bench.functions.build import verify as verify_set
 
     sample_set = sets.load(home, name)
     run = functools.partial(verify_set, home, sample_set, opened_sandbox(sandbox, home), workers=workers, report=say)

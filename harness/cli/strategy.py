@@ -155,9 +155,9 @@ def show(name: str, *, home: Home) -> None:
 def _papers(name: str) -> Iterator[str]:
     """Yield the tables that have rows of a strategy, with the rows' names there."""
     from ctxbench.bench.spec import parse
-    from ctxbench.harness.papers import tables
+    from ctxbench.harness import paper_tables
 
-    for table in map(tables.table, tables.NAMES):
+    for table in map(paper_tables.table, paper_tables.NAMES):
         methods = dict.fromkeys(row.method for row in table.rows if row.strategy and parse(row.strategy).name == name)
         if methods:
             yield f"{table.paper}, {table.title} ({'; '.join(methods)})"

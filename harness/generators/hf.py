@@ -35,7 +35,7 @@ Choose = Callable[[Any], int]
 """A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""
 
 
-@generator("hf", machine=("device",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
+@generator("hf", machine=("device", "batch"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
 def hf(
     *,
     model: str,

@@ -13,7 +13,7 @@ from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Sta
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics.profile import common_metric
-from ctxbench.harness.papers.tables import LEVELS
+from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin
 
 _MOST_NAMED = 15
@@ -43,7 +43,7 @@ COMMAND = Instructions(
     again="run the same command again",
 )
 PAGE = Instructions(
-    rows="where Published rows says all",
+    rows="by `ctxbench leaderboard --published all`",
     profile="choose infercom as Metric profile, below More choices",
     marked="Marked samples, below More choices",
     again="run it again; the page Runs has the command",

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ctxbench.harness import paper_tables
 from ctxbench.harness.leaderboard.columns import COLUMNS, ColumnHead, TextTable
 from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
 from ctxbench.harness.leaderboard.rows import LANGUAGES, Group, Listing
-from ctxbench.harness.papers import tables
-from ctxbench.harness.papers.tables import LEVELS, ORIGINS, STATUSES, PaperRow, paper_of
+from ctxbench.harness.paper_tables import LEVELS, ORIGINS, STATUSES, PaperRow, paper_of
 from ctxbench.harness.results import Origin, spec_of_label
 
 BOTH = "both"
@@ -41,7 +41,7 @@ class Printed:
 
     value: float | None
     status: str = "ok"
-    """``ok``, or a key of `harness.papers.tables.STATUSES`."""
+    """``ok``, or a key of `harness.paper_tables.STATUSES`."""
     flag: str = ""
     """What is doubtful about it, in words."""
 
@@ -72,7 +72,7 @@ def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
     languages_present = {(group.benchmark, group.language) for group in groups}
     selected = []
     for benchmark in REPORTED:
-        of_benchmark = [row for row in tables.rows() if row.benchmark == benchmark]
+        of_benchmark = [row for row in paper_tables.rows() if row.benchmark == benchmark]
         spoken = [name for name in LANGUAGES if mode == "all" or (benchmark.lower(), name) in languages_present]
         for language in (*spoken, *([BOTH] if len(spoken) == len(LANGUAGES) else [])):
             rows = tuple(row for row in of_benchmark if language in row.printed or language in row.missing)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -62,19 +62,24 @@ def table(
         full: give the levels of CoderEval groups of their own.
         by: add a table of strategies by the values of this parameter.
     """
+    parts: list[Text | Table] = []
+    for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full, by=by)):
+        parts += [Text()] * bool(index)
+        parts.append(Text(section.title, style="bold"))
+        for text_table in section.all_tables:
+            parts += [rich_table(text_table, width), Text()]
+        parts += [Text(f"- {line}") for line in section.notes]
+    return printed(parts, width=width, terminal=terminal)
+
+
+def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False) -> str:
+    """Return what a screen of that width shows of texts and tables, without blanks at the ends of lines."""
     screen = io.StringIO()
     console = Console(
         file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
     )
-    for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full, by=by)):
-        if index:
-            console.print()
-        console.print(Text(section.title, style="bold"))
-        for text_table in section.all_tables:
-            console.print(_rich(text_table, width), crop=False)
-            console.print()
-        for line in section.notes:
-            console.print(Text(f"- {line}"))
+    for part in parts:
+        console.print(part, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in screen.getvalue().splitlines())
 
 
@@ -82,7 +87,7 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
     """Return the board as markdown: a heading, tables and notes, as `table` does."""
     parts = []
     for section in sections(board, diagnostics=diagnostics, full=full, by=by):
-        tables = "\n".join(map(_markdown, section.all_tables))
+        tables = "\n".join(map(markdown_table, section.all_tables))
         remarks = "\n".join(f"- {plain_markdown(line)}" for line in section.notes)
         parts.append(f"## {plain_markdown(section.title)}\n\n" + (f"{tables}\n" if tables else "") + f"{remarks}\n")
     return "\n".join(parts)
@@ -132,7 +137,7 @@ def _where(pair: Compared) -> list[str]:
     return [f"  {name:{width}}  n {n:4}  {pair.metric} {other:.1f} -> {this:.1f}" for name, n, this, other in parts]
 
 
-def _rich(text_table: TextTable, width: int) -> Table:
+def rich_table(text_table: TextTable, width: int) -> Table:
     """Return a table as wide as the screen at most, or as it needs where that is too narrow for its numbers."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widest = [max(map(cell_len, cells)) for cells in columns]
@@ -140,7 +145,7 @@ def _rich(text_table: TextTable, width: int) -> Table:
     least = sum(
         min(size, _NARROWEST) if head.is_text else size for head, size in zip(text_table.heads, widest, strict=True)
     ) + len(_GAP) * (len(widest) - 1)
-    rich_table = Table(
+    grid = Table(
         box=_RULE,
         padding=(0, len(_GAP) - 1, 0, 0),
         pad_edge=False,
@@ -148,15 +153,16 @@ def _rich(text_table: TextTable, width: int) -> Table:
         width=least if least > width else None,
     )
     for head in text_table.heads:
-        rich_table.add_column(
+        grid.add_column(
             Text(head.text), justify="left" if head.is_text else "right", overflow="fold", no_wrap=not head.is_text
         )
     for line in text_table.lines:
-        rich_table.add_row(*map(Text, line))
-    return rich_table
+        grid.add_row(*map(Text, line))
+    return grid
 
 
-def _markdown(text_table: TextTable) -> str:
+def markdown_table(text_table: TextTable) -> str:
+    """Return a table as markdown."""
     headings = [plain_markdown(head.text) for head in text_table.heads]
     rule = ["---" if head.is_text else "---:" for head in text_table.heads]
     rows = [headings, rule, *([plain_markdown(cell) for cell in line] for line in text_table.lines)]

@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard.numbers import Scale, at_level, at_levels
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.repetitions import AnswerGaps, VarianceParts
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.papers.tables import LEVELS, PaperRow
+from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 LEVELLED = "codereval"

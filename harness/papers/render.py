@@ -1,16 +1,14 @@
-"""Render a paper's table with our numbers beside it as text, markdown and JSON. Pure: returns text."""
+"""A paper's table with our numbers beside it as text, markdown and JSON, and who solves what as SVG. Pure."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from html import escape
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
+from rich.table import Table
 from rich.text import Text
 
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
@@ -18,18 +16,25 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Kind
 from ctxbench.bench.visible import markdown as plain_markdown
+from ctxbench.bench.visible import visible
 from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.columns import ColumnHead, TextTable
+from ctxbench.harness.leaderboard.compare import SolvedRegion
 from ctxbench.harness.leaderboard.notes import remarks
-from ctxbench.harness.papers import averages, solved
-from ctxbench.harness.papers.fidelity import TOKENIZER_OPTION, differences
-from ctxbench.harness.papers.presets import encoders_of
-from ctxbench.harness.papers.reproduce import PROFILE, ComparedTable, OwnNumber, OwnResult, overall
-from ctxbench.harness.papers.solved import SolvedBy
-from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow, is_shown
+from ctxbench.harness.leaderboard.render import WIDTH, markdown_table, printed, rich_table
+from ctxbench.harness.paper_tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow, is_shown
+from ctxbench.harness.papers.presets import TOKENIZER_OPTION, differences, encoders_of
+from ctxbench.harness.papers.reproduce import (
+    PROFILE,
+    Average,
+    ComparedTable,
+    OwnNumber,
+    OwnResult,
+    SolvedBy,
+    averages,
+    overall,
+)
 
-WIDTH = 120
-_BLANK = "    \n"
-_RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 _HEADS = {
     "id_em": "ID-EM",
     "id_f1": "ID-F1",
@@ -42,8 +47,15 @@ _HEADS = {
 _WHOLE = ("tokens", "completed")
 _SHORT = {"out_of_memory": "oom"}
 _BOTH = "both"
-Line = tuple[str, ...]
+Line = list[str]
 _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
+_STEP, _EDGE, _BAR = 22, 16, 260
+"""Pixels of a row or a column of dots, around everything, and of the longest bar."""
+MOST_REGIONS = 40
+"""Columns that a plot draws."""
+_CHARACTER = 7
+"""Pixels of a character, at most."""
+_INK, _FAINT, _FILL = "#222", "#ddd", "#0072B2"
 
 
 def title(compared: ComparedTable) -> str:
@@ -53,33 +65,17 @@ def title(compared: ComparedTable) -> str:
 
 def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WIDTH) -> str:
     """Return the table as text: remarks first, then a table for each language, our lines under the paper's."""
-    screen = io.StringIO()
-    console = Console(file=screen, width=width, no_color=True, highlight=False, emoji=False, markup=False)
-    console.print(Text(title(compared)))
-    for note in notes(compared, languages):
-        console.print(Text(f"- {note}"))
-    for heading, columns, lines in sections(compared, languages):
-        grid = RichTable(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-        for index, column in enumerate(columns):
-            grid.add_column(Text(column), justify="right" if index > 1 else "left", overflow="fold", no_wrap=index > 1)
-        for line in lines:
-            grid.add_row(*map(Text, line))
-        console.print(Text(f"\n{heading}"))
-        console.print(grid)
-    return "".join(f"{line.rstrip()}\n" for line in screen.getvalue().splitlines())
+    parts: list[Text | Table] = [Text(title(compared)), *(Text(f"- {note}") for note in notes(compared, languages))]
+    for section in sections(compared, languages):
+        parts += [Text(f"\n{section.caption}"), rich_table(section, width)]
+    return printed(parts, width=width)
 
 
 def markdown(compared: ComparedTable, languages: Sequence[str]) -> str:
     """Return the same as markdown."""
-    parts = [
-        f"## {plain_markdown(title(compared))}\n",
-        "".join(f"- {plain_markdown(note)}\n" for note in notes(compared, languages)),
-    ]
-    for heading, columns, lines in sections(compared, languages):
-        rule = ["---", "---", *["---:"] * (len(columns) - 2)]
-        rows = [columns, rule, *([plain_markdown(cell) for cell in line] for line in lines)]
-        parts.append(f"### {heading}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
-    return "\n".join(parts)
+    remarks = "".join(f"- {plain_markdown(note)}\n" for note in notes(compared, languages))
+    tables = [f"### {section.caption}\n\n{markdown_table(section)}" for section in sections(compared, languages)]
+    return "\n".join([f"## {plain_markdown(title(compared))}\n", remarks, *tables])
 
 
 def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
@@ -94,29 +90,32 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "notes": list(notes(compared, languages)),
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
-        "averages": [averages.record(average) for average in averages.averages(compared, languages)],
-        "solved": [solved.record(by) for by in _solved(compared, languages)],
+        "averages": [_average_record(average) for average in averages(compared, languages)],
+        "solved": [_solved_record(by) for by in _solved(compared, languages)],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[tuple[str, Line, list[Line]]]:
-    """Yield heading, column names and lines: one a language, and one for their mean where the paper prints it."""
+def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[TextTable]:
+    """Yield tables: one a language, one for their mean where the paper prints it, the averages, and who solves what."""
+    columns = compared.table.columns
     for language in languages:
-        columns = compared.table.columns
-        yield (
-            language,
-            ("method", "whose", *(_HEADS.get(column, column) for column in columns)),
-            _lines(compared, language, columns),
-        )
+        yield _table(language, columns, _lines(compared, language, columns))
     if len(languages) > 1 and any(_BOTH in row.printed for row in compared.table.rows):
-        yield "both languages", ("method", "whose", _HEADS["overall"]), _lines(compared, _BOTH, ("overall",))
-    if lines := [averages.line(average, compared.table.columns) for average in averages.averages(compared, languages)]:
-        columns = compared.table.columns
-        yield "averages", ("method", "whose", *(_HEADS.get(column, column) for column in columns)), lines
+        yield _table("both languages", ("overall",), _lines(compared, _BOTH, ("overall",)))
+    if lines := [_average_line(average, columns) for average in averages(compared, languages)]:
+        yield _table("averages", columns, lines)
     for by in _solved(compared, languages):
-        regions: list[Line] = [(solved.who(by, region), "", f"{len(region.samples)}") for region in by.solved.regions]
-        yield by.title, ("solved by", "", "samples"), regions
+        regions = [[_who(by, region), "", f"{len(region.samples)}"] for region in by.solved.regions]
+        yield TextTable(_heads("solved by", "", "samples"), regions, by.title)
+
+
+def _table(caption: str, columns: Sequence[str], lines: list[list[str]]) -> TextTable:
+    return TextTable(_heads("method", "whose", *(_HEADS.get(column, column) for column in columns)), lines, caption)
+
+
+def _heads(*texts: str) -> tuple[ColumnHead, ...]:
+    return tuple(ColumnHead(text, is_text=place < 2) for place, text in enumerate(texts))
 
 
 def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
@@ -131,7 +130,7 @@ def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
             f"{compared.table.name}: no two strategies have samples that both completed, so there is no picture",
             cure="leave out --figure, or run it over more samples",
         )
-    return solved.picture(charts)
+    return picture(charts)
 
 
 def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]:
@@ -157,11 +156,11 @@ def _theirs(row: PaperRow, language: str, columns: Sequence[str]) -> Line:
         source.append(ORIGINS[row.origin])
     if not row.strategy:
         source.append("external")
-    return (
+    return [
         row.method,
         f"paper: {', '.join(filter(None, source))}",
         *(_printed(row, language, column) for column in columns),
-    )
+    ]
 
 
 def _printed(row: PaperRow, language: str, column: str) -> str:
@@ -179,11 +178,20 @@ def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[s
         whose = f"ours: {samples}, {generator}"
         if language == _BOTH:
             mean = overall(of_set)
-            yield "", whose, numbers.UNKNOWN if mean is None else f"{mean:.2f}"
+            yield ["", whose, numbers.UNKNOWN if mean is None else f"{mean:.2f}"]
         for result in of_set if language != _BOTH else ():
             if is_shown(result.language, (language,)):
                 of_language = f" in {result.language.capitalize()}" if language == UNSTATED else ""
-                yield "", whose + of_language, *(_cell(result.cells.get(column), column) for column in columns)
+                yield ["", whose + of_language, *(_cell(result.cells.get(column), column) for column in columns)]
+
+
+def _average_line(average: Average, columns: Sequence[str]) -> Line:
+    cells = (average.cells.get(column) for column in columns)
+    return [average.method, average.whose, *(numbers.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)]
+
+
+def _average_record(average: Average) -> dict[str, Any]:
+    return asdict(average) | {"cells": {column: round(value, 6) for column, value in sorted(average.cells.items())}}
 
 
 def _cell(cell: OwnNumber | None, column: str) -> str:
@@ -320,7 +328,7 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
     absent = [language for language in languages if ours and language not in measured]
     if absent:
         yield f"our samples have no {' and no '.join(absent)}"
-    if any(averages.averages(compared, languages)):
+    if any(averages(compared, languages)):
         yield "averages: of the paper's rows, and of ours, over models, benchmarks and languages, all counting alike"
     printed = dict.fromkeys(language for row in compared.table.rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]
@@ -353,3 +361,80 @@ def _size(result: OwnResult) -> str:
     if levels:
         return ", ".join(f"{level} {count}" for level, count in levels.items())
     return f"{sum(result.counts.values())} tasks"
+
+
+def _who(by: SolvedBy, region: SolvedRegion) -> str:
+    """Return which strategies solve the samples of a region, and no other does."""
+    if not region.runs:
+        return "none of them"
+    if len(region.runs) == by.solved.count:
+        return "all of them"
+    return f"only {' and '.join(by.strategies[run] for run in region.runs)}"
+
+
+def _solved_record(by: SolvedBy) -> dict[str, Any]:
+    """Return the same for JSON, with the samples of each region."""
+    return {
+        "samples": by.samples,
+        "language": by.language,
+        "generator": by.generator,
+        "metric": by.metric,
+        "n": by.solved.n,
+        "regions": [
+            {"strategies": [by.strategies[run] for run in region.runs], "samples": list(region.samples)}
+            for region in by.solved.regions
+        ],
+    }
+
+
+def picture(charts: Sequence[SolvedBy]) -> str:
+    """Return UpSet plots, one below the other, as an SVG.
+
+    A row is a strategy, a column the samples that exactly the strategies with a full dot solve, most samples first;
+    its bar and number say how many they are. At the right, how many samples each strategy solves.
+    """
+    parts: list[str] = []
+    width, top = 2 * _EDGE, float(_EDGE)
+    for by in charts:
+        labels = [
+            visible(f"{name}: {total} solved") for name, total in zip(by.strategies, by.solved.totals(), strict=True)
+        ]
+        title = f"{by.title}, {by.solved.n} samples{_undrawn(by)}"
+        across = 2 * _EDGE + _STEP * len(by.solved.regions[:MOST_REGIONS]) + _CHARACTER * max(map(len, labels))
+        width = max(width, across, 2 * _EDGE + _CHARACTER * len(title))
+        parts += _chart(by, visible(title), labels, top)
+        top += 3 * _STEP + _BAR / 2 + _STEP * len(labels) + _EDGE
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top:.0f}" font-family="sans-serif" '
+        f'font-size="12" fill="{_INK}">\n<rect width="100%" height="100%" fill="#fff"/>\n' + "".join(parts) + "</svg>\n"
+    )
+
+
+def _undrawn(by: SolvedBy) -> str:
+    regions = len(by.solved.regions)
+    return f"; drawn are the {MOST_REGIONS} largest of {regions} regions" if regions > MOST_REGIONS else ""
+
+
+def _chart(by: SolvedBy, title: str, labels: Sequence[str], top: float) -> Iterator[str]:
+    yield f'<text x="{_EDGE}" y="{top + 12:.0f}" font-weight="bold">{escape(title)}</text>\n'
+    regions = by.solved.regions[:MOST_REGIONS]
+    foot = top + 2 * _STEP + _BAR / 2
+    most = max(len(region.samples) for region in regions)
+    for column, region in enumerate(regions):
+        x, size = _EDGE + _STEP * (column + 0.5), len(region.samples)
+        height = size / most * _BAR / 2
+        hover = f"<title>{escape(visible(_who(by, region)))}: {size}</title>"
+        yield (
+            f'<rect x="{x - 7:.0f}" y="{foot - height:.1f}" width="14" height="{height:.1f}" fill="{_FILL}">'
+            f"{hover}</rect>\n"
+            f'<text x="{x:.0f}" y="{foot - height - 4:.1f}" text-anchor="middle" font-size="10">{size}</text>\n'
+        )
+        if len(region.runs) > 1:
+            first, last = (foot + _STEP * (run + 0.75) for run in (region.runs[0], region.runs[-1]))
+            yield f'<path d="M{x:.0f} {first:.1f}V{last:.1f}" stroke="{_INK}" stroke-width="2"/>\n'
+        for run in range(by.solved.count):
+            y, colour = foot + _STEP * (run + 0.75), _INK if run in region.runs else _FAINT
+            yield f'<circle cx="{x:.0f}" cy="{y:.1f}" r="5" fill="{colour}">{hover}</circle>\n'
+    beside = _EDGE + _STEP * len(regions) + 8
+    for run, label in enumerate(labels):
+        yield f'<text x="{beside}" y="{foot + _STEP * (run + 0.75) + 4:.1f}">{escape(label)}</text>\n'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench import quickstart
@@ -24,12 +24,12 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.registry import resolve
+from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.stats import estimate
+from ctxbench.harness.paper_tables import LEVELS, UNSTATED, PaperRow, PaperTable, is_shown
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
-from ctxbench.harness.papers.solved import SolvedBy, solved_by
-from ctxbench.harness.papers.tables import LEVELS, UNSTATED, PaperTable
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.attempt import Progress, RunSummary, silent
@@ -44,6 +44,7 @@ DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION
 PROFILE = "infercom"
 """The metric profile of the line tables: the scorer released with InferCom."""
 _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
+_RIGHT_OR_WRONG = ("pass@1", "em")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +165,7 @@ def run(
     models = _models(generators)
     results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries: list[RunSummary] = []
-    solved: list[SolvedBy] = []
+    regions: list[SolvedBy] = []
     left_out = {sample_set.name: not_taken(strategies, sample_set) for sample_set in sample_sets}
     for sample_set, generator in itertools.product(sample_sets, models):
         taken = [spec for spec in strategies if spec not in left_out[sample_set.name]]
@@ -180,7 +181,7 @@ def run(
             times = construction_times(store, runs)
             results[spec] += [own_result(of_language, table, times) for of_language in own]
             tables += own
-        solved += solved_by(tables)
+        regions += solved_by(tables)
         summaries += of_set
     compared = ComparedTable(
         table=table,
@@ -191,7 +192,7 @@ def run(
         summariser=choices.summariser if choices else "",
         continuing=tuple(spec for spec, model in models.items() if not model.capabilities.instructs),
         tokenizer=P50K_BASE if choices and choices.tokenizer else TOKENIZER,
-        solved=tuple(solved),
+        solved=tuple(regions),
         left_out={name: specs for name, specs in left_out.items() if specs},
     )
     return compared, runner.fault_of(summaries)
@@ -318,3 +319,80 @@ def _estimated(run: RunTable, metric: str, scale: Scale) -> OwnNumber | None:
 def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:
     present = [value for value in numbers if value is not None]
     return OwnNumber(mean=math.fsum(present) / len(present), n=len(present)) if present else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Average:
+    """The means of a strategy's rows over models, benchmarks and languages, as the papers' text states them."""
+
+    method: str
+    """Empty for ours."""
+    whose: str
+    strategy: str
+    n: int
+    """Rows behind it."""
+    cells: Mapping[str, float]
+    """Column -> mean; only columns that every row has."""
+
+
+def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
+    """Yield the averages of the paper's rows and of ours, strategy by strategy; nothing where nothing is averaged."""
+    printed: dict[str, list[tuple[PaperRow, Mapping[str, float]]]] = {}
+    for row in compared.table.rows:
+        cells = [(row, row.printed.get(language, {})) for language in languages if language in row.languages]
+        printed.setdefault(compared.specs.get(row.preset, row.preset), []).extend(cells)
+    settings = {(row.benchmark, row.model) for row in compared.table.rows if row.strategy}
+    if len(settings) < 2 and len(compared.generators) < 2:
+        return
+    for spec, rows in printed.items():
+        results = [result for result in compared.ours.get(spec, ()) if is_shown(result.language, languages)]
+        if not results and len(rows) < 2:
+            continue
+        method = rows[0][0].method if rows else ""
+        whose = f"paper: {len(rows)} rows"
+        yield Average(method=method, whose=whose, strategy=spec, n=len(rows), cells=_means([of for _, of in rows]))
+        if results:
+            means = _means([{column: cell.mean for column, cell in result.cells.items()} for result in results])
+            whose = f"ours: {len(results)} {'row' if len(results) == 1 else 'rows'}"
+            yield Average(method="", whose=whose, strategy=spec, n=len(results), cells=means)
+
+
+def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    columns = set.intersection(*(set(row) for row in rows)) if rows else set()
+    return {column: math.fsum(row[column] for row in rows) / len(rows) for column in columns}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolvedBy:
+    """Who solves what, over the samples of one set in one language that all of the strategies completed."""
+
+    samples: str
+    language: str
+    generator: str
+    metric: str
+    strategies: tuple[str, ...]
+    solved: Solved
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        return f"who solves what: {self.samples}, {self.language}, {self.generator}, by {self.metric}"
+
+
+def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
+    """Yield who solves what, for each language in which two strategies have a metric that is right or wrong."""
+    for language in dict.fromkeys(table.run.language for table in tables):
+        of_language = {table.run.strategy: table for table in tables if table.run.language == language}
+        members = tuple(of_language.values())
+        metric = next((name for name in _RIGHT_OR_WRONG if all(name in table.metrics for table in members)), "")
+        outcome = solved(members, metric) if metric and len(members) > 1 else None
+        if outcome is not None and outcome.n:
+            run = members[0].run
+            yield SolvedBy(
+                samples=run.samples,
+                language=language,
+                generator=run.generator,
+                metric=metric,
+                strategies=tuple(of_language),
+                solved=outcome,
+            )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ctxbench.bench.apis.units import units
+from ctxbench.bench.apis import units
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit, Unit
 from ctxbench.bench.types import Query, Reference, Sample, Use

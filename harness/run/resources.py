@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ctxbench.bench import code_tokens
-from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench import apis, code_tokens
 from ctxbench.bench.code_tokens import P50kBase
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.errors import InputFault
@@ -352,7 +351,7 @@ class Summaries:
 
     @property
     def plain(self) -> bool:
-        """Whether the summariser follows no instructions, so that summaries are `bench.apis.plain`'s."""
+        """Whether the summariser follows no instructions, so that summaries are `bench.apis`'s."""
         return not self.batcher.generator.capabilities.instructs
 
     @property
@@ -382,17 +381,15 @@ class Summaries:
         """
         requested_units = [unit for unit in units if self._asks(unit)]
         if not requested_units:
-            return plain.summarise(language, units)
+            return apis.summarise(language, units)
         self._announce()
         answers = self.batcher.ask([self._request(unit.code, language) for unit in requested_units])
         self._note(answers)
         texts = {
-            unit.code: prompts.post_process(answer.response.text)
+            unit.code: apis.post_process(answer.response.text)
             for unit, answer in zip(requested_units, answers, strict=True)
         }
-        return [
-            (texts[unit.code] if self._asks(unit) else "") or plain.summarise(language, [unit])[0] for unit in units
-        ]
+        return [(texts[unit.code] if self._asks(unit) else "") or apis.summarise(language, [unit])[0] for unit in units]
 
     def _asks(self, unit: Unit) -> bool:
         """Say whether the summariser is asked about a unit."""
@@ -420,13 +417,13 @@ class Summaries:
                     self.batcher.spec,
                     len(lacking),
                     tokens,
-                    len(lacking) * prompts.MAX_TOKENS,
+                    len(lacking) * apis.MAX_TOKENS,
                 )
 
     def _request(self, code: str, language: Language) -> Request:
-        text = prompts.summary_prompt(_cut(code), language)
+        text = apis.summary_prompt(_cut(code), language)
         prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
-        return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=prompts.MAX_TOKENS))
+        return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=apis.MAX_TOKENS))
 
     def _note(self, answers: Sequence[Answer]) -> None:
         costs = {

@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ctxbench.bench.languages.python import asts
-from ctxbench.bench.languages.python.modules import ModuleIndex
-from ctxbench.bench.languages.python.standard import STANDARD
+from ctxbench.bench.languages.python.modules import STANDARD, ModuleIndex
 
 FLAT = "".join(f"def f{n}(x):\n    {'(' * 40}x{')' * 40}\n" for n in range(20))
 DEEP = "class A:\n" + "".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 
 from ctxbench.bench import standard
 from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import manifest
-from ctxbench.bench.repositories.manifest import ManifestFault
+from ctxbench.bench.repositories.manifest import ManifestFault, RepoManifest, TestSuite
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, LocalSource, PypiSource
 
 SHA = "ab" * 32
@@ -111,6 +113,13 @@ WRONG = [
     ),
     (HEAD + f'[[source]]\nkind = "debian"\npackage = "-x"\nsha256 = "{SHA}"\n', "source[1].package", "showsrc"),
     (HEAD + '[[source]]\nkind = "local"\n', "source[1].path: is missing", "relative to the manifest"),
+    (HEAD + '[[source]]\nkind = "local"\npath = ""\n', "source[1].path: '' is not a text", "relative to the manifest"),
+    (HEAD + '[[source]]\nkind = "local"\npath = 1\n', "source[1].path", "relative to the manifest"),
+    (HEAD + PYPI + '\n[tests]\nadded = " "\n', "tests.added: ' ' is not a text", "relative to the manifest"),
+    (HEAD + PYPI + '\n[tests]\npaths = [""]\n', "tests.paths[1]: '' is not a path", "list of folders"),
+    (HEAD + 'source = ["x"]\n', "source[1]", "[[source]]"),
+    (HEAD + "tests = 1\n" + PYPI, "tests: is no table", "[tests]"),
+    (HEAD + "source_dir = inf\n" + PYPI, "source_dir", "inside the repository"),
     ("name = \n", "is not TOML", "repo sample"),
 ]
 
@@ -179,3 +188,63 @@ def test_shipped_suites_leave_no_version_open(name: str) -> None:
         return
     pinned = {re.split("==", pin)[0] for pin in (*suite.lock, *suite.requirements) if "==" in pin}
     assert {"coverage", "pytest", "pluggy"} <= pinned
+
+
+PLAIN = RepoManifest(name="demo", language=PYTHON, license="MIT", version="1.0", sources=())
+MANIFESTS = [
+    replace(
+        PLAIN,
+        sources=(PypiSource(name="Demo", version="1.0", sha256=SHA), LocalSource(path=Path('/x/"a" b'), sha256=SHA)),
+        released=date(2024, 5, 6),
+        exclude=("**/_vendor/*",),
+        tests=TestSuite(
+            requirements=tuple(f'distribution-number-{number}; python_version < "3.1{number}"' for number in range(9)),
+            pythonpath="src",
+            paths=("tests",),
+            arguments=("-o", "python_files=*.py"),
+            deselect=("tests/test_ü.py",),
+            wheel=False,
+            lock=("distribution-number-1==1.0", "pytest==9.0.2"),
+        ),
+    ),
+    replace(
+        PLAIN,
+        language=JAVA,
+        source_dir="core",
+        sources=(
+            DebianSource(package="demo", version="1.0", sha256=SHA),
+            GitSource(url="https://example.org/x", commit="b" * 40),
+        ),
+        sets=("java",),
+        codereval=("owner/demo", "folder"),
+        tests=TestSuite(
+            requirements=("liba-java",), jars=("a.jar",), encoding="ISO-8859-1", release="11", notes='slow "ones"'
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("adopted", MANIFESTS)
+def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> None:
+    text = manifest.text_of(adopted, ["seen"], ["a doubt\nname = 'evil'", "word " * 60], None)
+    assert manifest.parse(text, tmp_path / "demo.toml", "demo.toml") == adopted
+    assert "# To be looked at:\n# - a doubt name = 'evil'\n# - word" in text
+    address = f"git+https://example.org/{'some-where/' * 12}x"
+    assert address in manifest.text_of(adopted, [f"Written by {address}, by a person."], [], None)
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", manifest.builtin_names())
+def test_a_shipped_manifest_is_written_whole(name: str) -> None:
+    shipped = manifest.load(name)
+    assert manifest.parse(manifest.text_of(shipped), Path(f"/elsewhere/{name}.toml"), name) == shipped
+
+
+def test_tests_that_did_not_run_are_a_comment_that_can_be_taken_off(tmp_path: Path) -> None:
+    source = replace(PLAIN, sources=(LocalSource(path=tmp_path),))
+    tests = TestSuite(requirements=tuple(f"distribution-number-{number}" for number in range(9)), paths=("tests",))
+    text = manifest.text_of(source, [], [], tests)
+    assert manifest.parse(text, tmp_path / "demo.toml", "").tests is None
+    head, _, table = text.partition("# [tests]")
+    uncovered = head + "\n".join(line.removeprefix("# ") for line in f"# [tests]{table}".splitlines())
+    assert manifest.parse(uncovered, tmp_path / "demo.toml", "").tests == tests

@@ -63,18 +63,3 @@ def test_nobody_stands_in_for_a_declared_name(monkeypatch: pytest.MonkeyPatch) -
 def test_a_declared_package_may_register_in_its_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(monkeypatch, EntryPoint("alpha", "package", "g"))
     assert table.add("alpha", 1, origin="package.deep.module:function") == 1
-
-
-def test_the_module_of_a_name_is_told_and_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(monkeypatch, EntryPoint("alpha", "nowhere.at_all", "ctxbench.things"))
-    assert table.module("alpha") == "nowhere.at_all"
-    assert table.module("beta") == ""
-
-
-def test_a_closed_registry_has_what_was_imported_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(monkeypatch, EntryPoint("alpha", "nowhere.at_all", "ctxbench.things"))
-    table.close()
-    table.add("beta", 2, origin="here")
-    assert table.names() == ("beta",) and table.get("beta") == 2
-    with pytest.raises(UnknownName):
-        table.get("alpha")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.anatomy import Measured
-from ctxbench.dashboard.views import benchmark, benchmark_drops
+from ctxbench.dashboard.views import benchmark
 from ctxbench.harness.store.samples import SampleCount
 
 ENTRY: dict[str, Any] = {
@@ -92,7 +92,7 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
 )
 def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
     benchmark.repositories(manifest, [measured()])
-    assert benchmark_drops.drops(manifest) == []
+    assert benchmark.drops(manifest) == []
     assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
 
@@ -124,11 +124,11 @@ def test_kinds_with_shares_and_first_uses() -> None:
 
 
 def test_what_was_left_out_is_added_up_and_explained() -> None:
-    rows = benchmark_drops.drops(LINES)
+    rows = benchmark.drops(LINES)
     assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
     verbatim = row_with(rows, "reason", "verbatim")
     assert (verbatim["count"], verbatim["repositories"], verbatim["what"]) == (10, 2, "lines or functions")
-    assert verbatim["meaning"] and set(verbatim) == set(benchmark_drops.DROP_HELP)
+    assert verbatim["meaning"] and set(verbatim) == set(benchmark.DROP_HELP)
 
 
 def test_what_an_import_could_not_use_is_counted_once() -> None:
@@ -136,12 +136,12 @@ def test_what_an_import_could_not_use_is_counted_once() -> None:
         "unusable": {"file_missing": 4, "empty_target": 1},
         "repositories": {"shop": {"drops": {"file_missing": 4}}},
     }
-    rows = benchmark_drops.drops(manifest)
+    rows = benchmark.drops(manifest)
     assert [(row["reason"], row["count"]) for row in rows] == [("file_missing", 4), ("empty_target", 1)]
 
 
 def test_functions_count_files_without_targets_too() -> None:
-    rows = benchmark_drops.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
+    rows = benchmark.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
 
 
@@ -149,7 +149,7 @@ def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
     entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
     manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
     assert benchmark.remarks(manifest) == ["first", "shop: only tests that read a clock judge 2 of its samples."]
-    rows = benchmark_drops.drops(manifest)
+    rows = benchmark.drops(manifest)
     assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
     assert all(row["meaning"] for row in rows)
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from ctxbench.dashboard.views import compare as drawing
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_solved as drawing
+from ctxbench.dashboard.views import metrics
 from ctxbench.harness.leaderboard import render
 from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
-from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.results import Origin
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_run, make_table
 
@@ -166,25 +167,6 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     specification(view.difference_chart(compared, {"0": "x", "1": "y"}))
 
 
-def test_what_is_missing_in_which() -> None:
-    status = [Status.SCORED, Status.INFRA_FAILED, Status.MODEL_FAILED, Status.EXCLUDED]
-    table = make_table({"es": [0.5, None, None, 0.5]}, "aabb", status=status, id="one", strategy="x")
-    two = make_table({"es": [0.5, 0.5, 0.5, 0.5, 0.5]}, "aabbc", id="two", strategy="y")
-    names = {"one": "x", "two": "y"}
-    first, second = view.count_rows([table, two], names)
-    assert [first[name] for name in ("completed", "model failed", "unscored", "excluded", "not in the run")] == [
-        2, 1, 1, 1, 1,
-    ]  # fmt: skip
-    assert (second["completed"], second["not in the run"]) == (5, 0)
-    rows = view.missing_rows([table, two], names)
-    assert [(row["sample"], row["missing in"], row["why"]) for row in rows] == [
-        ("s00001", "x", "infra-failed"),
-        ("s00003", "x", "excluded"),
-        ("s00004", "x", "not in the run"),
-    ]
-    assert view.missing_rows([two, two], names) == []
-
-
 def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
     control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
     worst = noisy("w", 0.1, id="w")
@@ -192,9 +174,9 @@ def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
     base = view.usual_baseline(tables)
     assert base.run.id == "base"
     assert [table.run.id for table in view.usual_others(tables, base, "es")] == ["better", "c"]
-    assert view.metrics(tables) == ["es", "em"]
-    assert view.metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
-    assert view.metrics([]) == []
+    assert metrics(tables) == ["es", "em"]
+    assert metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
+    assert metrics([]) == []
     assert view.spelled(BASE) == "lc.infile · base"
     assert view.spelled(BASE, generator=True) == "lc.infile · scripted · base"
 

@@ -11,9 +11,11 @@ from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.results import COSTS, RunTable
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.runs import make_table
 
 
 def priced(table: RunTable, **means: float | None) -> RunTable:
@@ -133,3 +135,22 @@ def test_a_samples_time_by_stage() -> None:
     rows = {row["strategy"]: row for row in view.stage_rows(GROUP)}
     assert rows["lc.infile"] == {"strategy": "lc.infile", "method": 0.5, "model": 2.0, "tests": None}
     assert rows["lc.repocoder"] == {"strategy": "lc.repocoder", "method": 1.5, "model": None, "tests": 3.0}
+
+
+REPOS = [f"r{index % 8}" for index in range(16)]
+
+
+@pytest.mark.parametrize("values", [(1, 4, 16), (100, 110, 120)], ids=["logarithmic", "linear"])
+def test_strategies_at_one_value_stand_beside_each_other_and_keep_it(values: tuple[int, ...]) -> None:
+    tables = [
+        make_table({"es": [0.1] * 16}, REPOS, id=f"{name}{at}", strategy=f"{name}(budget={at})")
+        for name in "abc"
+        for at in values
+    ]
+    picture = curves(board(tables).groups[0])
+    assert isinstance(picture, Curves) and picture.logarithmic == (values[0] == 1)
+    [rows] = view.curves_chart(picture).to_dict()["datasets"].values()
+    for at in values:
+        places = sorted(row["x"] for row in rows if row["at"] == at)
+        assert len(set(places)) == 3 and places[1] == pytest.approx(at)
+        assert places[2] - places[0] < (values[1] - values[0]) / 4

@@ -68,11 +68,11 @@ def test_the_pages_and_their_links_work_below_the_path_of_a_proxy(database: Home
 
 
 def test_links_begin_with_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctxbench.dashboard import url
+    from ctxbench.dashboard import choices
 
-    assert url.link("samples", run="a") == "/samples?run=a"
-    monkeypatch.setattr(url.st, "get_option", lambda _: PATH)
-    assert (url.link("samples", run="a"), url.link("runs")) == (f"{PATH}/samples?run=a", f"{PATH}/runs")
+    assert choices.link("samples", run="a") == "/samples?run=a"
+    monkeypatch.setattr(choices.st, "get_option", lambda _: PATH)
+    assert (choices.link("samples", run="a"), choices.link("runs")) == (f"{PATH}/samples?run=a", f"{PATH}/runs")
 
 
 @pytest.mark.parametrize(

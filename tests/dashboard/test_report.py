@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.dashboard.report import page
+from ctxbench.dashboard import report as page
 from ctxbench.harness.leaderboard import board, numbers
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
@@ -266,6 +266,22 @@ def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
     captions = [caption.text for caption in tree.all("caption")]
     assert "pass@1 by level" in captions and any(caption.endswith("as printed") for caption in captions)
     assert not re.search(r"Newest run", tree.text)
+
+
+def test_what_a_budget_buys_is_a_table_below_the_ranking() -> None:
+    runs = [
+        make_table({"es": [at / 10] * 4}, "abcd", id=f"{name}{at}", strategy=f"{name}(budget={4**at})")
+        for name in "ab"
+        for at in (1, 2)
+    ]
+    tree = read(page.html(page.report(board(runs), {})))
+    table = list(tree.all("table"))[-1]
+    assert next(iter(table.all("caption"))).text == "es over budget, with 95% intervals"
+    names, *values = zip(
+        *([cell.text for cell in row.children if isinstance(cell, Node)] for row in table.all("tr")), strict=True
+    )
+    assert [head for head, *_ in values] == ["budget 4", "budget 16"] and len(names) == 3
+    assert values[0][1].startswith("10") and not list(tree.all("script"))
 
 
 def test_a_group_without_a_single_value_has_no_bars() -> None:

@@ -13,7 +13,6 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.dashboard.pages import runs as runs_page
-from ctxbench.dashboard.views.tables import Order
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.tables import delete_run
@@ -154,7 +153,7 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
         delete_run(store, run)
     monkeypatch.setattr("streamlit.rerun", rerun)
     with pytest.raises(ChoosesAgain):
-        runs_page._refreshed(runs_page._overview, "demo[:2]", run, False, Order())
+        runs_page._refreshed(runs_page._overview, "demo[:2]", run, False)
 
 
 def test_a_run_that_is_not_there(home: Home) -> None:

@@ -87,7 +87,7 @@ def test_how_far_it_is_in_words() -> None:
 def test_a_line_of_the_table() -> None:
     run = work(30, [attempt(NOW - 60, faults=2)], statuses={"scored": 25, "model-failed": 5}, alive=True)
     row = view.row(run)
-    assert set(row) == set(view.HELP)
+    assert set(row) == {"strategy", "generator", *view.HELP}
     assert (row["progress"], row["model-failed"], row["unjudged"], row["faults"]) == (
         pytest.approx(100 / 3),
         5,

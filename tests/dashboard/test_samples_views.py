@@ -16,8 +16,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.types import Place
 from ctxbench.bench.visible import hidden, visible
+from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
-from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
 from ctxbench.harness.store.search import Facets, FoundSample, Measure

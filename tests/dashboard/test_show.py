@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.dashboard import show
-from ctxbench.dashboard.theme import FILE, INK, SERIES
+from ctxbench.dashboard.show import INK
+from ctxbench.dashboard.views import SERIES, Figure
 from tests.dashboard.stored import PLANTED
 
 
@@ -93,7 +95,7 @@ def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
 @pytest.mark.slow
 def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
     body = (
-        "from ctxbench.dashboard.views.tables import Figure\n"
+        "from ctxbench.dashboard.views import Figure\n"
         "show.frame([{**row, 'score': Figure('0.50')} for row in rows], help={}, key='t')"
     )
     rows = [{"block": 1, "share %": 33.3}, {"block": None, "share %": None}, {"block": 12345, "share %": 2.0}]
@@ -149,7 +151,7 @@ def _faded(colour: str, behind: str, share: float) -> str:
 @pytest.mark.parametrize("kind", ["light", "dark"])
 def test_what_is_written_can_be_read(kind: str) -> None:
     """WCAG AA: 4.5 to 1 for text, 3 to 1 for what is drawn."""
-    theme = tomllib.loads(FILE.read_text())["theme"][kind]
+    theme = tomllib.loads(Path("dashboard/theme.toml").read_text())["theme"][kind]
     ground, text = theme["backgroundColor"], theme["textColor"]
     # Streamlit shows captions and headings of tables at 60%, and writes white on what is chosen of several.
     for behind in (ground, theme["secondaryBackgroundColor"]):
@@ -167,3 +169,12 @@ def test_names_stay_in_sight_unless_they_are_long(name: str, pinned: bool | None
     columns = json.loads(test.dataframe[0].proto.columns)
     assert (columns["strategy"].get("pinned"), columns["strategy"].get("width")) == (pinned, width)
     assert not columns["es %"].get("pinned") and columns["generator"].get("width") is None
+
+
+def test_a_figure_is_its_number_and_keeps_its_text() -> None:
+    assert Figure("21.0") == 21 and Figure("21.0").text == "21.0"
+    least = Figure("<0.001", 0.0004)
+    assert least == 0.0004 and least.text == "<0.001"
+    assert json.dumps({"p": least}) == '{"p": 0.0004}'
+    with pytest.raises(ValueError, match="<0.001"):
+        Figure("<0.001")

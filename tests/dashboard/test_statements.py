@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.dashboard.report.page import report
+from ctxbench.dashboard.report import report
 from ctxbench.dashboard.views import compare as compare_view
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.harness.leaderboard import Board, Group, board, latex, render

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ctxbench.dashboard import url
+from ctxbench.dashboard import choices
 
 BODY = """
 import streamlit as st
-from ctxbench.dashboard import url
+from ctxbench.dashboard import choices
 
 options = st.session_state.get("options", ["a", "b", "<b>"])
-url.enter(st.session_state.get("page", "one"))
-one = url.choose("One", options, name="one", default="b", label_of=str.upper, key_of=str)
-many = url.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
-text = url.text("Text", name="text")
-number = url.number("Number", 1, 10, name="number", default=3)
-st.button("Put", on_click=lambda: url.put("one", "a"))
+choices.enter(st.session_state.get("page", "one"))
+one = choices.choose("One", options, name="one", default="b", label_of=str.upper, key_of=str)
+many = choices.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
+text = choices.text("Text", name="text")
+number = choices.number("Number", 1, 10, name="number", default=3)
+st.button("Put", on_click=lambda: choices.put("one", "a"))
 st.session_state["chosen_values"] = (one, many, text, number)
-url.flush()
+choices.flush()
 """
 
 
@@ -115,7 +115,7 @@ def test_a_callback_may_choose() -> None:
 
 
 def test_links_quote_what_they_are_given() -> None:
-    assert url.link("compare") == "/compare"
-    assert url.link("compare", samples="demo[:10]", runs=["a b", "c&d"], none="") == (
+    assert choices.link("compare") == "/compare"
+    assert choices.link("compare", samples="demo[:10]", runs=["a b", "c&d"], none="") == (
         "/compare?samples=demo%5B%3A10%5D&runs=a+b&runs=c%26d"
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from ctxbench.bench import code_tokens
-from ctxbench.bench.apis.prompts import MAX_TOKENS, summary_prompt
+from ctxbench.bench.apis import MAX_TOKENS, summary_prompt
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON

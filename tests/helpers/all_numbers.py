@@ -24,7 +24,7 @@ from ctxbench.bench.retrieval.rankers import BM25, Dense, Jaccard
 from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
 from ctxbench.harness.generators.incontext import decode, trained_model
-from ctxbench.harness.generators.incontext.body import complete_body
+from ctxbench.harness.generators.incontext.decode import complete_body
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.harness.leaderboard import signflip, stats
 from tests.helpers.incontext import prompt, similar

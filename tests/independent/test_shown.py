@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.dashboard.views import Figure
 from ctxbench.dashboard.views.leaderboard import heading, lines
-from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import board as make_board
 from ctxbench.harness.query import BoardQuery
 from tests.independent.drawing import Made

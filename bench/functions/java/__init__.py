@@ -10,14 +10,12 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched, uses_of
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
-from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.mutants import mutants
-from ctxbench.bench.functions.java.static import read_functions
-from ctxbench.bench.functions.mining import Project, Report
-from ctxbench.bench.functions.types import Candidate, Search, Spot, Survey, TestRun
+from ctxbench.bench.functions.java.static import Definition, read_functions
+from ctxbench.bench.functions.mining import Candidate, Project, Report, Search, Spot, Survey, TestRun
 from ctxbench.bench.judging import suites
 from ctxbench.bench.judging.java import JavaSuite
-from ctxbench.bench.judging.java import errors as java_errors
+from ctxbench.bench.judging.java import build as java_build
 from ctxbench.bench.judging.java.build import cure_of
 from ctxbench.bench.judging.java.layout import layout
 from ctxbench.bench.judging.java.text import shift
@@ -77,7 +75,7 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
 
 
 def _left_out(suite: JavaSuite) -> Iterator[str]:
-    errors = java_errors.read(suite.build.messages)
+    errors = java_build.read_errors(suite.build.messages)
     for path in suite.build.dropped:
         first = next((str(error) for error in errors if error.path == path), path)
         yield f"a test file is left out, since it does not compile: {first}"

@@ -20,15 +20,15 @@ from tree_sitter import Node
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.candidates import ListedFunction
-from ctxbench.bench.functions.java.definitions import Definition
+from ctxbench.bench.functions.java.static import Definition
 from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.judging import whole_lines
 from ctxbench.bench.judging.java import JavaSuite
 from ctxbench.bench.judging.java.build import BIG, SURVEY, checked_result, sources
 from ctxbench.bench.judging.judge import Turns
-from ctxbench.bench.judging.lines import whole_lines
 from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.methods import TYPES, within
+from ctxbench.bench.languages.java.outline import TYPES, within
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox

@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.judging.java.text import zero
-from ctxbench.bench.languages.java.methods import HEAD, TAIL, in_class, within
+from ctxbench.bench.languages.java.outline import HEAD, TAIL, in_class, within
 from ctxbench.bench.languages.syntax import Source
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -13,12 +13,10 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
-from ctxbench.bench.functions.mining import Lock, Project, Report
+from ctxbench.bench.functions.mining import Candidate, Lock, Project, Report, Search, Survey, TestRun
 from ctxbench.bench.functions.python.covering import clock_tests, cover
-from ctxbench.bench.functions.python.definitions import Definition
 from ctxbench.bench.functions.python.mutants import mutants
-from ctxbench.bench.functions.python.static import hidden_of, read_functions, uses_at
-from ctxbench.bench.functions.types import Candidate, Search, Survey, TestRun
+from ctxbench.bench.functions.python.static import Definition, hidden_of, read_functions, uses_at
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging import python as pytest_suite
 from ctxbench.bench.judging import suites

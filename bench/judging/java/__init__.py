@@ -16,7 +16,7 @@ from ctxbench.bench.judging.java import text as java_text
 from ctxbench.bench.judging.java.build import JUDGE, LIMITS, Build, built, sources
 from ctxbench.bench.judging.java.layout import Layout, layout
 from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, concluded, ended, killed, span_of
-from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.reader import JavaFile
 from ctxbench.bench.languages.java.uses import analyse
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.types import Reference, Sample

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.java.methods import in_class
+from ctxbench.bench.languages.java.outline import in_class
 from ctxbench.bench.languages.syntax import Source
 
 _WORD = re.compile(rb"[A-Za-z_$][\w$]*")

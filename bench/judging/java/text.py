@@ -7,10 +7,9 @@ import os.path
 from tree_sitter import Node
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.judging.lines import indentation, replace_lines, unindented
+from ctxbench.bench.judging import indentation, replace_lines, unindented
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.methods import HEAD, TAIL, MethodParts, declared, in_class, name_of, within
-from ctxbench.bench.languages.java.outline import COMMENTS
+from ctxbench.bench.languages.java.outline import COMMENTS, HEAD, TAIL, MethodParts, declared, in_class, name_of, within
 from ctxbench.bench.languages.syntax import Source, rows
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256, write_atomic
 from ctxbench.bench.home import Home
-from ctxbench.bench.judging.lines import indentation
+from ctxbench.bench.judging import indentation
 from ctxbench.bench.judging.python.judging import canaries, failing, judge, nonce
 from ctxbench.bench.judging.python.plain import RepositoryWords, remarks
 from ctxbench.bench.judging.python.text import splice

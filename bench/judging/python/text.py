@@ -14,7 +14,7 @@ import warnings
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import UTF8
-from ctxbench.bench.judging.lines import indentation, replace_lines, unindented
+from ctxbench.bench.judging import indentation, replace_lines, unindented
 from ctxbench.bench.languages.python import asts, declared_encoding
 
 _CURE = "give the whole function, from its `def` line to its end"

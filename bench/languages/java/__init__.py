@@ -21,8 +21,17 @@ if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
-    from ctxbench.bench.languages.java.facts import JavaFile
+    from ctxbench.bench.languages.java.reader import JavaFile
 
+
+PIECE = (
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
+    r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
+)
+"""A regular expression, in which the dot means newlines too; only the end of the text leaves one open.
+
+An apostrophe in prose opens nothing. Group ``comment`` is what stands behind ``//``, ``remark`` a block comment."""
+_SKIPPED = re.compile(PIECE, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LARGEST_POM = 1 << 20
@@ -33,6 +42,16 @@ _RESERVED = (
     "private protected public return short static strictfp super switch synchronized this throw throws transient "
     "true try void volatile while"
 )
+
+
+def hide(text: str) -> str:
+    """Return the text with blanks for strings and comments, newlines kept; positions stay."""
+    return _SKIPPED.sub(lambda match: blank(match[0]), text)
+
+
+def blank(text: str) -> str:
+    """Return as many blanks, newlines kept."""
+    return re.sub(r"[^\n]", " ", text)
 
 
 class Java(Language):
@@ -101,7 +120,7 @@ class Java(Language):
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
         """Yield the definitions that a file refers to."""
-        from ctxbench.bench.languages.java.references import referred
+        from ctxbench.bench.languages.java.uses import referred
 
         return referred(path, texts)
 

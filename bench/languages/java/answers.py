@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
-from ctxbench.bench.languages.java.lexing import blank, hide
+from ctxbench.bench.languages.java import blank, hide
 
 _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
 """What stands between a method's parameters and its body: thrown types, annotations."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ctxbench.bench.languages.java.lexing import PIECE
+from ctxbench.bench.languages.java import PIECE
 from ctxbench.bench.languages.outline import Function, Type
 
 SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (

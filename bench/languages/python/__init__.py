@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
-    from ctxbench.bench.languages.python.facts import PythonFile
+    from ctxbench.bench.languages.python.modules import PythonFile
 
 _RESERVED = (
     "False None True and as assert async await break class continue def del elif else except finally for from "
@@ -91,7 +91,7 @@ class Python(Language):
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
         """Yield the definitions that a file refers to."""
-        from ctxbench.bench.languages.python.references import referred
+        from ctxbench.bench.languages.python.members import referred
 
         return referred(path, line, texts)
 

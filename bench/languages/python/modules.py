@@ -1,4 +1,4 @@
-"""Modules of a Python repository: from dotted names to files and back, and the names that they offer.
+"""Modules of a Python repository: the facts of a file, from dotted names to files and back, and the names they offer.
 
 A place is a repository path: a ``.py`` file, a package's ``__init__.py``, or the folder of a
 namespace package. Roots are the folders from which absolute imports start; they are found from the
@@ -11,8 +11,98 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from posixpath import basename, dirname
 
-from ctxbench.bench.languages.python.facts import ImportedName, PythonFile, StarImport
-from ctxbench.bench.languages.python.standard import STANDARD
+from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.languages.outline import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedName:
+    """One name bound by an import statement."""
+
+    statement: int
+    """Index into `PythonFile.statements`."""
+    bound: str
+    """The name in this file; for ``import a.b.c`` it is ``a``."""
+    module: str
+    """The dotted module, without leading dots."""
+    level: int
+    """Number of leading dots."""
+    member: str | None
+    """The name taken from the module; None for ``import module``."""
+    dotted: bool
+    """Whether it is ``import a.b.c`` without ``as``: reached as ``a.b.c``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarImport:
+    """``from module import *``."""
+
+    statement: int
+    module: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameLoad:
+    """A name that is read, with the attributes that follow it."""
+
+    name: str
+    chain: tuple[str, ...]
+    near: int
+    """How many parts of `chain`, from its beginning, stand on the name's own line."""
+    line: int
+    column: int
+    quoted: bool
+    imports: tuple[int, ...]
+    """Indices into `PythonFile.imports`; empty for a name that nothing in the file binds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonFile(FileFacts):
+    """The facts of one Python file."""
+
+    statements: tuple[Span, ...]
+    imports: tuple[ImportedName, ...]
+    stars: tuple[StarImport, ...]
+    loads: tuple[NameLoad, ...]
+    definitions: Mapping[str, str]
+    """Names bound at module level other than by imports -> ``class``, ``function`` or ``variable``."""
+    imported: Mapping[str, tuple[int, ...]]
+    """Names bound at module level by imports -> indices into `imports`."""
+    exported: tuple[str, ...] | None
+    """``__all__`` where it is a plain list of strings."""
+    dynamic: bool
+    """Whether a module-level ``__getattr__`` makes names up."""
+
+
+_NAMES = """
+__future__ _abc _aix_support _ast _asyncio _bisect _blake2 _bootsubprocess _bz2 _codecs _codecs_cn _codecs_hk
+_codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw _collections _collections_abc _compat_pickle _compression
+_contextvars _crypt _csv _ctypes _curses _curses_panel _datetime _dbm _decimal _elementtree _frozen_importlib
+_frozen_importlib_external _functools _gdbm _hashlib _heapq _imp _io _json _locale _lsprof _lzma _markupbase _md5
+_msi _multibytecodec _multiprocessing _opcode _operator _osx_support _overlapped _pickle _posixshmem
+_posixsubprocess _py_abc _pydecimal _pyio _queue _random _scproxy _sha1 _sha256 _sha3 _sha512 _signal _sitebuiltins
+_socket _sqlite3 _sre _ssl _stat _statistics _string _strptime _struct _symtable _thread _threading_local _tkinter
+_tokenize _tracemalloc _typing _uuid _warnings _weakref _weakrefset _winapi _zoneinfo abc aifc antigravity argparse
+array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2 cProfile calendar cgi
+cgitb chunk cmath cmd code codecs codeop collections colorsys compileall concurrent configparser contextlib
+contextvars copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest
+email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools gc
+genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http idlelib imaplib imghdr imp
+importlib inspect io ipaddress itertools json keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal
+math mimetypes mmap modulefinder msilib msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode
+operator optparse os ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix
+posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re readline
+reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib
+sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep
+struct subprocess sunau symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap this
+threading time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing
+unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc
+zipapp zipfile zipimport zlib zoneinfo
+"""
+STANDARD = frozenset(_NAMES.split())
+"""Their top names in Python 3.11, by which published sets were built."""
+
 
 _ASIDE = frozenset({"test", "tests", "testing", "testdata", "fixtures", "doc", "docs", "example", "examples"})
 _STANDARD = STANDARD - {"test"}

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 from tree_sitter import Node
 
 from ctxbench.bench.languages.outline import Span
-from ctxbench.bench.languages.python.facts import ImportedName, StarImport
+from ctxbench.bench.languages.python.modules import ImportedName, StarImport
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
 MODULE, CLASS, FUNCTION, COMPREHENSION, TYPES = "module", "class", "function", "comprehension", "types"

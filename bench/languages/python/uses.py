@@ -9,8 +9,15 @@ from tree_sitter import Node
 
 from ctxbench.bench.languages.base import FileFacts, InternalLoad, ends
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.languages.python.facts import ImportedName, NameLoad, PythonFile
-from ctxbench.bench.languages.python.modules import OUTSIDE, Exports, ModuleIndex, PythonTarget
+from ctxbench.bench.languages.python.modules import (
+    OUTSIDE,
+    Exports,
+    ImportedName,
+    ModuleIndex,
+    NameLoad,
+    PythonFile,
+    PythonTarget,
+)
 from ctxbench.bench.languages.python.reader import Reader
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Use

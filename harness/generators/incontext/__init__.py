@@ -74,13 +74,12 @@ class _Price(NamedTuple):
 
 
 def _answer(request: Request) -> Response:
-    from ctxbench.harness.generators.incontext.body import complete_body  # noqa: PLC0415 - numpy
-    from ctxbench.harness.generators.incontext.decode import complete  # noqa: PLC0415 - numpy
+    from ctxbench.harness.generators.incontext import decode  # noqa: PLC0415 - numpy
 
     start = time.perf_counter()
     reader = trained_model(request.language)
     reading = reader.read(request.prompt)
-    ask = complete_body if request.kind is Kind.FUNCTION else complete
+    ask = decode.complete_body if request.kind is Kind.FUNCTION else decode.complete
     completion = ask(reader, reading, max(1, request.sampling.max_tokens))
     text = completion.text
     for stop in request.sampling.stop:

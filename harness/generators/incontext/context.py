@@ -1,8 +1,13 @@
-"""A prompt as arrays: every source position with what stands before it, and the history so far."""
+"""A prompt as arrays: every source position with what stands before it, and the history so far.
+
+`Lexicon` is what a process remembers of the tokens and lines that it has met, the same for every prompt with them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import functools
+import threading
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +15,140 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.incontext import lexicon as rows
-from ctxbench.harness.generators.incontext.frame import Frame, advance
-from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
-from ctxbench.harness.generators.incontext.lexicon import Ints, Lexicon, content_words
+from ctxbench.harness.generators.incontext.lexer import (
+    IDENTIFIERS,
+    INDENT_MARK,
+    LINE_KINDS,
+    OPENERS,
+    CodeLine,
+    Frame,
+    Token,
+    TokenClass,
+    advance,
+    frame_of,
+    words,
+)
 from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSource
+
+Ints = npt.NDArray[np.int64]
+MOST_ENTRIES, MOST_LINES = 1 << 17, 1 << 16
+"""Beyond these a lexicon is left for a new one, so that a long run does not fill the memory."""
+(NUMBER, KIND, DEPTH, OPENER, CALLEE, SLOT, COLUMN, FIRST, LINE_KIND, FUNCTION, WIDTH) = range(11)
+"""Rows of a layout, a column a token: its number and class, and the frame that it stands in."""
+_ROWS = 11
+_EDGE: Ints = np.zeros((_ROWS, 1), np.int64)
+_EDGE[LINE_KIND] = LINE_KINDS - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLayout:
+    """Stretches of code laid out as rows, and the frame behind the last token."""
+
+    rows: Ints
+    end: Frame
+    lengths: Sequence[int]
+    """Tokens of each stretch, the edge before it among them."""
+
+
+class Lexicon:
+    """The tokens of one language, numbered as they come; the prior's first.
+
+    Used by one thread at a time: by that which holds `lock`.
+    """
+
+    def __init__(self, static: Mapping[str, int]) -> None:
+        """Begin with the prior's tokens."""
+        self.lock = threading.Lock()
+        self.numbers: dict[str, int] = {}
+        self.entries: list[str] = []
+        self.subwords: list[tuple[str, ...]] = []
+        """Of each token the words that the spelling of unseen tokens may repeat; none of blanks."""
+        self.numbers_by_word: dict[str, list[int]] = {}
+        """Word of two letters or more -> the tokens that have it, in any case and number."""
+        self._lines: dict[tuple[int, CodeLine], tuple[Ints, int, int]] = {}
+        self._frames: dict[Frame, int] = {Frame(): 0}
+        self._states: list[Frame] = [Frame()]
+        for entry in static:
+            self.number(entry)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is to be left for a new one."""
+        return len(self.entries) > MOST_ENTRIES or len(self._lines) > MOST_LINES
+
+    def number(self, entry: str) -> int:
+        """Return the number of a token, which it gets now if it is new."""
+        number = self.numbers.get(entry)
+        if number is None:
+            number = self.numbers[entry] = len(self.entries)
+            self.entries.append(entry)
+            blank = entry == "\n" or entry.startswith(INDENT_MARK)
+            self.subwords.append(() if blank else tuple(words(entry)))
+            for word in content_words(entry):
+                self.numbers_by_word.setdefault(word, []).append(number)
+        return number
+
+    def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
+        """Return the tokens of stretches of code, an edge before each."""
+        parts: list[Ints] = []
+        functions: list[int] = []
+        lengths: list[int] = []
+        state = function = 0
+        for lines in stretches:
+            state = function = 0
+            length = 1
+            parts.append(_EDGE)
+            functions.append(0)
+            for line in lines:
+                laid = self._lines.get((state, line))
+                if laid is None:
+                    laid = self._lines[state, line] = self._lay_line(state, line)
+                parts.append(laid[0])
+                functions.append(function)
+                state, function = laid[1], function + laid[2]
+                length += laid[0].shape[1]
+            lengths.append(length)
+        rows = np.concatenate(parts, axis=1)
+        rows[FUNCTION] += np.repeat(functions, [part.shape[1] for part in parts])
+        return CodeLayout(rows, self._states[state]._replace(function=function), lengths)
+
+    def _lay_line(self, state: int, line: CodeLine) -> tuple[Ints, int, int]:
+        """Return a line's rows after a state, the state behind it, and how many functions it begins."""
+        columns: list[int] = []
+        frame, numbers = self._states[state], self.numbers
+        for token in line.tokens:
+            stack, before = frame.stack, frame.line
+            entry = token.entry if token.kind is TokenClass.INDENT else token.text
+            number = numbers.get(entry)
+            columns += (
+                self.number(entry) if number is None else number,
+                token.kind,
+                len(stack),
+                OPENERS.get(stack[-1].opener, 0) if stack else 0,
+                numbers[stack[-1].callee] if stack else 0,
+                stack[-1].slot if stack else 0,
+                len(before),
+                numbers[before[0]] if before else 0,
+                frame.line_kind,
+                frame.function,
+                len(token.text),
+            )
+            frame = advance(frame, token)
+        begun, frame = frame.function, frame_of((*frame[:-1], 0))
+        after = self._frames.get(frame)
+        if after is None:
+            after = self._frames[frame] = len(self._states)
+            self._states.append(frame)
+        return np.array(columns, np.int64).reshape(-1, _ROWS).T, after, begun
+
+
+@functools.lru_cache(1 << 14)
+def content_words(text: str) -> frozenset[str]:
+    """Return the sub-words of two letters or more of a name or a string, in lower case and without a plural's s."""
+    if not (text[:1].isalpha() or text[:1] in "_\"'"):
+        return frozenset()
+    return frozenset(word.lower().rstrip("s") or "s" for word in words(text[:80]) if len(word) > 1 and word.isalpha())
+
 
 Bools = npt.NDArray[np.bool_]
 
@@ -57,7 +191,7 @@ class TokenContext:
         layout = lexicon.lay_out([stretch.lines for stretch in source.stretches])
         self.region: Ints = np.repeat([int(stretch.region) for stretch in source.stretches], layout.lengths)
         self.end = layout.end
-        self._number(layout.rows[rows.NUMBER])
+        self._number(layout.rows[NUMBER])
         self._lay_out(layout.rows)
         self.point = self._start(source.stretches[-1].tokens)
 
@@ -77,22 +211,22 @@ class TokenContext:
         self._ids[self._own] = np.arange(self.static_size, self.size)
 
     def _lay_out(self, layout: Ints) -> None:
-        self.id: Ints = self._ids[layout[rows.NUMBER]].astype(np.int64)
-        self.kind = layout[rows.KIND]
+        self.id: Ints = self._ids[layout[NUMBER]].astype(np.int64)
+        self.kind = layout[KIND]
         self.before = [_shift(self.id, step) for step in range(4)]
         self.kind_before = _shift(self.kind, 1)
         self.abstract: Ints = np.where(_IS_ABSTRACT[self.kind], -self.kind - 2, self.id)
         self.abstract_before = _shift(self.abstract, 1)
         self.next = np.concatenate([self.id[1:], np.zeros(1, np.int64)])
         self.next_kind = np.concatenate([self.kind[1:], np.zeros(1, np.int64)])
-        self.depth, self.opener = layout[rows.DEPTH], layout[rows.OPENER]
-        self.callee: Ints = self._ids[layout[rows.CALLEE]].astype(np.int64)
-        self.slot, self.column = layout[rows.SLOT], layout[rows.COLUMN]
-        self.first: Ints = self._ids[layout[rows.FIRST]].astype(np.int64)
+        self.depth, self.opener = layout[DEPTH], layout[OPENER]
+        self.callee: Ints = self._ids[layout[CALLEE]].astype(np.int64)
+        self.slot, self.column = layout[SLOT], layout[COLUMN]
+        self.first: Ints = self._ids[layout[FIRST]].astype(np.int64)
         self.line_kind, self.function, self.width = (
-            layout[rows.LINE_KIND],
-            layout[rows.FUNCTION],
-            layout[rows.WIDTH],
+            layout[LINE_KIND],
+            layout[FUNCTION],
+            layout[WIDTH],
         )
         infile = np.bincount(self.id[self.region == PromptRegion.INFILE], minlength=self.size)
         self.infile_count: Ints = np.minimum(infile, 2)[self.id]

@@ -1,19 +1,26 @@
-"""Completion: a beam over the copy model, ended at a line's end with balanced brackets.
+"""Completion of a line or a function's body: beams over the copy model.
 
-Of the beam's finished lines, the one is taken that is expected to be most like the truth, if each of
-them is the truth with the chance that the model gives it (minimum Bayes risk; Kumar and Byrne 2004):
-the scores of interest are edit similarity and identifier F1, not whether a line is exactly right.
+A line ends at a line's end with balanced brackets. Of the beam's finished lines, the one is taken that is expected to
+be most like the truth, if each of them is the truth with the chance that the model gives it (minimum Bayes risk; Kumar
+and Byrne 2004): the scores of interest are edit similarity and identifier F1, not whether a line is exactly right.
+
+A body ends where the code leaves the function: Python's at the first line that is indented no further than the
+function, Java's at the brace that closes it. Of the beam's bodies the most likely that parses is taken: one that does
+not is worth nothing to a test.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rapidfuzz import fuzz
 
 from ctxbench.bench.elementary import exp, log
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
 from ctxbench.harness.generators.incontext.model import CopyModel, PromptReading
@@ -145,3 +152,241 @@ def next_token(model: CopyModel, context: TokenContext, point: TokenPoint, numbe
     if kind is TokenClass.INDENT:
         return Token("", entry.removeprefix(INDENT_MARK), kind)
     return Token(model.space(point, entry, kind), entry, kind)
+
+
+_OPENERS = frozenset(
+    ["if", "elif", "else", "for", "while", "with", "try", "except", "finally", "def", "class", "async", "match", "case"]
+)
+"""Words that begin a line which may end with a colon."""
+_BOUND = _OPENERS - {"match", "case"}
+"""Words that begin a line which must have a colon; the others are names too."""
+_LOOP = re.compile(r"(?=[^\n]*?[\w\]])([^\s][^\n]{1,15}?)\1{3}\Z")
+_LONGEST = 4
+"""Lines of a stretch that may not be repeated at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyShape:
+    """The open blocks and line at a place of a Python body: which lines can follow each other.
+
+    Only what can be told from a line's first and last tokens and from its indentation.
+    """
+
+    widths: tuple[int, ...] = ()
+    """Indentations of the blocks that are open, outermost first; without the function's own."""
+    opens: bool = False
+    """Whether the last line ended with a colon, so that a block must follow."""
+    first: str = ""
+    """The first token of the current line."""
+    last: str = ""
+    colon: bool = False
+    """Whether the current line has a colon outside of brackets."""
+
+    def indents(self, width: int, base: int) -> bool:
+        """Return whether a line may begin at a width; one no deeper than `base` ends the body."""
+        if self.opens:
+            return width > self.widths[-1]
+        return not self.widths or width <= base or width in self.widths
+
+    def ends_line(self) -> bool:
+        """Return whether the current line may end here, outside of brackets."""
+        if self.last == ":" and self.first not in _OPENERS:
+            return False
+        return self.colon or self.first not in _BOUND
+
+    def indented(self, width: int) -> BodyShape:
+        """Return it after a line's indentation."""
+        return replace(self, widths=(*(outer for outer in self.widths if outer < width), width), opens=False)
+
+    def grown(self, text: str, *, bracketed: bool) -> BodyShape:
+        """Return it after one more token of the line."""
+        colon = self.colon or (text == ":" and not bracketed)
+        return replace(self, first=self.first or text, last=text, colon=colon)
+
+    def ended(self) -> BodyShape:
+        """Return it after the line's end, outside of brackets."""
+        return replace(self, opens=self.last == ":", first="", last="", colon=False)
+
+
+def circles(text: str) -> bool:
+    """Return whether a text has begun to repeat itself: its last lines, or the end of its last line."""
+    if text.endswith("\n"):
+        lines = text[:-1].split("\n")
+        return any(lines[-size:] == lines[-2 * size : -size] for size in range(1, _LONGEST + 1))
+    return _LOOP.search(text[-80:]) is not None
+
+
+BODY_WIDTH = 3
+MOST_BODY_LINES = 12
+MOST_BODY_TOKENS = 120
+"""Lines after which a body that is not closed ends at its last whole line."""
+_DECLARES = frozenset({"def", "class", "async", "@"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    before: TokenPoint
+    token: Token | None
+    """The last one, which comes after `before`; None at the cursor."""
+    text: str
+    score: float
+    tokens: int
+    lines: int
+    brackets: int
+    braces: int
+    """Java: how many are open beside the function's own."""
+    fresh: bool
+    """Whether a line's indentation comes next."""
+    ended: bool
+    shape: BodyShape
+
+    @property
+    def rank(self) -> tuple[float, str]:
+        """Sort key, best first; ties by text."""
+        return -round(self.score / max(1, self.tokens), 9), self.text
+
+
+def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineCompletion:
+    """Return a body for the function at whose first statement the prompt ends."""
+    language = reading.context.language
+    base = _indentation(reading.context.tokens)
+    shape = BodyShape() if reading.line_start else BodyShape().indented(_cursor_width(reading.context.tokens))
+    alive = [_Body(reading.context.point, None, "", 0.0, 0, 1, 0, 0, reading.line_start, False, shape)]
+    ended: list[_Body] = []
+    for _ in range(min(max_tokens, MOST_BODY_TOKENS)):
+        grown = sorted(
+            (new for old in alive for new in _grow_body(model, reading, old, base)), key=lambda body: body.rank
+        )
+        ended += [body for body in grown[:BODY_WIDTH] if body.ended]
+        going_on = [body for body in grown if not body.ended and body.lines <= MOST_BODY_LINES][:BODY_WIDTH]
+        if not going_on or len(ended) >= BODY_WIDTH:
+            break
+        alive = going_on
+    bodies = sorted(ended, key=lambda body: body.rank) + [_closed(body, language) for body in alive]
+    for body in bodies:
+        if _parses(body.text, language):
+            return LineCompletion(body.text, body.tokens, body.ended)
+    for body in bodies:
+        if text := _beginning(body.text, language):
+            return LineCompletion(text, body.tokens, False)
+    return LineCompletion(_nothing(language, base, reading), 0, False)
+
+
+def _nothing(language: Language, base: int, reading: PromptReading) -> str:
+    """Return the body of a function that does nothing, if the beam found none."""
+    if not language.indented:
+        return "}\n"
+    return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"
+
+
+def _indentation(tokens: Sequence[Token]) -> int:
+    """Return the indentation of the last function of the prompt; 0 if there is none."""
+    for at in range(len(tokens) - 1, 0, -1):
+        if tokens[at].text == "def":
+            before = tokens[at - 1 - (tokens[at - 1].text == "async")]
+            return len(before.text.expandtabs(4)) if before.kind is TokenClass.INDENT else 0
+    return 0
+
+
+def _cursor_width(tokens: Sequence[Token]) -> int:
+    """Return the indentation of the last line of the prompt."""
+    last = next((token for token in reversed(tokens) if token.kind is TokenClass.INDENT), None)
+    return len(last.text.expandtabs(4)) if last is not None else 0
+
+
+def _grow_body(model: CopyModel, reading: PromptReading, body: _Body, base: int) -> list[_Body]:
+    context = reading.context
+    point = context.after(body.before, body.token)
+    chances = model.next(context, point).chances
+    grown: list[_Body] = []
+    for number in np.argsort(-chances, kind="stable").tolist():
+        if chances[number] <= 0 or len(grown) == BODY_WIDTH:
+            break
+        entry = context.texts[number]
+        kind = classify(entry, context.language)
+        if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, point, body, entry, kind, base):
+            token = next_token(model, context, point, number)
+            step = _step_body(reading, body, point, token, float(chances[number]), base)
+            if step.ended or not circles(step.text):
+                grown.append(step)
+    return grown
+
+
+def _allowed(context: TokenContext, point: TokenPoint, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
+    if entry in ('"""', "'''"):
+        return False  # the stand-in for a documentation string, whose text was left out
+    python, whole = context.language.indented, body.brackets <= 0
+    if kind is TokenClass.CLOSE and whole and (python or entry != "}"):
+        return False
+    if kind is TokenClass.NEWLINE:
+        return bool(point.frame.line) and (not python or not whole or body.shape.ends_line())
+    if not python:
+        return True
+    if body.fresh:
+        # Inside of brackets a line may begin anywhere.
+        return (bool(body.text) or _width(entry) > base) and (not whole or body.shape.indents(_width(entry), base))
+    # A copied line that begins so belongs to the next function in its source.
+    return bool(body.text.strip()) or entry not in _DECLARES
+
+
+def _width(entry: str) -> int:
+    return len(entry.removeprefix(INDENT_MARK).expandtabs(4))
+
+
+def _step_body(reading: PromptReading, body: _Body, point: TokenPoint, token: Token, chance: float, base: int) -> _Body:
+    python = reading.context.language.indented
+    brace = 0 if python or token.text not in "{}" else 1 if token.text == "{" else -1
+    bracket = 0 if brace else (token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE)
+    leaves = python and body.fresh and body.brackets <= 0 and bool(body.text) and _width(token.text) <= base
+    ended = leaves or body.braces + brace < 0
+    space = "" if not body.text and reading.space else token.space
+    newline = token.kind is TokenClass.NEWLINE
+    return _Body(
+        point,
+        token,
+        body.text if leaves else body.text + space + token.text,
+        body.score + log(chance),
+        body.tokens + 1,
+        body.lines + newline,
+        body.brackets + bracket,
+        body.braces + brace,
+        newline,
+        ended,
+        _shaped(body, token),
+    )
+
+
+def _shaped(body: _Body, token: Token) -> BodyShape:
+    """Return the shape after one more token."""
+    bracketed = body.brackets > 0
+    if token.kind is TokenClass.NEWLINE:
+        return body.shape if bracketed else body.shape.ended()
+    if token.kind is TokenClass.INDENT:
+        return body.shape if bracketed else body.shape.indented(_width(token.entry))
+    return body.shape.grown(token.text, bracketed=bracketed)
+
+
+def _closed(body: _Body, language: Language) -> _Body:
+    """Return an unfinished body, cut after its last whole line; in Java its braces are closed."""
+    whole = body.text[: body.text.rfind("\n") + 1]
+    if not language.indented and whole.strip():
+        # Braces in strings are counted too: a body with such strings stays broken.
+        whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
+    return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
+
+
+def _beginning(text: str, language: Language) -> str:
+    """Return the most first lines of a body that parse by themselves; empty if none do."""
+    lines = text.split("\n")
+    shorter = ("\n".join(lines[:end]) + "\n" for end in range(len(lines) - 1, 0, -1))
+    return next((beginning for beginning in shorter if beginning.strip() and _parses(beginning, language)), "")
+
+
+def _parses(text: str, language: Language) -> bool:
+    if not language.indented:
+        return bool(text.strip())
+    # The first line's indentation may stand before the cursor.
+    first, _, other_lines = text.partition("\n")
+    indent = next((line[: len(line) - len(line.lstrip())] for line in other_lines.split("\n") if line.strip()), "")
+    body = textwrap.dedent(f"{indent}{first.lstrip()}\n{other_lines}")
+    return language.parses("def function():\n" + textwrap.indent(body, "    "))

@@ -14,10 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.harness.generators.incontext.context import Bools, TokenContext, TokenPoint
-from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS
-from ctxbench.harness.generators.incontext.lexer import Token, TokenClass
-from ctxbench.harness.generators.incontext.lexicon import Ints
+from ctxbench.harness.generators.incontext.context import Bools, Ints, TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, Token, TokenClass
 
 Cases: TypeAlias = Any
 """A case number per source position; numpy's stubs lose the type in integer arithmetic."""

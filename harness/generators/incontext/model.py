@@ -19,10 +19,8 @@ import numpy.typing as npt
 from ctxbench.bench import elementary
 from ctxbench.bench.doubles import exp2, total
 from ctxbench.bench.languages.base import Language
-from ctxbench.harness.generators.incontext.context import UNKNOWN, TokenContext, TokenPoint
-from ctxbench.harness.generators.incontext.frame import OPENERS, space_before, space_cost
-from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex, words
-from ctxbench.harness.generators.incontext.lexicon import Ints, Lexicon
+from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, Lexicon, TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext.lexer import OPENERS, Token, TokenClass, lex, space_before, space_cost, words
 from ctxbench.harness.generators.incontext.scores import ScoreTables
 from ctxbench.harness.generators.incontext.source import read
 from ctxbench.strategies.api import Prompt

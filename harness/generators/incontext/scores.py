@@ -13,10 +13,8 @@ import numpy as np
 
 from ctxbench.bench.doubles import Doubles, exp
 from ctxbench.harness.generators.incontext import features as f
-from ctxbench.harness.generators.incontext.context import UNKNOWN, TokenContext, TokenPoint
-from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS
-from ctxbench.harness.generators.incontext.lexer import TokenClass
-from ctxbench.harness.generators.incontext.lexicon import Ints
+from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, TokenClass
 
 QUANTUM = 64
 """Weights are stored as integers, so many to one."""

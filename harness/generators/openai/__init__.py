@@ -14,7 +14,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
-from ctxbench.harness.generators.openai import counting, pricing, wire
+from ctxbench.harness.generators.openai import pricing, wire
 from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
@@ -29,7 +29,7 @@ _A_CHARACTER = 512
 """The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 # A model, and where it is served; a model's own name may hold an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
-_MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure")
+_MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
 
 
 @generator("openai", machine=_MACHINE, shorthand=_SHORT)
@@ -48,13 +48,11 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     thinking: int = 0,
     whole: bool = True,
     headers: str = "",
-    query: str = "",
     concurrency: int = 16,
     timeout: float = 300.0,
     retries: int = 8,
     backoff: float = 0.5,
     key_env: str = "",
-    key_header: str = options.BEARER,
     insecure: bool = False,
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
@@ -79,14 +77,12 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         extra=options.extra_fields(extra),
         thinking=thinking,
         whole=whole,
-        key_header=options.key_header(key_header),
         headers=options.header_fields(headers),
-        query=options.query_text(query),
         tools=tools,
     )
     if not insecure:
         options.see_private(settings)
-    counter = counting.Counter(tokenizer, settings) if tokenizer else None
+    counter = pricing.Counter(tokenizer, settings) if tokenizer else None
     return OpenAI(settings, prices=bits, revision=revision and options.word("revision", revision), counter=counter)
 
 
@@ -99,7 +95,7 @@ class OpenAI(Generator):
         *,
         revision: str = "",
         prices: bool = False,
-        counter: counting.Counter | None = None,
+        counter: pricing.Counter | None = None,
     ) -> None:
         """Prepare; the server is not contacted before the first request.
 
@@ -220,7 +216,7 @@ class OpenAI(Generator):
         """Return the least number of tokens of a text that the server must have read; 0 if it is not trusted."""
         if not self._settings.whole:
             return 0
-        return counting.least(text) if self._counter is None else self._counter.least(text)
+        return pricing.least_tokens(text) if self._counter is None else self._counter.least(text)
 
     def _price(self, pair: tuple[str, str]) -> float:
         ends = pricing.ends(*pair)

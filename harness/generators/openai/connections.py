@@ -90,7 +90,7 @@ class Connections:
         """Send a body and return status, headers (names in lower case) and body of the reply.
 
         Args:
-            path: below the address, with its query.
+            path: below the address.
             body: what is posted.
             seconds: until the whole reply must be there.
             largest: bytes that its body may have.

@@ -1,14 +1,15 @@
-"""Settings of `openai`, checked. Pure."""
+"""Settings of `openai`, checked, and the credentials that they name. Pure."""
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
@@ -16,8 +17,6 @@ from ctxbench.harness.generators.fim import family
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
-BEARER = "Authorization"
-"""The header that holds the key after the word Bearer; any other header holds the key alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
 """The variable that holds the key of OpenAI's own service alone."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
@@ -30,7 +29,6 @@ _FOLLOWS = re.compile(
     re.I,
 )
 """A piece of a model's name by which its maker says that it follows instructions."""
-_LONGEST_HEADER = 40
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
@@ -65,12 +63,8 @@ class OpenAISettings:
     """Tokens that the model may think, asked for beside those of the answer."""
     whole: bool = True
     """Whether an answer counts only if the server's count says that the whole prompt was read."""
-    key_header: str = BEARER
-    """The header with the key; ``Authorization`` has the word Bearer before it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
-    query: str = ""
-    """The query of every request's address, after the question mark."""
     tools: bool = False
     """Whether the server takes ``tools`` with a chat, and answers with ``tool_calls``."""
 
@@ -114,7 +108,7 @@ class OpenAISettings:
     def variables(self) -> tuple[str, ...]:
         """The environment variables whose values are sent, and must be stored and shown nowhere."""
         named = filter(None, map(secrets.reference, self.headers.values()))
-        return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named, *_references(self.extra)]))
+        return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named]))
 
 
 def follows_instructions(model: str) -> bool:
@@ -263,37 +257,8 @@ def header_fields(text: str) -> dict[str, str]:
         raise InputFault(
             "headers is no JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
         )
-    _see_no_secret("headers", fields)
+    _see_no_secret("headers", {name: text for name, text in fields.items() if secrets.reference(text) is None})
     return fields
-
-
-def key_header(name: str) -> str:
-    """Return the name of the header that holds the key.
-
-    Raises:
-        InputFault: if it cannot be one; it is not repeated, because it may be the key itself.
-    """
-    if not _HEADER.fullmatch(name) or len(name) > _LONGEST_HEADER:
-        raise InputFault("key_header is no name of a header", where=_WHERE, cure="write key_header=api-key")
-    return name
-
-
-def query_text(text: str) -> str:
-    """Read the parameter ``query``: ``name=value``, several joined by ``&``; return it as addresses have it.
-
-    Raises:
-        InputFault: if it is none, or could hold a secret; values are not repeated then.
-    """
-    try:
-        pairs = parse_qsl(text, strict_parsing=True, keep_blank_values=True) if text else []
-    except ValueError as error:
-        raise InputFault("query is none", where=_WHERE, cure="write query='api-version=2024-10-21'") from error
-    for name, value in pairs:
-        # An address with a secret in it is one that logs keep.
-        if secrets.named(name) or secrets.suspect(name, value):
-            cure = f"leave it out; a key comes from key_env=NAME, and goes into key_header={name}"
-            raise InputFault(f"query has {name!r}, which may be a secret", where=_WHERE, cure=cure)
-    return urlencode(pairs)
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
@@ -308,19 +273,67 @@ def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
     elif isinstance(value, list):
         for item in value:
             _see_no_secret(parameter, item, name)
-    elif isinstance(value, str) and secrets.suspect(name, value):
-        cure = f"""put it into an environment variable and write {{"{name}": "$NAME"}}, or give key_env=NAME"""
+    elif isinstance(value, str) and value and (secrets.named(name) or secrets.shaped(value)):
+        cure = 'put it into an environment variable: key_env=NAME, or headers=\'{"X-Api-Key": "$NAME"}\''
         raise InputFault(f"{parameter} has {name!r}, which may be a secret", where=_WHERE, cure=cure)
 
 
-def _references(value: Any) -> Iterator[str]:
-    """Yield the environment variables that the secrets in JSON data stand for."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if secrets.named(key) and (variable := secrets.reference(item)):
-                yield variable
-            else:
-                yield from _references(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _references(item)
+_SHORT = 8
+"""Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a plain word for a server of one's own,
+and may well occur in an answer."""
+_HALF = 16
+"""Characters of a key whose first or last half must not show either."""
+_CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
+"""The characters of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The secrets of one server's requests."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers of every request, with the values of the variables that the spec names."""
+    secrets: re.Pattern[str] | None = field(default=None, repr=False)
+    """Matches the secrets in a server's words."""
+
+    @classmethod
+    def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
+        """Return the secrets that the environment holds for these settings.
+
+        Raises:
+            InputFault: if a variable that is named is not set, or holds no key. Its value is not repeated.
+        """
+        variables = {name: _value(name, environment, settings) for name in settings.variables}
+        headers = dict(settings.headers)
+        for name, value in settings.headers.items():
+            if (variable := secrets.reference(value)) is not None:
+                headers[name] = value.replace(f"${variable}", variables[variable])
+        if settings.key_variable:
+            headers["Authorization"] = f"Bearer {variables[settings.key_variable]}"
+        patterns = [pattern for value in dict.fromkeys(variables.values()) for pattern in _spellings(value)]
+        return cls(headers, re.compile("|".join(patterns), re.I) if patterns else None)
+
+    def scrub(self, text: str) -> str:
+        """Return a text without the secrets, nor half of one, as they are or as addresses and headers spell them."""
+        return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """Yield patterns that match a secret, or a half of it."""
+    if len(secret) < _SHORT or secret.isalpha():
+        return
+    coded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]
+    if len(secret) >= _HALF:
+        half = len(secret) // 2
+        yield re.escape(secret[:half]) + _CHARACTERS
+        yield re.escape(secret[-half:])
+    yield from map(re.escape, dict.fromkeys((secret, quote(secret, safe=""), coded)))
+
+
+def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) -> str:
+    value = environment.get(name, "").strip()
+    if not value:
+        raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")
+    if not (value.isascii() and value.isprintable() and " " not in value):
+        raise InputFault(f"{name} holds no key", where=settings.where, cure="check for blanks and line ends")
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +12,39 @@ from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim, lines
 from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed
 from ctxbench.harness.generators.openai.settings import OpenAISettings
-from ctxbench.harness.generators.openai.thoughts import answer_behind
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
+
+_BEGIN, _END = "<think>", "</think>"
+"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
+_CODE = re.compile(
+    rf"""
+    ^[ \t]*(`{{3,}}|~{{3,}})(?!~)[^`\n]*\n(?:(?![ \t]*\1[ \t]*\w).*\n)*?[ \t]*\1[ \t]*$   # between fences
+    | {lines.OPEN}(?:(?!{lines.OPEN})[\s\S])*?(?:{"|".join(lines.CLOSE)})                 # between a line's marks
+    | \[(?i:code)\](?:(?!\[(?i:code)\])[\s\S])*?\[/(?i:code)\]                            # between a function's
+    | (?<![^\Wfrb])(?<!\\)(["'`])(?:\\.|(?!\2|{lines.OPEN})[^\\\n])*\2                    # a string, no apostrophe
+    """,
+    re.M | re.X,
+)
+"""Code among words, where a mark of thoughts is a text like any other. What thoughts leave open is none."""
+
+
+def answer_behind(text: str) -> str | None:
+    """Return what a model wrote behind its thoughts, empty if they have no end; None if the text has no thoughts.
+
+    Some chat templates begin the thoughts, and the model only ends them, with or without a line end. That mark may also
+    be code, of an answer or of a thought about one.
+    """
+    begun = text.lstrip().startswith(_BEGIN)
+    if _END not in text:
+        return "" if begun else None
+    words = _CODE.sub(lambda code: " " * len(code[0]), text)
+    before, end, _ = words.partition(_END)
+    if begun and not end:
+        before, _, _ = text.partition(_END)
+    elif not begun and (not end or _BEGIN in before):
+        return None
+    return text[len(before) + len(_END) :]
+
 
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"
@@ -197,7 +229,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
         request: the request.
         settings: of the server.
         seconds: that the request took.
-        least: the least number of tokens that the prompt can have, see `counting.least`.
+        least: the least number of tokens that the prompt can have, see `pricing.least_tokens`.
 
     Raises:
         Garbled: if it holds none.

@@ -14,7 +14,7 @@ from ctxbench.bench.adoption.adopt import Adoption, Workbench, _test_doubts, ado
 from ctxbench.bench.adoption.trial import Trial
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
-from ctxbench.bench.functions.types import Search
+from ctxbench.bench.functions.mining import Search
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import TestSuite

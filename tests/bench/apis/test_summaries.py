@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench import languages
-from ctxbench.bench.apis.plain import first_sentence, split, summarise, summary
-from ctxbench.bench.apis.prompts import post_process, summary_prompt
-from ctxbench.bench.apis.units import units
+from ctxbench.bench.apis import first_sentence, post_process, split, summarise, summary, summary_prompt, units
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA

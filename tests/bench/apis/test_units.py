@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench import languages
-from ctxbench.bench.apis.units import units
+from ctxbench.bench.apis import units
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON

@@ -14,9 +14,9 @@ from ctxbench.bench.codereval.rebuild import by_project, certify, rebuild
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
+from ctxbench.bench.functions.build import verify
 from ctxbench.bench.functions.choose import MOST_TESTS
-from ctxbench.bench.functions.types import TestRun
-from ctxbench.bench.functions.verify import verify
+from ctxbench.bench.functions.mining import TestRun
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import manifest as manifests

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.engines.answers import Raised
 from ctxbench.bench.engines.box import EngineBox
 from ctxbench.bench.engines.recipe import read
+from ctxbench.bench.engines.types import Raised
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.living import living
 from ctxbench.sandbox.types import Sandbox

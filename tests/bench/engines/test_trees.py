@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxbench.bench.engines import trees
+from ctxbench.bench.engines.box import cut_target, masked_lines, tree_of_file, tree_of_repository, without
 from ctxbench.bench.repository import view
 from ctxbench.bench.types import Cursor
 from tests.helpers.samples import make_sample
@@ -42,7 +42,7 @@ def sample(line: int, masked: tuple[int, int]):
 def test_a_tree_of_a_file_ends_at_the_first_cursor_without_any_masked_line(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     samples = [sample(4, (0, 1)), sample(5, (1, 2))]
-    tree = trees.of_file(snapshot, samples)
+    tree = tree_of_file(snapshot, samples)
     assert tree["shop/pay.py"] == "\n\n\ndef pay(user):\n"
     assert set(tree) == {"shop/pay.py", "shop/tax.py"} and tree["shop/tax.py"] == FILES["shop/tax.py"]
     for one in samples:
@@ -55,18 +55,18 @@ def test_a_tree_of_a_file_ends_at_the_first_cursor_without_any_masked_line(tmp_p
 def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     later = sample(5, (1, 2))
-    assert trees.of_repository(snapshot, [later])["shop/pay.py"] == FILES["shop/pay.py"]
-    assert trees.cut_target(snapshot, later) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
+    assert tree_of_repository(snapshot, [later])["shop/pay.py"] == FILES["shop/pay.py"]
+    assert cut_target(snapshot, later) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
 
 
 def test_of_another_version_of_the_file_nothing_is_shown(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, {**FILES, "shop/pay.py": "other = 1\n"})
-    assert trees.of_file(snapshot, [sample(4, (0, 1))])["shop/pay.py"] == ""
+    assert tree_of_file(snapshot, [sample(4, (0, 1))])["shop/pay.py"] == ""
 
 
 def test_a_line_that_one_sample_masks_is_in_no_query_of_that_file(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     samples = [sample(4, (0, 1)), sample(5, (1, 2))]
-    lines = trees.masked_lines(snapshot, samples)
+    lines = masked_lines(snapshot, samples)
     assert lines == {"import tax", "import cart"}
-    assert [trees.without(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", LINES[3]]] * 2
+    assert [without(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", LINES[3]]] * 2

@@ -17,7 +17,7 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import Options, Table, Task, repoeval
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.formats.importing import import_set
-from ctxbench.bench.functions.python import definitions
+from ctxbench.bench.functions.python.static import definitions
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.python.text import lift
 from ctxbench.bench.languages.python import asts
@@ -169,7 +169,7 @@ def test_heads_are_those_that_the_miner_finds(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     lines, tree = text.split("\n"), asts.parse(text)
     assert tree is not None
-    found = definitions.definitions(text, tree).usable
+    found = definitions(text, tree).usable
     assert len(found) > 3
     for one in found:
         body = "\n".join(lines[one.cursor.line : one.end])

@@ -12,10 +12,9 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.functions.build import build
+from ctxbench.bench.functions.build import build, verify
 from ctxbench.bench.functions.certify import JOBS
 from ctxbench.bench.functions.choose import MEASURING
-from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import PUBLISHED_REUSE
 from ctxbench.bench.repositories.manifest import RepoManifest

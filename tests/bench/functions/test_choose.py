@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxbench.bench.functions.choose import MOST_TESTS, MOST_TRIED, SLOW, choose, others, strongest, usable
-from ctxbench.bench.functions.types import TestRun
+from ctxbench.bench.functions.mining import TestRun
 
 
 def run(breadth: int = 1) -> TestRun:

@@ -8,8 +8,8 @@ import pytest
 
 from ctxbench.bench.functions.candidates import ListedFunction, candidate
 from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose, choose_by_faults, steady
+from ctxbench.bench.functions.mining import Level, TestRun
 from ctxbench.bench.functions.python.covering import clock_lines, clock_tests
-from ctxbench.bench.functions.types import Level, TestRun
 from ctxbench.bench.judging.python.reports import Covered, CoveredTest
 from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from ctxbench.bench.functions.candidates import Definitions
-from ctxbench.bench.functions.python.definitions import definition_at, definitions
+from ctxbench.bench.functions.python.static import definition_at, definitions
 from ctxbench.bench.languages.python.asts import parse
 
 SHOP = dedent(

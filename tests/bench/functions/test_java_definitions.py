@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ctxbench.bench.functions.candidates import Definitions
-from ctxbench.bench.functions.java.definitions import definitions
+from ctxbench.bench.functions.java.static import definitions
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.functions.java.definitions import definitions
-from ctxbench.bench.functions.java.static import FileNames, read_functions
-from ctxbench.bench.functions.mining import Project
-from ctxbench.bench.functions.types import Level
+from ctxbench.bench.functions.java.static import FileNames, definitions, read_functions
+from ctxbench.bench.functions.mining import Level, Project
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.reader import JavaFile
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.functions.build import build
-from ctxbench.bench.functions.verify import verify
+from ctxbench.bench.functions.build import build, verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import Judge
 from ctxbench.bench.judging.types import Verdict

@@ -7,9 +7,8 @@ from textwrap import dedent, indent
 
 import pytest
 
-from ctxbench.bench.functions.mining import Project
+from ctxbench.bench.functions.mining import Level, Project, Spot
 from ctxbench.bench.functions.python.static import read_functions, uses_at
-from ctxbench.bench.functions.types import Level, Spot
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite

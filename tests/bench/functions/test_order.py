@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ctxbench.bench.functions.candidates import ordered
+from ctxbench.bench.functions.mining import Candidate, Level
 from ctxbench.bench.functions.python import locked
-from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Cursor
 

@@ -225,18 +225,7 @@ def test_the_library_is_the_package_and_nothing_else() -> None:
     assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
 
 
-_NAMES = (
-    "__init__",
-    "bytecode",
-    "canary",
-    "chance",
-    "child",
-    "covering",
-    "integrity",
-    "options",
-    "parent",
-    "preload",
-)
+_NAMES = ("__init__", "child", "covering", "integrity", "options", "parent")
 
 
 @pytest.mark.slow

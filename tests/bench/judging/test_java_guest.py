@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.judging.java import build as java_guest
-from ctxbench.bench.judging.java.ctxbench_java import building, judging, reports
+from ctxbench.bench.judging.java.ctxbench_java import judging, programs
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="JUnit Jupiter">
@@ -27,7 +27,7 @@ def test_the_library_holds_python_java_and_the_policy() -> None:
 def test_reports_are_read_and_the_worst_invocation_counts(tmp_path: Path) -> None:
     (tmp_path / "TEST-junit-jupiter.xml").write_text(XML)
     (tmp_path / "TEST-junit-vintage.xml").write_text("<testsuite><testcase")
-    assert reports.read(tmp_path) == {
+    assert judging.read_reports(tmp_path) == {
         "a.FooTest#one": ("passed", "", 0.5),
         "a.FooTest#two(int)[*]": ("failed", "E: no", 1000.75),
         "a.BarTest#three": ("skipped", "later", 0.0),
@@ -47,13 +47,13 @@ def test_reports_are_read_and_the_worst_invocation_counts(tmp_path: Path) -> Non
     ],
 )
 def test_ids(name: str, wanted: str) -> None:
-    assert reports.test_id("A", name) == wanted
+    assert judging.test_id("A", name) == wanted
 
 
 def test_a_plain_method_that_runs_with_its_class_is_found_in_reports() -> None:
-    assert reports.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
-    assert reports.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
-    assert reports.of_test({"A#y[*]": 3}, "A#y") is None
+    assert judging.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
+    assert judging.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
+    assert judging.of_test({"A#y[*]": 3}, "A#y") is None
 
 
 def test_selectors_name_methods_or_whole_classes() -> None:
@@ -79,7 +79,7 @@ def test_jars_are_equal_for_equal_folders_and_lose_entries(tmp_path: Path) -> No
     for name in ("A", "B"):
         (tmp_path / f"classes/a/{name}.class").write_text(name)
     jar = tmp_path / "main.jar"
-    jar.write_bytes(building.jar(tmp_path / "classes"))
-    assert jar.read_bytes() == building.jar(tmp_path / "classes")
+    jar.write_bytes(programs.jar(tmp_path / "classes"))
+    assert jar.read_bytes() == programs.jar(tmp_path / "classes")
     judging.without(jar, {"a/A.class"})
     assert zipfile.ZipFile(jar).namelist() == ["a/B.class"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.languages.java.lexing import hide
+from ctxbench.bench.languages.java import hide
 
 
 @pytest.mark.parametrize(

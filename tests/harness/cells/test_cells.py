@@ -473,15 +473,15 @@ def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, 
 def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
     _run(cells, "lc.infile")
-    lost = cells._server(plain=True)
+    lost = cells._server()
     lost.process.kill()
     lost.process.wait()
     _run(cells, "lc.infile")
-    assert cells._server(plain=True) is not lost and not lost.scratch.path.exists()
+    assert cells._server() is not lost and not lost.scratch.path.exists()
     # One that is killed again and again is left alone, and the samples stay missing.
     monkeypatch.setattr(pool, "_MOST_RESTARTS", 1)
-    cells._server(plain=True).process.kill()
-    cells._server(plain=True).process.wait()
+    cells._server().process.kill()
+    cells._server().process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -492,7 +492,7 @@ def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server(plain=True).scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server().scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -653,40 +653,22 @@ def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> 
 _ALONE = """
 import json, sys
 from ctxbench.harness.cells import cell, server
-server._load(plain=True)
+server._load()
 held = set(sys.modules)
 job = json.loads(sys.argv[1])
 answers = {"files": ["b.py"], "read": "x = 1\\n" * 50, "generate": "y"}
 answers["similar_windows"] = [["x", 0.5, [["b.py", 0, 1]]]]
 assert "prompt" in cell._do(job, lambda **question: answers[question["call"]]), job["spec"]
 print(*sorted(name for name in set(sys.modules) - held if name.startswith(("ctxbench", "tree_sitter"))))
-print("tree_sitter" in sys.modules)
 """
 
 
 @pytest.mark.parametrize("spec", ["lc.infile", "lc.repocoder", "lc.random_windows"])
-def test_a_cell_of_a_plain_strategy_imports_nothing_and_its_server_holds_no_parser(spec: str) -> None:
+def test_a_cell_of_our_own_strategies_imports_nothing(spec: str) -> None:
     job = {"spec": spec, "query": wire.dump_query(query_for(Kind.LINE)), "name": "tiny", "checks": False}
     job |= {"versions": {}, "instructs": False, "summarises": False, "executes": False}
     command = [sys.executable, "-c", _ALONE, json.dumps(job)]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\nFalse\n"
-
-
-@pytest.mark.slow
-def test_plain_are_our_own_strategies_that_parse_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "from ctxbench import Context, strategy\n@strategy('mine')\ndef mine(query, repo): return Context.ranked([])\n"
-    )
-    with open_cells([], 1) as cells:
-        for spec, plain in (
-            ("lc.infile(limit=5)", True),
-            ("lc.repobench", True),
-            ("lc.repofuse", False),
-            ("aim(lc.repocoder)", False),
-            (f"{file}@mine", False),
-        ):
-            assert cells.registrations.is_plain(spec) is plain, spec
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\n"
 
 
 @pytest.fixture

@@ -6,8 +6,16 @@ from ctxbench.bench import languages
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.harness.generators.incontext.frame import Frame, advance, space_before
-from ctxbench.harness.generators.incontext.lexer import TokenClass, classify, join, lex, words
+from ctxbench.harness.generators.incontext.lexer import (
+    Frame,
+    TokenClass,
+    advance,
+    classify,
+    join,
+    lex,
+    space_before,
+    words,
+)
 
 PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 

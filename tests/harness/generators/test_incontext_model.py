@@ -17,7 +17,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.manifest import builtin_names
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.incontext import InContext, decode, features, lexicon, trained_model, weights_path
+from ctxbench.harness.generators.incontext import InContext, context, decode, features, trained_model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.harness.generators.registry import resolve
 from ctxbench.strategies.api import Prompt
@@ -265,6 +265,6 @@ def test_a_lexicon_that_is_full_is_left_and_prices_stay(monkeypatch: pytest.Monk
     shown = prompt("def f(cart, rate):\n    return cart.total\n\nx = ")
     before = inline.bits([shown], ["f(cart, 2)"], PYTHON)
     first = trained_model(PYTHON).prior.lexicon
-    monkeypatch.setattr(lexicon, "MOST_LINES", 0)
+    monkeypatch.setattr(context, "MOST_LINES", 0)
     assert inline.bits([shown], ["f(cart, 2)"], PYTHON) == before
     assert trained_model(PYTHON).prior.lexicon is not first

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.harness.generators.incontext.body import BodyShape, circles
+from ctxbench.harness.generators.incontext.decode import BodyShape, circles
 
 
 def line(shape: BodyShape, *tokens: str, width: int) -> BodyShape:

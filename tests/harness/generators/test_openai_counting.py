@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as texts
 
 from ctxbench.bench import code_tokens
-from ctxbench.harness.generators.openai.counting import least
+from ctxbench.harness.generators.openai.pricing import least_tokens
 
 _SHORT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -49,16 +49,16 @@ def test_code_never_has_fewer_tokens(rule: str) -> None:
     assert len(files) > 30
     for file in files:
         text = file.read_text()
-        assert least(text) <= count(text), file
+        assert least_tokens(text) <= count(text), file
         # And it is worth something: a prompt of which half is gone is noticed.
-        assert len(text) < 2000 or least(text) > 0.4 * code_tokens.count(text), file
+        assert len(text) < 2000 or least_tokens(text) > 0.4 * code_tokens.count(text), file
 
 
 @pytest.mark.slow
 @given(texts.text(texts.sampled_from("aB9 _.'st<|>é漢→²\n\r\t\u0301/\u00a0-"), max_size=40))
 def test_no_text_has_fewer_tokens(text: str) -> None:
     for rule in RULES:
-        assert least(text) <= pieces(rule)(text), rule
+        assert least_tokens(text) <= pieces(rule)(text), rule
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_no_text_has_fewer_tokens(text: str) -> None:
     ],
 )
 def test_what_is_counted(text: str, tokens: int) -> None:
-    assert least(text) == tokens
+    assert least_tokens(text) == tokens
 
 
 @pytest.mark.parametrize("text", ["漢" * 50_000, "<" + "a" * 50_000, "<" * 50_000, "_" * 50_000, "\n" * 50_000])
 def test_odd_texts_are_counted_at_once(text: str) -> None:
     """None takes time that grows with the square of its length: each would take minutes."""
-    assert least(text) <= 1
+    assert least_tokens(text) <= 1

@@ -51,14 +51,11 @@ def sent(server: Server, at: int = 0) -> dict[str, str]:
         f'extra=\'{{"user": "{KEY}"}}\'',
         f'extra=\'{{"note": "Bearer {PLAIN_KEY}"}}\'',
         'extra=\'{"user": "\\\\u0073k-5Zq8-secret-of-the-user-7Wd2"}\'',
+        'extra=\'{"api_key": "$SERVER_KEY", "user": "5Zq8"}\'',
         f'headers=\'{{"Authorization": "Bearer {PLAIN_KEY}"}}\'',
         f'headers=\'{{"X-Custom": "{KEY}"}}\'',
-        f"query='api-key={PLAIN_KEY}'",
-        f"query='v={KEY}'",
-        "query='key=$SERVER_KEY'",
         f"revision={KEY}",
         f"key_env={KEY}",
-        f"key_header='{KEY}'",
         f"tokenizer=/data/{KEY}",
     ],
 )
@@ -90,19 +87,14 @@ def test_no_door_of_a_generator_takes_one(spec: str) -> None:
 
 @pytest.mark.slow
 def test_a_spec_names_the_variables_of_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = '{"api_key": "$SERVER_KEY", "user": "$SERVER_KEY", "more": {"auth": {"password": "$SERVER_KEY"}}}'
     headers = '{"X-Api-Key": "$SERVER_KEY", "cf-aig-authorization": "Bearer $SERVER_KEY", "X-Title": "a"}'
     with serving(answer=right) as server:
         bench = Bench(tmp_path, server)
-        summary = bench.run(f"extra='{extra}', headers='{headers}'")
+        summary = bench.run(f"headers='{headers}'")
         assert summary.missing == 0
         found = sent(server)
         assert (found["x-api-key"], found["cf-aig-authorization"]) == (PLAIN_KEY, f"Bearer {PLAIN_KEY}")
         assert "authorization" not in found and found["x-title"] == "a"
-        call = server.calls[0]
-        assert (call["api_key"], call["more"]["auth"]["password"]) == (PLAIN_KEY, PLAIN_KEY)
-        # Only where a secret belongs is a variable's name one.
-        assert call["user"] == "$SERVER_KEY"
         [(spec,)] = bench.rows("SELECT generator FROM run")
         assert "$SERVER_KEY" in spec
         bench.store.close()

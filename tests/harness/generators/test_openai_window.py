@@ -17,7 +17,7 @@ from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.generators.openai import OpenAI
-from ctxbench.harness.generators.openai.counting import TEMPLATE
+from ctxbench.harness.generators.openai.pricing import TEMPLATE
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import bits_of, serving
 

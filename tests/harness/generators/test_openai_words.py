@@ -14,7 +14,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import lines, openai, registry
 from ctxbench.harness.generators.base import Request, TooLong, sample_seed
-from ctxbench.harness.generators.openai.faults import Problem, refused
+from ctxbench.harness.generators.openai.client import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
 from ctxbench.harness.generators.openai.wire import body
 from ctxbench.strategies.api import Block, BlockKind, Prompt

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ctxbench.dashboard.report.page import html, report
+from ctxbench.dashboard.report import html, report
 from ctxbench.dashboard.views import leaderboard as page
 from ctxbench.harness.leaderboard import Board, board, columns, render, sections
 from ctxbench.harness.leaderboard.columns import COLUMNS, cost_column

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from ctxbench.harness import paper_tables
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.published import REPORTED, same_model
-from ctxbench.harness.papers import tables
 from ctxbench.harness.results import Origin, RunTable
 from tests.harness.leaderboard.test_levels import both, coder_eval
 from tests.helpers.runs import make_table
@@ -33,7 +33,7 @@ def cell(found: list[dict[str, Any]], preset: str, level: str, language: str = "
 
 def test_every_published_row_of_the_benchmark_and_language_is_in_json() -> None:
     found = published(coder_eval())
-    rows = [row for row in tables.rows() if row.benchmark == "CoderEval"]
+    rows = [row for row in paper_tables.rows() if row.benchmark == "CoderEval"]
     assert {one["strategy"] for one in found} == {row.preset for row in rows} and len(rows) == 66
     assert Counter(one["level"] for one in found) == dict.fromkeys(
         ["class+file+project", "class_runnable", "file_runnable", "project_runnable"], 66
@@ -106,7 +106,7 @@ def test_all_needs_no_run() -> None:
         "CoderEval", "CoderEval", "CoderEval", "CrossCodeEval", "CrossCodeEval", "ProjBench", "ProjBench",
     ]  # fmt: skip
     shown = {row.preset for listing in made.published for row in listing.highlighted}
-    assert shown == {row.preset for row in tables.rows() if row.benchmark in REPORTED} and len(shown) == 153
+    assert shown == {row.preset for row in paper_tables.rows() if row.benchmark in REPORTED} and len(shown) == 153
     text = render.table(made)
     assert max(map(len, text.splitlines())) <= 120 and "more" not in text
 

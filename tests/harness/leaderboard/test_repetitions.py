@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ctxbench.dashboard.report.page import html, report
+from ctxbench.dashboard.report import html, report
 from ctxbench.dashboard.views import compare as compare_view
 from ctxbench.dashboard.views import leaderboard as page
 from ctxbench.harness.leaderboard import board, render, signflip, stats

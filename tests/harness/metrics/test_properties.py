@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.generators.incontext.frame import space_cost
+from ctxbench.harness.generators.incontext.lexer import space_cost
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.metrics import PROFILES, Case, aggregate, info, metrics, score, score_many
 from ctxbench.harness.metrics.ctxbench import match_identifiers

@@ -1,4 +1,4 @@
-"""Our numbers in the shape of the papers' tables."""
+"""Our own results beside a paper's table: columns, averages, who solves what, as text, JSON and picture."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.harness.papers import render, tables
+from ctxbench.harness import paper_tables
+from ctxbench.harness.papers import render
+from ctxbench.harness.papers.render import MOST_REGIONS, picture
 from ctxbench.harness.papers.reproduce import (
     ComparedTable,
     OwnResult,
+    SolvedBy,
     check_encoders,
     not_taken,
     overall,
     own_result,
+    solved_by,
     specs_of,
 )
 from ctxbench.harness.results import Status
@@ -34,17 +39,17 @@ PASSES = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
 def functions(**changes: Any) -> OwnResult:
     fields: dict[str, Any] = {"functions": True, "samples": "some", "strategy": "icl.direct", "generator": "mine"}
     table = make_table({"pass@1": PASSES}, ["one", "two"] * 5, level=LEVELS, **{**fields, **changes})
-    return own_result(table, tables.table("icl-table1"))
+    return own_result(table, paper_tables.table("icl-table1"))
 
 
 def lines(**changes: Any) -> OwnResult:
     values = {"em": [1.0, 0.0], "es": [0.75, 0.25], "id_em": [1.0, 1.0], "id_f1": [0.5, 0.0]}
     made = make_table(values, ["one", "two"], profile="infercom", **changes)
-    return own_result(made, tables.table("infercom-table3"))
+    return own_result(made, paper_tables.table("infercom-table3"))
 
 
 def beside(name: str, encoder: str | None, found: dict[str, tuple[OwnResult, ...]], **changes: Any) -> ComparedTable:
-    table = tables.table(name)
+    table = paper_tables.table(name)
     fields = {"generators": ("mine",), "encoder": encoder, "specs": specs_of(table, encoder), "ours": found, **changes}
     return ComparedTable(table=table, **fields)
 
@@ -64,7 +69,7 @@ def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -
 
 def test_without_one_of_the_levels_there_is_no_average() -> None:
     table = make_table({"pass@1": [1.0]}, ["one"], level=["class_runnable"], functions=True)
-    assert set(own_result(table, tables.table("icl-table3")).cells) == {"class"}
+    assert set(own_result(table, paper_tables.table("icl-table3")).cells) == {"class"}
 
 
 def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -> None:
@@ -78,7 +83,10 @@ def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -
 
 
 def test_seconds_fill_the_times_of_table_6_and_what_was_made_of_repositories_those_of_construction() -> None:
-    table, times = make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom"), tables.table("infercom-table6")
+    table, times = (
+        make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom"),
+        paper_tables.table("infercom-table6"),
+    )
     assert {column: cell.mean for column, cell in own_result(table, times).cells.items()} == {"inference": 0.5}
     built = [
         ConstructionTime(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
@@ -203,18 +211,18 @@ def test_json_has_a_record_for_each_row_and_language_with_ours_at_full_precision
 
 
 def test_rows_that_differ_in_the_model_only_are_one_run() -> None:
-    found = specs_of(tables.table("infercom-table3"), None)
+    found = specs_of(paper_tables.table("infercom-table3"), None)
     assert len(found) == 48 and len(set(found.values())) == 4
-    assert len(set(specs_of(tables.table("icl-table2"), None).values())) == 20
+    assert len(set(specs_of(paper_tables.table("icl-table2"), None).values())) == 20
 
 
 def test_an_encoder_takes_the_place_of_all_but_bm25() -> None:
-    found = set(specs_of(tables.table("icl-table2"), "minilm").values())
+    found = set(specs_of(paper_tables.table("icl-table2"), "minilm").values())
     assert len(found) == 8 and all("minilm" in spec or "bm25" in spec for spec in found)
 
 
 def test_section_6_4_counts_the_tasks_that_are_completed_exactly() -> None:
-    section = tables.table("infercom-section6.4")
+    section = paper_tables.table("infercom-section6.4")
     run = make_table({"em": [1.0, 0.0, 1.0]}, ["one", "one", "two"], profile="infercom", samples="some", generator="g")
     made = beside("infercom-section6.4", None, {"lc.infile": (own_result(run, section),)})
     assert made.languages == ("unstated",)
@@ -253,3 +261,64 @@ def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
         check_encoders([], "nothing")
     check_encoders([], "bm25")
     check_encoders(["icl.rag(encoder=hashed)", "icl.rag(encoder=bm25)", "lc.infile"])
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def charts(columns: dict[str, list[float]]) -> list[SolvedBy]:
+    fields = {"profile": "infercom", "samples": "some", "generator": "mine"}
+    return list(
+        solved_by(
+            [make_table({"em": column}, ["one"] * len(column), strategy=name, **fields)
+             for name, column in columns.items()]
+        )
+    )  # fmt: skip
+
+
+def with_solved(*solved: SolvedBy) -> ComparedTable:
+    table = paper_tables.table("infercom-table3")
+    return ComparedTable(table=table, generators=("mine",), encoder=None, specs={}, ours={}, solved=solved)
+
+
+def test_who_solves_what_stands_below_the_table() -> None:
+    [by] = charts({"lc.infile": [1.0, 0.0, 0.0, 0.0], "lc.repocoder": [1.0, 1.0, 1.0, 0.0]})
+    below = render.table(with_solved(by), ["python"]).partition("who solves what: some, python, mine, by em\n")[2]
+    assert [line.split() for line in below.splitlines()[2:]] == [
+        ["only", "lc.repocoder", "2"],
+        ["none", "of", "them", "1"],
+        ["all", "of", "them", "1"],
+    ]
+    [record] = json.loads(render.to_json(with_solved(by), ["python"]))["solved"]
+    assert record["n"] == 4 and record["regions"][0] == {
+        "strategies": ["lc.repocoder"], "samples": ["s00001", "s00002"],
+    }  # fmt: skip
+
+
+def test_the_picture_has_a_bar_a_region_and_a_full_dot_for_each_strategy_that_solves_it() -> None:
+    drawn = charts({"a<b": [1.0, 0.0, 0.0, 1.0], "b": [1.0, 1.0, 1.0, 0.0], "c": [0.0, 1.0, 1.0, 0.0]})
+    root = ET.fromstring(render.figure(with_solved(*drawn), ["python"]))
+    bars = root.findall(f"{SVG}rect")[1:]
+    hovers = [bar.findtext(f"{SVG}title") for bar in bars]
+    assert hovers == ["only b and c: 2", "only a<b: 1", "only a<b and b: 1"]
+    heights = [float(bar.get("height", "")) for bar in bars]
+    assert heights[0] == pytest.approx(2 * heights[1], abs=0.1) and heights[1] == heights[2]
+    dots = [(dot.findtext(f"{SVG}title"), dot.get("fill") != "#ddd") for dot in root.findall(f"{SVG}circle")]
+    assert [full for region, full in dots if region == "only b and c: 2"] == [False, True, True]
+    texts = [text.text for text in root.findall(f"{SVG}text")]
+    assert texts[0] == "who solves what: some, python, mine, by em, 4 samples"
+    assert texts[-3:] == ["a<b: 2 solved", "b: 3 solved", "c: 2 solved"]
+
+
+def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
+    size = MOST_REGIONS + 3
+    columns = {f"s{bit}": [float(sample >> bit & 1) for sample in range(size)] for bit in range(6)}
+    text = picture(charts(columns))
+    root = ET.fromstring(text)
+    assert len(root.findall(f"{SVG}rect")) == MOST_REGIONS + 1
+    assert f"drawn are the {MOST_REGIONS} largest of {size} regions" in text
+
+
+def test_without_two_strategies_there_is_no_picture() -> None:
+    with pytest.raises(InputFault, match="no picture"):
+        render.figure(with_solved(*charts({"lc.infile": [1.0, 0.0]})), ["python"])

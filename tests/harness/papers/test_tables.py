@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.papers import tables
+from ctxbench.harness import paper_tables
+from ctxbench.harness.papers.presets import differences, methods, names_in, presets
+from ctxbench.strategies import registry
+from scripts.fidelity_page import PAGE, page
 from scripts.paper_tables import OUT, converted
 
 
 def test_every_row_of_every_table_is_there() -> None:
-    assert Counter(row.table for row in tables.rows()) == {
+    assert Counter(row.table for row in paper_tables.rows()) == {
         "icl-table1": 17,
         "icl-table2": 20,
         "icl-table3": 22,
@@ -25,12 +28,12 @@ def test_every_row_of_every_table_is_there() -> None:
         "infercom-table6": 3,
         "infercom-section6.4": 3,
     }
-    assert len({row.preset for row in tables.rows()}) == 156
+    assert len({row.preset for row in paper_tables.rows()}) == 156
 
 
-@pytest.mark.parametrize("name", tables.NAMES)
+@pytest.mark.parametrize("name", paper_tables.NAMES)
 def test_a_row_has_a_number_or_a_reason_in_every_column_and_only_there(name: str) -> None:
-    table = tables.table(name)
+    table = paper_tables.table(name)
     assert [row.row for row in table.rows] == list(range(1, len(table.rows) + 1))
     for row in table.rows:
         languages = {*row.printed, *row.missing}
@@ -40,13 +43,13 @@ def test_a_row_has_a_number_or_a_reason_in_every_column_and_only_there(name: str
             wanted = {"overall"} if language == "both" else set(table.columns)
             assert {*shown, *missing} == wanted, row.preset
             assert not {*shown} & {*missing}
-        assert {why for of in row.missing.values() for why in of.values()} <= {*tables.STATUSES}
-        assert row.origin in tables.ORIGINS
+        assert {why for of in row.missing.values() for why in of.values()} <= {*paper_tables.STATUSES}
+        assert row.origin in paper_tables.ORIGINS
         assert row.doubtful <= {f"{language}.{column}" for language in row.printed for column in row.printed[language]}
 
 
 def test_numbers_as_printed() -> None:
-    found = {row.preset: row for row in tables.rows()}
+    found = {row.preset: row for row in paper_tables.rows()}
     filerag = found["icl-t1-filerag"]
     assert filerag.printed["java"] == {"tokens": 1020, "class": 46.0, "file": 0.0, "project": 31.82, "avg": 25.94}
     assert filerag.doubtful == {"java.tokens"}
@@ -57,18 +60,18 @@ def test_numbers_as_printed() -> None:
 
 
 def test_what_is_doubtful_is_said_in_words() -> None:
-    found = {row.preset: row for row in tables.rows()}
+    found = {row.preset: row for row in paper_tables.rows()}
     pangu = found["icl-t3-pangu-coder-300m"]
     assert (pangu.origin, pangu.printed["python"]["file"]) == ("quoted_from_CoderEval", 9.41)
     assert pangu.flags == {"python.file": "released CoderEval predictions give 9.56 for this cell; printed 9.41"}
     assert pangu.remarks == ("its numbers fit means over 10 completions a task",)
     assert found["icl-t2-codet5p-infile-rag-s"].flags["java.tokens"].endswith("see icl-t1-infile-rag-s")
-    said = [text for row in tables.rows() for text in (*row.flags.values(), *row.remarks)]
+    said = [text for row in paper_tables.rows() for text in (*row.flags.values(), *row.remarks)]
     assert len(said) == 23 + 52 and all(" " in text and "_" not in text and "checks" not in text for text in said)
 
 
 def test_counts_that_no_paper_prints_are_called_inferred() -> None:
-    found = {row.inferred_n for row in tables.rows() if row.benchmark == "ProjBench"}
+    found = {row.inferred_n for row in paper_tables.rows() if row.benchmark == "ProjBench"}
     assert found == {None, 1997, 2000}
 
 
@@ -79,4 +82,36 @@ def test_equals_the_transcription(shared: Path) -> None:
 
 def test_an_unknown_table_is_named_with_its_likes() -> None:
     with pytest.raises(UnknownName, match="icl-table1"):
-        tables.table("icl-tabel1")
+        paper_tables.table("icl-tabel1")
+
+
+def test_every_strategy_of_a_preset_has_a_row_and_every_row_a_strategy() -> None:
+    of_presets = {name for row in presets().values() for name in names_in(row.strategy)}
+    covered = {name for name in of_presets if any(method.covers(name) for method in methods())}
+    assert covered == of_presets and "lc.repofuse" in of_presets
+    for method in methods():
+        named = {name for name in (method.name, *method.also) if not name.endswith(".")}
+        assert all(registry.get(name) for name in named)
+        assert any(map(method.covers, of_presets)), f"{method.name} is in no preset"
+        assert method.paper and method.equal and method.differs, method.name
+
+
+def test_a_wrapped_strategy_brings_its_differences() -> None:
+    assert [method.name for method in differences(["aim(encoder=unixcoder, inner=lc.repocoder)"])] == [
+        "lc.", "lc.repocoder", "aim",
+    ]  # fmt: skip
+    assert [method.name for method in differences(["icl.selfdoc_ragot_s"])] == ["icl.", "icl.ragot", "icl.selfdoc"]
+
+
+def test_a_switch_is_a_parameter_of_the_strategy_or_an_option() -> None:
+    for method in methods():
+        names = [name for name in registry.names() if method.covers(name)]
+        parameters = {parameter.name for name in names for parameter in registry.get(name).parameters}
+        for difference in method.differs:
+            is_option = "--" in difference.switch
+            assert is_option or difference.switch.partition("=")[0] in {"", *parameters}, difference
+            assert difference.switch not in difference.what or not difference.switch
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m scripts.fidelity_page`"

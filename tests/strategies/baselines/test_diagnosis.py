@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.repository import View
-from ctxbench.strategies.baselines.cocogen import Category, Checker, DraftFault, RepositoryFiles, Symbols, placed
+from ctxbench.strategies.baselines.cocogen import Category, Checker, DraftFault, Symbols, placed
+from ctxbench.strategies.layout import RepositoryFiles
 from tests.strategies.baselines.shop import view
 from tests.strategies.icl.shop import PYTHON, query
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import building, judging, surveying
+from . import judging, programs, surveying
 from .programs import MissingProgram, settle
 
 __all__ = ["build", "judge", "survey"]
 
 
 def build(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Compile the repository; see `building.build`."""
-    return _answered(building.build, arguments)
+    """Compile the repository; see `programs.build`."""
+    return _answered(programs.build, arguments)
 
 
 def survey(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .building import TOOLS, copy_rest, java_files
-from .judging import selectors
-from .programs import JARS, OWN, class_path, compile_files, program, run, virtual_machine
-from .reports import FAILED, PASSED, SKIPPED, WHOLE, of_test, test_id
+from .judging import FAILED, PASSED, SKIPPED, WHOLE, of_test, selectors, test_id
+from .programs import JARS, OWN, TOOLS, class_path, compile_files, copy_rest, java_files, program, run, virtual_machine
 
 UNSELECTABLE = "unselectable"
 """The state of a test that passes with the suite, but neither alone nor with its class."""

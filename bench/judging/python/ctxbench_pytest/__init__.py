@@ -42,9 +42,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import bytecode, covering, parent, preload
+from . import covering, parent
+from .options import late
 
-preload.late()
+late()
 
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -59,4 +60,4 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def compiled(arguments: dict[str, Any]) -> dict[str, str]:
     """Compile tests and what they import; see the module for arguments and result."""
-    return bytecode.compiled(arguments)
+    return covering.compiled(arguments)

@@ -1,24 +1,30 @@
 """The side that runs the tests, in one process with the code under test: nothing it says can be relied upon.
 
 What is done here makes a lie costly and visible: every phase of a test is written out at once, what pytest
-reports is compared with what was seen, and the functions that see and report are checked after each test.
+reports is compared with what was seen, the functions that see and report are checked after each test, and tests that
+must fail are made in memory inside the modules of real tests: who reports these canaries as passed, lies.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Generator
+import types
+import unittest
+from collections.abc import Callable, Generator, Iterator, Sequence
 from json import JSONEncoder
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.unittest import TestCaseFunction
+from _pytest.assertion.rewrite import rewrite_asserts
+from _pytest.unittest import TestCaseFunction, UnitTestCase
 
-from . import canary, chance, integrity, options
+from . import integrity
+from .options import MARKER, settle, with_options
 
 _MESSAGE = 300
 """Characters of a failure's message that are passed on."""
@@ -30,8 +36,8 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
     plugins = [Opening(watcher), watcher]
-    chance.settle()
-    code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=plugins))
+    settle()
+    code = int(pytest.main(with_options(arguments["arguments"], bases), plugins=plugins))
     sys.stdout.flush()
     sys.stderr.flush()
     watcher.end(code)
@@ -111,7 +117,7 @@ class Watcher:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Know the marker of a plugin that is off; take what other plugins changed for right."""
-        config.addinivalue_line("markers", options.MARKER)
+        config.addinivalue_line("markers", MARKER)
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
@@ -126,7 +132,7 @@ class Watcher:
         selected = {item.nodeid: item for item in items if item.nodeid in self._places}
         self._say("collected", sorted(self._places[name] for name in selected))
         in_order = list(selected.values())
-        for number, (place, item) in enumerate(canary.make(self._canaries, in_order), 1):
+        for number, (place, item) in enumerate(place_canaries(self._canaries, in_order), 1):
             in_order.insert(place, item)
             self._places[item.nodeid] = -number
         items[:] = in_order
@@ -138,7 +144,7 @@ class Watcher:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> None:
         """Draw the same for a test each time."""
-        chance.settle()
+        settle()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
@@ -223,3 +229,56 @@ def _cause(text: str) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE else line[:_MESSAGE] + "…"
+
+
+_SOURCE = """
+def {name}({me}):
+    left, right = {left}, {right}
+    assert left == right
+"""
+
+
+def place_canaries(
+    canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]
+) -> Iterator[tuple[int, pytest.Item]]:
+    """Yield each canary with its place among `items` and the canaries before it.
+
+    One that is a method of a TestCase becomes a function where no item is one.
+    """
+    cased = any(isinstance(item, TestCaseFunction) for item in items)
+    modules = [item.getparent(pytest.Module) for item in items]
+    for number, description in enumerate(canaries):
+        count = len(items) + number
+        place = min(count, int(description["place"] * (count + 1)))
+        near = modules[min(place, len(modules) - 1)] if modules else None
+        if near is not None:
+            yield place, (_method if description["unittest"] and cased else _function)(description, near)
+
+
+def _compiled(description: dict[str, Any], me: str, module: pytest.Module) -> types.FunctionType:
+    source = _SOURCE.format(
+        name=description["name"], me=me, left=int(description["left"]), right=int(description["right"])
+    )
+    tree = ast.parse(source)
+    path = str(module.path)
+    rewrite_asserts(tree, source.encode(), path, module.config)
+    space: dict[str, Any] = {"__name__": module.obj.__name__, "__file__": path}
+    exec(compile(tree, path, "exec", dont_inherit=True), space)  # noqa: S102 - our own four lines
+    function: types.FunctionType = space[description["name"]]
+    return function
+
+
+def _function(description: dict[str, Any], module: pytest.Module) -> pytest.Item:
+    setattr(module.obj, description["name"], _compiled(description, "", module))
+    item: pytest.Item = pytest.Function.from_parent(module, name=description["name"])
+    return item
+
+
+def _method(description: dict[str, Any], module: pytest.Module) -> pytest.Item:
+    name = "".join(part.capitalize() for part in description["name"].split("_"))
+    space = {description["name"]: _compiled(description, "self", module), "__module__": module.obj.__name__}
+    setattr(module.obj, name, type(name, (unittest.TestCase,), space))
+    case = UnitTestCase.from_parent(module, name=name)
+    items = list(case.collect())
+    item: pytest.Item = next(item for item in items if isinstance(item, TestCaseFunction))
+    return item

@@ -1,21 +1,25 @@
-"""The whole suite under coverage: which test ran which line. Trusts the repository."""
+"""The whole suite: which test ran which line, and the bytecode of what tests import. Trusts the repository."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gc
 import importlib
 import os
+import py_compile
 import resource
+import sys
 import threading
 import time
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from . import chance, options
+from .options import MARKER, settle, with_options
 
 _IMPORT = "import "
 """Begins the contexts of what runs before the tests."""
@@ -36,10 +40,10 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     log = Log(measured)
     left_out = [f"--deselect={name}" for name in arguments["deselect"]]
     left_out += [f"--ignore={name}" for name in arguments["deselect"] if "::" not in name]
-    chance.settle()
+    settle()
     measured.start()
     try:
-        code = pytest.main(options.arguments([*arguments["arguments"], *left_out], arguments["paths"]), plugins=[log])
+        code = pytest.main(with_options([*arguments["arguments"], *left_out], arguments["paths"]), plugins=[log])
     finally:
         measured.stop()
     sets, lines, imports = _lines(measured.get_data(), Path.cwd())
@@ -63,7 +67,7 @@ class Log:
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:
         """Know the marker of a plugin that is off."""
-        config.addinivalue_line("markers", options.MARKER)
+        config.addinivalue_line("markers", MARKER)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
@@ -85,7 +89,7 @@ class Log:
         """Put what the test runs, fixtures included, under its position."""
         place = len(self.tests)
         threads, start = set(threading.enumerate()), _used()
-        chance.settle()
+        settle()
         if item.nodeid in self.tests:
             yield
             return
@@ -154,3 +158,41 @@ def _ranges(numbers: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+# The bytecode of what tests import, their assertions rewritten: made once, so that no judgement has to.
+
+MAX_BYTES = 900 * 1024
+"""Of all that is returned: the rest is compiled when it is imported."""
+_CHECKED = b"\x03\0\0\0"
+"""The flags of a file that holds for one source text only, whenever that was written."""
+
+
+def compiled(arguments: dict[str, Any]) -> dict[str, str]:
+    """Import the tests and return the bytecode files that came of it; see the package for arguments and result."""
+    sys.dont_write_bytecode = False
+    pytest.main(with_options([*arguments["arguments"], "--collect-only"], arguments["paths"]))
+    files: dict[str, str] = {}
+    room = MAX_BYTES
+    for path, content in _files(Path.cwd()):
+        if content[4:8] == _CHECKED:
+            files[path] = base64.b64encode(zlib.compress(content)).decode()
+            room -= len(files[path])
+        if room < 0:
+            break
+    return files
+
+
+def _files(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content: of what pytest rewrote, which takes longest, then of all else that was imported."""
+    rewritten = sorted(root.rglob(f"__pycache__/*-pytest-{pytest.__version__}.pyc"))
+    for path in rewritten:
+        yield path.relative_to(root).as_posix(), path.read_bytes()
+    sources = {(path.parent.parent, path.name.partition(".")[0]) for path in rewritten}
+    for module in list(sys.modules.values()):
+        path = Path(getattr(module, "__file__", None) or root)
+        if path.suffix == ".py" and path.is_relative_to(root) and (path.parent, path.stem) not in sources:
+            with contextlib.suppress(py_compile.PyCompileError, OSError):
+                mode = py_compile.PycInvalidationMode.CHECKED_HASH
+                cached = Path(py_compile.compile(str(path), doraise=True, invalidation_mode=mode) or "")
+                yield cached.relative_to(root).as_posix(), cached.read_bytes()

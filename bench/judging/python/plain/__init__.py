@@ -5,15 +5,376 @@ What a plain completion does cannot reach the tests that it runs beside; docs/ve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from ctxbench.bench.judging.python.plain.names import BoundNames, RepositoryWords, of_file, of_text
+from ctxbench.bench.judging.python.plain import allowed
+from ctxbench.bench.judging.python.plain.definitions import (
+    classes,
+    decorators,
+    dropped,
+    is_changed,
+    members,
+    outermost,
+    shown,
+    written_annotations,
+)
+from ctxbench.bench.judging.python.plain.names import (
+    TEST_TEXT,
+    BoundNames,
+    RepositoryWords,
+    is_dunder,
+    is_of_tests,
+    is_reaching,
+    of_file,
+    of_text,
+    words,
+)
 from ctxbench.bench.judging.python.plain.ownership import Ownership
-from ctxbench.bench.judging.python.plain.reading import CompletionReader, Remark
 from ctxbench.bench.judging.python.text import shift
 from ctxbench.bench.languages.python import asts
 
 __all__ = ["Remark", "RepositoryWords", "remarks"]
+
+_FIELD_OF_FIELD = re.compile(r"\{[^{}]*[.\[]")
+"""A replacement field that looks into what it formats."""
+
+
+_RECORDS = ("collections.namedtuple", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum")
+_CONSTANTS = frozenset(("None", "True", "False", "Ellipsis", "__debug__", "__name__"))
+
+
+class Remark(NamedTuple):
+    """One thing that is not plain."""
+
+    line: int
+    """1-based."""
+    reason: str
+
+    def __str__(self) -> str:
+        """Return it as it is shown."""
+        return f"line {self.line}: {self.reason}"
+
+
+class CompletionReader:
+    """Reads one completion."""
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        names: BoundNames,
+        file: BoundNames,
+        repository: RepositoryWords,
+        ownership: Ownership,
+        own: str,
+    ) -> None:
+        """Take a completion.
+
+        Args:
+            tree: its text.
+            names: what it and its file import and define.
+            file: what its file does alone.
+            repository: the words of its repository.
+            ownership: of its objects.
+            own: the name of its function, with the class of a method.
+        """
+        self._tree, self._names, self._file, self._repository = tree, names, file, repository
+        self._ownership, self._own = ownership, own
+        nodes = list(ast.walk(tree))
+        self._holders = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
+        """Expression -> the attribute of it that is read."""
+        self._called = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
+        self._functions = {node.name for node in nodes if isinstance(node, asts.FunctionNode)}
+        self._decorating = {id(part) for node in nodes for part in decorators(node)}
+        self._unread = {id(part) for node in dropped(tree, own) for part in ast.walk(node)}
+        self._attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_changed(node)}
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                self._attributes.update(members(node))
+
+    def remarks(self) -> Iterator[Remark]:
+        """Yield what is not plain."""
+        for node, reason in self._findings():
+            yield Remark(getattr(node, "lineno", 1), reason)
+
+    def _findings(self) -> Iterator[tuple[ast.AST, str]]:
+        rules: dict[type[ast.AST], Callable[..., Iterator[str]]] = {
+            ast.Import: self._import,
+            ast.ImportFrom: self._import_from,
+            ast.Name: self._name,
+            ast.Attribute: self._attribute,
+            ast.Subscript: self._subscript,
+            ast.Call: self._call,
+            ast.AugAssign: self._in_place,
+            ast.Global: self._global,
+            ast.Assign: self._assigned,
+            ast.AnnAssign: self._assigned,
+            ast.Constant: self._constant,
+            ast.MatchClass: self._pattern,
+        }
+        yield from outermost(self._tree, self._file, self._own, self._repository)
+        yield from classes(self._tree, self._names, self._repository)
+        for node in ast.walk(self._tree):
+            if id(node) in self._unread:
+                continue
+            yield from ((node, reason) for reason in rules.get(type(node), _nothing)(node))
+            for decorator in decorators(node):
+                if id(decorator) not in self._unread:
+                    yield from ((decorator, reason) for reason in self._decorator(decorator))
+            for annotation in written_annotations(node):
+                yield from self._annotation(annotation)
+
+    def _import(self, node: ast.Import) -> Iterator[str]:
+        for name in node.names:
+            if not self._may_import(name.name):
+                yield f"imports {name.name}"
+
+    def _import_from(self, node: ast.ImportFrom) -> Iterator[str]:
+        module = "." * node.level + (node.module or "")
+        for name in node.names:
+            whole = f"{module}.{name.name}" if module.strip(".") else module + name.name
+            allowed_name = allowed.is_allowed(module, name.name) or allowed.is_module(whole)
+            if _is_standard(module):
+                if not allowed_name or name.name == "*":
+                    yield f"imports {whole}"
+            elif (
+                not self._may_import(module)
+                or name.name == "*"
+                or not self._may_read(name.name)
+                or name.name in allowed.STANDARD
+                or is_of_tests(name.name)
+            ):
+                yield f"imports {whole}"
+
+    def _may_import(self, module: str) -> bool:
+        if _is_standard(module):
+            return allowed.is_module(module)
+        return module in self._file.imports and not is_of_tests(module)
+
+    def _may_read(self, attribute: str) -> bool:
+        """Say whether an attribute has a name that is known and harmless."""
+        known = attribute in allowed.ATTRIBUTES or attribute in self._repository.sources
+        return (known or attribute in self._attributes) and not is_reaching(attribute)
+
+    def _name(self, node: ast.Name) -> Iterator[str]:
+        name = node.id
+        if not isinstance(node.ctx, ast.Load):
+            if is_dunder(name) and name not in allowed.CLASS_NAMES:
+                yield f"binds {name}"
+            return
+        module = self._names.module(node)
+        if module and id(node) not in self._holders:
+            yield f"takes the module {module} for a value"
+        if name in self._names.members:
+            yield from self._member(*self._names.members[name])
+        if self._names.knows(name) or name in self._ownership.bindings:
+            if is_dunder(name) and name != "__name__":
+                yield f"uses {name}"
+        elif name not in allowed.BUILTINS and not (self._names.starred and name in self._repository.sources):
+            yield f"uses {name}"
+        elif name == "super" and not self._is_super(node):
+            yield "uses super otherwise than for a method"
+        elif name in ("setattr", "delattr", "getattr", "type", "next", "print") and id(node) not in self._called:
+            yield f"takes {name} for a value"
+
+    def _is_super(self, node: ast.Name) -> bool:
+        call = self._called.get(id(node))
+        return call is not None and id(call) in self._holders
+
+    def _member(self, module: str, name: str) -> Iterator[str]:
+        """Yield what speaks against a name that is imported from a module."""
+        if _is_standard(module):
+            if not allowed.is_allowed(module, name):
+                yield f"uses {module}.{name}"
+        elif is_of_tests(module) or is_reaching(name):
+            yield f"uses {module}.{name}"
+
+    def _attribute(self, node: ast.Attribute) -> Iterator[str]:
+        name, module = node.attr, self._names.module(node.value)
+        if is_changed(node):
+            yield from self._changed_attribute(node)
+        if is_dunder(name):
+            if not self._is_harmless(node):
+                yield f"uses the attribute {name}"
+        elif module and _is_standard(module):
+            if not allowed.is_allowed(module, name) and not allowed.is_module(f"{module}.{name}"):
+                yield f"uses {module}.{name}"
+            elif allowed.is_module(f"{module}.{name}") and id(node) not in self._holders:
+                yield f"takes the module {module}.{name} for a value"
+        elif (module and (name in allowed.STANDARD or is_of_tests(name))) or not self._may_read(name):
+            yield f"uses the attribute {name}"
+        changing = name in allowed.CHANGING and not (module and _is_standard(module))
+        if changing and isinstance(node.ctx, ast.Load) and not self._ownership.may_change(node.value):
+            yield from self._change(node)
+        if name in ("format", "format_map") and not self._is_plain_format(node.value):
+            yield "formats by a text that may look into what it formats"
+        path = self._names.path(node)
+        if path in allowed.CHANGING_FUNCTIONS:
+            yield from self._changing_function(node, path)
+        yield from self._own_method(node)
+
+    def _own_method(self, node: ast.Attribute) -> Iterator[str]:
+        """Yield a remark where the method is called with an object that it chose itself: it may change that."""
+        owner, _, leaf = self._own.rpartition(".")
+        kind = node.value.id if isinstance(node.value, ast.Name) else ""
+        if owner and node.attr == leaf and (self._names.knows(kind) or kind == "cls"):
+            yield f"calls {leaf} with an object of its choice"
+
+    def _is_harmless(self, node: ast.Attribute) -> bool:
+        if node.attr in allowed.DESCRIPTIONS and not is_changed(node):
+            return True
+        holder = self._holders.get(id(node))
+        if node.attr == "__class__" and not is_changed(node):
+            return id(node) in self._called or (holder is not None and holder.attr in allowed.DESCRIPTIONS)
+        parent = node.value
+        of_super = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "super"
+        return of_super and not (isinstance(parent, ast.Call) and parent.args) and node.attr in allowed.METHODS
+
+    def _changed_attribute(self, node: ast.Attribute) -> Iterator[str]:
+        if not (self._ownership.is_self(node.value) or self._ownership.is_new(node.value)):
+            yield from self._change(node)
+        elif node.attr in allowed.VALUES:
+            yield f"sets {node.attr}, a method of builtin values"
+
+    def _change(self, node: ast.Attribute | ast.Subscript | ast.Name) -> Iterator[str]:
+        yield f"changes what it did not make: {shown(node)}"
+
+    def _changing_function(self, node: ast.expr, path: str) -> Iterator[str]:
+        call = self._called.get(id(node))
+        if call is None or not call.args or not self._ownership.may_change(call.args[0]):
+            yield f"changes what it did not make by {path}"
+
+    def _subscript(self, node: ast.Subscript) -> Iterator[str]:
+        if is_changed(node) and not self._ownership.may_change(node.value):
+            yield from self._change(node)
+
+    def _in_place(self, node: ast.AugAssign) -> Iterator[str]:
+        if isinstance(node.target, ast.Name) and not self._ownership.is_new(node.target):
+            yield from self._change(node.target)
+
+    def _global(self, node: ast.Global) -> Iterator[str]:
+        for name in node.names:
+            yield f"binds the global name {name}"
+
+    def _call(self, node: ast.Call) -> Iterator[str]:
+        for keyword in node.keywords:
+            if keyword.arg in allowed.KEYWORDS:
+                yield f"passes {keyword.arg}="
+            elif keyword.arg is None and isinstance(node.func, ast.Name) and node.func.id == "print":
+                yield "passes print what is not shown"
+        path = self._names.path(node.func)
+        if isinstance(node.func, ast.Name):
+            if path in allowed.CHANGING_FUNCTIONS:
+                yield from self._changing_function(node.func, path)
+            yield from self._builtin(node, node.func.id)
+        if path in allowed.DECORATORS and "." in path and id(node) not in self._decorating:
+            yield f"uses {path} otherwise than to decorate"
+        if path in _RECORDS:
+            yield from self._namedtuple(node)
+        if self._is_class_of(node.func) and (len(node.args) > 2 or any(isinstance(a, ast.Starred) for a in node.args)):
+            yield "calls what may be type to make a class"
+
+    def _is_class_of(self, node: ast.expr) -> bool:
+        """Say whether an expression is the class of something, as far as it shows."""
+        if isinstance(node, ast.Name):
+            values = self._ownership.bindings.get(node.id, [])
+            return any(self._is_class_of(value) for value in values if isinstance(value, ast.Call | ast.Attribute))
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Name) and node.func.id == "type"
+        return isinstance(node, ast.Attribute) and node.attr == "__class__"
+
+    def _assigned(self, node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        attributes = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Attribute)]
+        if node.value and any(map(is_changed, attributes)) and self._is_function(node.value):
+            yield f"puts a function into {shown(attributes[0])}"
+
+    def _is_function(self, node: ast.expr) -> bool:
+        """Say whether there is a function in an expression that is not called."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Lambda):
+                return True
+            if isinstance(part, ast.Name) and id(part) not in self._called and id(part) not in self._holders:
+                values = self._ownership.bindings.get(part.id, [])
+                bound = part.id in self._functions or any(isinstance(value, ast.Lambda) for value in values)
+                known = self._names.defined.get(part.id, "") or part.id in self._names.members
+                if bound or known or (not values and part.id in allowed.BUILTINS - _CONSTANTS):
+                    return True
+        return False
+
+    def _builtin(self, node: ast.Call, name: str) -> Iterator[str]:
+        first = node.args[0] if node.args else None
+        if name == "type" and (len(node.args) != 1 or node.keywords or isinstance(first, ast.Starred)):
+            yield "calls type to make a class"
+        elif name == "next" and not (first and (self._ownership.is_new(first) or self._ownership.may_change(first))):
+            yield "takes the next item of what it did not make"
+        elif name in ("getattr", "setattr", "delattr"):
+            attribute = node.args[1] if len(node.args) > 1 else None
+            if not isinstance(attribute, ast.Constant) or not isinstance(attribute.value, str):
+                yield f"calls {name} with a name that is not shown"
+            elif name == "getattr" and first:
+                inner = ast.copy_location(ast.Attribute(first, attribute.value, ast.Load()), node)
+                self._holders[id(first)] = inner
+                yield from self._attribute(inner)
+            elif first:
+                if len(node.args) > 2 and self._is_function(node.args[2]):
+                    yield f"puts a function into {attribute.value}"
+                yield from self._changed_attribute(ast.Attribute(first, attribute.value, ast.Store()))
+                if is_dunder(attribute.value) or is_reaching(attribute.value):
+                    yield f"uses the attribute {attribute.value}"
+
+    def _namedtuple(self, node: ast.Call) -> Iterator[str]:
+        shown = all(isinstance(part, ast.Constant | ast.List | ast.Tuple) for part in node.args) and not node.keywords
+        texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+        fields = {word for text in texts if isinstance(text, str) for word in words(text)}
+        if not shown or fields & (allowed.VALUES - {"count", "index", "real", "imag", "start", "stop", "step"}):
+            yield "makes a tuple with names of builtin methods, or names that are not shown"
+
+    def _decorator(self, node: ast.expr) -> Iterator[str]:
+        function = node.func if isinstance(node, ast.Call) else node
+        if self._names.path(function) in allowed.DECORATORS:
+            return
+        if isinstance(node, ast.Attribute) and node.attr in ("setter", "getter", "deleter"):
+            return
+        yield f"decorates with {shown(function)}"
+
+    def _constant(self, node: ast.Constant) -> Iterator[str]:
+        if isinstance(node.value, str) and len(node.value) < 200 and TEST_TEXT.fullmatch(node.value):
+            yield f"names tests or what runs them: {node.value}"
+
+    def _pattern(self, node: ast.MatchClass) -> Iterator[str]:
+        for name in node.kwd_attrs:
+            if is_dunder(name) or not self._may_read(name):
+                yield f"uses the attribute {name}"
+
+    def _annotation(self, node: ast.Constant) -> Iterator[tuple[ast.AST, str]]:
+        tree = asts.parse(str(node.value).strip())
+        for part in ast.walk(tree) if tree else ():
+            if isinstance(part, ast.Call):
+                yield node, "calls something in an annotation"
+
+    def _is_plain_format(self, node: ast.expr) -> bool:
+        values = [node]
+        if isinstance(node, ast.Name) and self._names.module(node) == "":
+            found = self._ownership.bindings.get(node.id, [])
+            values = [value for value in found if value is not None]
+            if len(values) < len(found):
+                return False
+        return bool(values) and all(
+            isinstance(value, ast.Constant)
+            and (not isinstance(value.value, str) or not _FIELD_OF_FIELD.search(value.value))
+            for value in values
+        )
+
+
+def _nothing(_: ast.AST) -> Iterator[str]:
+    return iter(())
+
+
+def _is_standard(module: str) -> bool:
+    return module.partition(".")[0] in allowed.STANDARD
 
 
 def remarks(

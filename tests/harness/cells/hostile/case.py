@@ -1,8 +1,18 @@
-"""A hostile strategy as data: what it leaves in one cell and looks for in another, or what it does to others."""
+"""Hostile strategies, as data: what they leave in one cell and look for in another, or what they do to others."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_NO = (
+    "(EPERM|EACCES|ENOSYS|ENOENT|ESRCH|EROFS|EINVAL|ENOTTY|ENODEV|ENXIO|EAFNOSUPPORT|EOPNOTSUPP|ENOTDIR|EBADF|EXDEV"
+    "|ELOOP)"
+)
+_WORDS = {"<all-no>": rf"\[('{_NO}'(, )?)*\]", "<no>": _NO}
+"""What `says` and `without` may name in angle brackets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,3 +42,19 @@ class Act:
     """A regular expression for the whole of ``said``."""
     without: str = ""
     """The same where cells have no namespaces, if it is another one there."""
+
+
+def _read(name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name(f"{name}s.toml").read_text())[name]
+    return entries
+
+
+def _act(entry: dict[str, Any]) -> Act:
+    for key in entry.keys() & {"says", "without"}:
+        for word, pattern in _WORDS.items():
+            entry[key] = entry[key].replace(word, pattern)
+    return Act(**entry)
+
+
+CHANNELS = tuple(Channel(**{**entry, "open_in": tuple(entry.get("open_in", ()))}) for entry in _read("channel"))
+ACTS = tuple(_act(entry) for entry in _read("act"))

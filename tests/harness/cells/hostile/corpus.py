@@ -17,9 +17,7 @@ from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.cells.protocol import StrategyBounds
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
-from tests.harness.cells.hostile.acts import ACTS
-from tests.harness.cells.hostile.case import Channel
-from tests.harness.cells.hostile.channels import CHANNELS
+from tests.harness.cells.hostile.case import ACTS, CHANNELS, Channel
 from tests.helpers.models import Model
 
 NOTE = "zqQj"

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.harness.cells.confined import text_without
-from tests.harness.cells.hostile.acts import ACTS
-from tests.harness.cells.hostile.channels import CHANNELS
+from tests.harness.cells.hostile.case import ACTS, CHANNELS
 
 PLAIN = 54321
 """Nobody: no process of this machine runs as it."""

@@ -16,9 +16,7 @@ import pytest
 from ctxbench.sandbox.guest import landlock
 from tests.harness.cells.confined import granted
 from tests.harness.cells.hostile import ring
-from tests.harness.cells.hostile.acts import ACTS
-from tests.harness.cells.hostile.case import Act, Channel
-from tests.harness.cells.hostile.channels import CHANNELS
+from tests.harness.cells.hostile.case import ACTS, CHANNELS, Act, Channel
 from tests.harness.cells.hostile.corpus import NOTE
 from tests.helpers.extras import missing
 

@@ -1,6 +1,6 @@
 """The papers' result tables as frozen data: the strategy of each row, and the numbers as printed.
 
-The numbers are in ``tables.json``, one row a line, written by ``scripts/paper_tables.py``; none of them is computed.
+The numbers are in ``paper_tables.json``, one row a line, written by ``scripts/paper_tables.py``; none is computed.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def is_shown(language: str, languages: Collection[str]) -> bool:
 @functools.cache
 def rows() -> tuple[PaperRow, ...]:
     """Return the rows of every table, in the papers' order."""
-    text = files("ctxbench.harness.papers").joinpath("tables.json").read_text(encoding="utf-8")
+    text = files("ctxbench.harness").joinpath("paper_tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ctxbench.dashboard.pictures import markup
 from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, glossary
+from ctxbench.harness.leaderboard.columns import INTERVAL, INTERVAL_HELP, ColumnHead, TextTable, glossary
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row, Standing
 from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
@@ -31,6 +32,8 @@ WIDTH = 240
 _MARGIN = 8
 _AIR = 0.04
 _TICKS = 4
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Characters that HTML does not allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +137,6 @@ class ReportSection:
     """Who is in front, in a sentence; empty of published rows."""
     tables: tuple[ReportTable, ...]
     notes: tuple[str, ...]
-    picture: Curves | None
-    """What is drawn below the tables; None where nothing is."""
     origins: tuple[RowOrigin, ...]
 
 
@@ -172,13 +173,23 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
 
 def html(report: Report) -> str:
     """Return the file's text; equal reports give equal texts."""
-    css = files("ctxbench.dashboard.report").joinpath("report.css").read_text(encoding="utf-8") + markup.css()
+    css = files("ctxbench.dashboard").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
-    environment = markup.environment("ctxbench.dashboard.report")
-    environment.globals["drawn"] = markup.drawn
+    environment = Environment(
+        loader=PackageLoader("ctxbench.dashboard", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_printable,
+    )
     template = environment.get_template("report.html")
     # Our own style sheet is the only text that is not escaped; its digest is all that the page allows.
     return template.render(report=report, css=Markup(css), style=digest, width=WIDTH)  # noqa: S704 - not from data
+
+
+def _printable(value: object) -> object:
+    return _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value
 
 
 Interval = tuple[float, float | None, float | None]
@@ -218,34 +229,34 @@ def _time(seconds: float) -> str:
 
 
 def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
-    rows: tuple[Row | None, ...] = group.rows if group else ()
-    tables = []
-    for number, text_table in enumerate(section.tables):
-        board_rows = rows or (None,) * len(text_table.lines)
-        table = ReportTable(
-            caption=text_table.caption or f"{section.title}, as printed",
-            headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in text_table.heads),
-            rows=tuple(
-                _row(text_table.heads, cells, row) for cells, row in zip(text_table.lines, board_rows, strict=True)
-            ),
-        )
-        tables.append(_with_bars(table, group) if group and number == 0 else table)
+    rows = group.rows if group else ()
+    tables = [_table(table.caption or f"{section.title}, as printed", table, rows) for table in section.tables]
+    if group is not None:
+        tables = [_with_bars(tables[0], group), *tables[1:], *_budgets(group)]
     return ReportSection(
         title=section.title,
         lead=headline(group) if group else "",
         tables=tuple(tables),
         notes=section.notes,
-        picture=_picture(group) if group else None,
-        origins=tuple(
-            _origin(row.run, id_, works.get(id_)) for row in (group.rows if group else ()) for id_ in row.run.ids
-        ),
+        origins=tuple(_origin(row.run, id_, works.get(id_)) for row in rows for id_ in row.run.ids),
     )
 
 
-def _picture(group: Group) -> Curves | None:
-    """Return what is drawn of a group below its tables; of a level its tables say enough."""
-    drawn = curves(group) if group.level == ALL_LEVELS else None
-    return drawn if isinstance(drawn, Curves) else None
+def _budgets(group: Group) -> list[ReportTable]:
+    """Return the table of what a budget buys, if runs differ in nothing else; of a level its ranking says enough."""
+    over = curves(group) if group.level == ALL_LEVELS else None
+    if not isinstance(over, Curves):
+        return []
+    return [_table(f"{over.title}, with 95% intervals", over.table(), ())]
+
+
+def _table(caption: str, table: TextTable, rows: Sequence[Row]) -> ReportTable:
+    board_rows = rows or (None,) * len(table.lines)
+    return ReportTable(
+        caption=caption,
+        headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in table.heads),
+        rows=tuple(_row(table.heads, cells, row) for cells, row in zip(table.lines, board_rows, strict=True)),
+    )
 
 
 def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None) -> ReportRow:

@@ -1,0 +1,227 @@
+"""The API base (InferCom paper): functions as others call them, found by usage or by summary, shown as signatures.
+
+Every function is a record: private ones, tests, inner functions and methods without a body too, as in the paper's
+section on the API base and its released code. The prompt for summaries is its Figure 6 and the released code's; the
+paper's examples are functions of CoderEval, tasks of a benchmark, so the examples here are our own. Summaries without
+a model (the first sentence of the docstring, else the words of the name; of a fragment its first comment, else the
+names of what it calls) are a substitute of ours for generators that follow no instructions.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.base import ApiStyle, Language
+from ctxbench.bench.languages.outline import Function, Outline, Type
+from ctxbench.bench.retrieval.units import Unit
+from ctxbench.bench.types import Place
+
+By = Literal["usage", "summary"]
+
+
+def units(
+    path: str,
+    text: str,
+    language: Language,
+    *,
+    by: By,
+    quirks: bool = False,
+    constructors: bool = False,
+    blank_decorator_line: bool = True,
+) -> tuple[Unit, ...]:
+    """Return the API records of one file, in the order of lines.
+
+    Args:
+        path: POSIX, relative to the repository.
+        text: the file, or what a view shows of it.
+        language: its language.
+        by: ``usage``: a unit's keys are its usage examples; ``summary``: its code is the function's source too,
+            dedented, to be summarised; the usage examples are there for what gets no summary.
+        quirks: as the released code makes usage examples.
+        constructors: whether a class that declares no constructor is a record too.
+        blank_decorator_line: whether a Python method without decorators gets a line of four blanks where they would
+            stand, as the released code prints it.
+    """
+    file_outline, lines = language.outline(text), text.split("\n")
+
+    def unit(span: tuple[int, int], name: str, api_entry: str, keys: tuple[str, ...]) -> Unit:
+        place = Place(path=path, start=span[0], end=span[1])
+        if by == "usage":
+            return Unit(place=place, text=api_entry, keys=keys, name=name)
+        return Unit(
+            place=place, text=api_entry, keys=keys, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]]))
+        )
+
+    style = language.apis
+    if style is None:
+        return ()
+    records = [
+        unit(
+            function.lines,
+            function.qualified,
+            style.text(function, blank_decorator_line=blank_decorator_line),
+            tuple(dict.fromkeys(style.usages(function, path, quirks=quirks))),
+        )
+        for function in file_outline.functions
+        if style.takes(function, quirks=quirks)
+    ]
+    for types, span in _without_constructor(file_outline, style) if constructors else ():
+        outer = types[-2] if len(types) > 1 else None
+        keys = style.constructor_usages(types[-1], outer, quirks=quirks)
+        name = ".".join([*(kind.name for kind in types), style.constructor_name(types)])
+        records.append(unit(span, name, style.constructor_text(types), keys))
+    return tuple(sorted(records, key=lambda record: record.place))
+
+
+def _without_constructor(file_outline: Outline, style: ApiStyle) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
+    """Yield classes that declare no constructor, with those around them, and the lines up to the header's end."""
+    constructed = {function.types[-1] for function in file_outline.functions if function.constructor}
+    for place, kind in enumerate(file_outline.types):
+        if kind.kind == "class" and kind not in constructed:
+            types = (*(outer for outer in file_outline.types[:place] if outer.lines[1] >= kind.lines[1]), kind)
+            if style.constructor_name(types):
+                yield types, (kind.lines[0], kind.head + kind.header.count("\n") + 1)
+
+
+Template = Literal["release", "figure6"]
+
+SYSTEM = "You are an expert programmer"
+"""The system message of the released code, for generators that have one."""
+MAX_TOKENS = 100
+
+_NOISE = ("here is the summary:", "summary:", "summarize the code:")
+
+
+def summary_prompt(code: str, language: Language, *, template: str = "release") -> str:
+    """Return the text that asks for a summary of a function or a fragment of code.
+
+    Args:
+        code: the function, or what a model drafted.
+        language: its language; the examples are in it.
+        template: ``release``: the instruction of the released code; ``figure6``: the bare pairs of the figure.
+
+    Raises:
+        InputFault: if there is no such template.
+    """
+    if template not in get_args(Template):
+        raise InputFault(
+            f"there is no summary template {template!r}", cure=f"choose of {', '.join(get_args(Template))}"
+        )
+    label = "docstring:" if template == "figure6" else "summary:"
+    examples = (
+        "".join(f"code:\n{example}\n\n{label}\n{sentence}\n\n" for example, sentence in language.apis.SUMMARY_EXAMPLES)
+        if language.apis
+        else ""
+    )
+    if template == "figure6":
+        return f"{examples}code:\n{code}\n\n{label}"
+    return (
+        f"Act as an expert {language.label} programmer. Given a function code or a fragment, "
+        f"summarize it with a short sentence.\n\nHere are two examples:\n\n{examples}"
+        "Please answer strictly in the examples format and do not add extra sentences!\n"
+        f"code:\n{code}\n{label}"
+    )
+
+
+def post_process(answer: str) -> str:
+    """Return a model's summary in lower case, without the headings that models add."""
+    text = answer.lower()
+    for noise in _NOISE:
+        text = text.replace(noise, "")
+    return text.strip()
+
+
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
+_CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SENTENCE = re.compile(r"(.+?)(?<!e\.g)(?<!i\.e)(?<!etc)[.!?](?=\s|$)")
+_INLINE = re.compile(r"\{@\w+\s+([^{}]*)\}|</?(?:a|b|code|em|i|strong|tt)\b[^<>]*>")
+_BREAK = re.compile(r"</?(?:br|h\d|li|ol|p|pre|table|ul)\b[^<>]*>")
+_NOTHING = re.compile(r"(?!)(?P<string>)(?P<comment>)")
+_PRAGMA = re.compile(r"\W*(?:noqa|type:|pragma|pylint|fmt:|nosec|noinspection|checkstyle|!)", re.IGNORECASE)
+_MARGIN = re.compile(r"^[ \t]*\*+ ?", re.MULTILINE)
+_CALL = re.compile(r"([^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*)\s*\(")
+_NO_CALLS = frozenset(
+    """
+    and as assert async await catch class def del elif else except exec finally for from global if import in is lambda
+    new nonlocal not or pass raise return super switch synchronized this throw try while with yield
+    """.split()  # noqa: SIM905 - a list of forty strings is no more readable
+)
+
+
+def summarise(language: Language, units: Sequence[Unit]) -> list[str]:
+    """Return a plain summary of each API record (a `bench.retrieval.units.Summarise`)."""
+    return [_of_record(unit, language) for unit in units]
+
+
+def summary(code: str, language: Language) -> str:
+    """Return a plain summary of a function or of a fragment; empty if it holds no word that says anything."""
+    code = textwrap.dedent(code).strip("\n")
+    function = _whole(language.outline(code))
+    if function is not None:
+        return _of_function(function, "")
+    return post_process(_remark(code, language) or _called(code, language) or split(code.strip().partition("\n")[0]))
+
+
+def split(name: str) -> str:
+    """Return the words of an identifier, or of several: ``HTTPClient.load_all`` -> ``http client load all``."""
+    return " ".join(word for part in _PARTS.findall(name) for word in _CASES.split(part)).lower()
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a docstring or Javadoc on one line, its full stop left out.
+
+    It ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has none.
+    """
+    text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
+    paragraph = text.strip().partition("\n\n")[0]
+    paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())
+    match = _SENTENCE.match(paragraph)
+    return (match[1] if match is not None else paragraph).rstrip(".:! ")
+
+
+def _of_record(unit: Unit, language: Language) -> str:
+    owner = unit.name.split(".")[-2] if "." in unit.name else ""
+    code = unit.code if language.apis is None else language.apis.record(unit.code, owner)
+    function = next(iter(language.outline(code).functions), None)
+    return _of_function(function, owner) if function is not None else post_process(split(owner))
+
+
+def _of_function(function: Function, owner: str) -> str:
+    sentence = first_sentence(function.docstring)
+    if not sentence:
+        # A constructor says no more than its class does.
+        names = [owner] if owner and function.name in ("__init__", owner) else [owner, function.name]
+        sentence = split(" ".join(names))
+    return post_process(sentence)
+
+
+def _whole(code_outline: Outline) -> Function | None:
+    """Return the function that a piece of code begins with."""
+    function = next(iter(code_outline.functions), None)
+    return function if function is not None and not function.types and not function.lines[0] else None
+
+
+def _remarks(language: Language) -> re.Pattern[str]:
+    return _NOTHING if language.apis is None else language.apis.REMARK
+
+
+def _remark(code: str, language: Language) -> str:
+    """Return the first sentence of the first docstring or comment that is meant for readers."""
+    for match in _remarks(language).finditer(code):
+        alone = not code[: match.start()].rpartition("\n")[2].strip()
+        text = match["comment"] or (match["remark"] if alone else "") or ""
+        sentence = "" if _PRAGMA.match(text) else first_sentence(_MARGIN.sub("", text.strip("\"'/*")))
+        if split(sentence):
+            return sentence
+    return ""
+
+
+def _called(code: str, language: Language) -> str:
+    """Return the names of what a fragment calls, with what they are called on, each once."""
+    calls = ["".join(name.split()) for name in _CALL.findall(_remarks(language).sub(" ", code))]
+    calls = [name.removeprefix("self.").removeprefix("this.") for name in calls]
+    return split(" ".join(dict.fromkeys(name for name in calls if name not in _NO_CALLS)))

@@ -1,1 +1,0 @@
-"""The API base: functions as others call them, with usage examples, signatures and summaries (InferCom paper)."""

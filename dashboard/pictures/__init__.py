@@ -1,1 +1,0 @@
-"""Pictures without a script, drawn into the report: curves."""
