@@ -16,7 +16,7 @@ has of its own (samples, model, encoder, summariser, hygiene) stands there too.
 
 What is called equal was compared with the papers' figures and listings and with the released code, and is held by
 tests. A difference with a switch (a parameter of the strategy, or an option of the command) can be taken away, and what
-that comes to is given: paired differences on `ctxbench-2-lite` with `incontext`, 95% intervals over repositories,
+that comes to is given: paired differences on `ctxbench-1-lite` with `incontext`, 95% intervals over repositories,
 Python (12 repositories) and Java (6). One without a switch stays, and was not measured unless a count is given.
 """
 
