@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.generators import facts
+from ctxbench.harness.generators import registry
 from ctxbench.harness.results import spec_of_label
 
 FILE = "cutoffs.toml"
@@ -35,7 +35,7 @@ class Cutoff:
     """The last day of what the models that match were trained on."""
 
     match: tuple[str, ...]
-    """Shell patterns, as `harness.generators.facts` reads them."""
+    """Shell patterns, as `harness.generators.registry` reads them."""
     day: date
     source: str = ""
     """Where it is stated."""
@@ -50,8 +50,8 @@ class Cutoffs:
     def day(self, generator: str) -> date | None:
         """Return the cutoff of a generator, given as leaderboards call it; None if nobody states it."""
         spec = spec_of_label(generator)
-        model = facts.settings_of(spec).get("model", "")
-        return next((entry.day for entry in self.entries if facts.fits(entry.match, model, spec)), None)
+        model = registry.settings_of(spec).get("model", "")
+        return next((entry.day for entry in self.entries if registry.fits(entry.match, model, spec)), None)
 
 
 NO_CUTOFFS = Cutoffs()
@@ -75,17 +75,19 @@ def of_home(home: Home) -> Cutoffs:
 
 
 def _read(path: Path) -> Cutoffs:
-    tables = facts.read_tables(
+    tables = registry.read_tables(
         path, "cutoff", _faults, cure="a table is [[cutoff]] with match = 'gpt-4o*' and day = 2023-10-01"
     )
     return Cutoffs(
-        tuple(Cutoff(match=facts.patterns(table), day=table["day"], source=table.get("source", "")) for table in tables)
+        tuple(
+            Cutoff(match=registry.patterns(table), day=table["day"], source=table.get("source", "")) for table in tables
+        )
     )
 
 
 def _faults(table: Mapping[str, Any]) -> Iterator[str]:
-    yield from facts.unknown_keys(table, _KEYS)
-    if not facts.is_day(table.get("day")):
+    yield from registry.unknown_keys(table, _KEYS)
+    if not registry.is_day(table.get("day")):
         yield "day must be a date such as 2024-06-01, without quotes"
     if not isinstance(table.get("source", ""), str):
         yield "source must be a text"

@@ -15,8 +15,8 @@ from importlib.metadata import version
 from typing import Any
 
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.generators.facts import settings_of
 from ctxbench.harness.generators.openai.settings import OFFICIAL
+from ctxbench.harness.generators.registry import settings_of
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate

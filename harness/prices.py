@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.generators import facts
+from ctxbench.harness.generators import registry
 
 _MILLION = 1_000_000
 _HOUR = 3600.0
@@ -67,10 +67,10 @@ class Rate:
 
     def fits(self, generator: str) -> bool:
         """Return whether it is the rate of a generator, given as its canonical spec."""
-        settings = facts.settings_of(generator)
+        settings = registry.settings_of(generator)
         # A model in another tier of a service has another price: only a pattern for the whole spec can fit it.
         model = "" if _TIER in settings.get("extra", "") else settings.get("model", "")
-        is_named = facts.fits(self.match, model, generator)
+        is_named = registry.fits(self.match, model, generator)
         return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
@@ -138,13 +138,13 @@ def load(path: Path) -> Prices:
 
 
 def _read(path: Path) -> Prices:
-    return Prices(tuple(map(_rate, facts.read_tables(path, "rate", _faults, cure=_CURE))))
+    return Prices(tuple(map(_rate, registry.read_tables(path, "rate", _faults, cure=_CURE))))
 
 
 def _faults(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the faults of one table."""
-    yield from facts.unknown_keys(table, _KEYS)
-    if not facts.is_day(table.get("seen")):
+    yield from registry.unknown_keys(table, _KEYS)
+    if not registry.is_day(table.get("seen")):
         yield "seen must be a date such as 2026-11-21, without quotes"
     for key in _NUMBERS:
         if key in table and not _amount(table[key]):
@@ -178,7 +178,7 @@ def _rate(table: Mapping[str, Any]) -> Rate:
     numbers = {key: float(table[key]) for key in _NUMBERS if key in table}
     numbers.setdefault("cached", numbers.get("input", 0.0))
     return Rate(
-        match=facts.patterns(table),
+        match=registry.patterns(table),
         looked_up=table["seen"],
         at_once=table.get("at_once", 1),
         url=table.get("url", ""),

@@ -25,7 +25,7 @@ from ctxbench.sandbox.errors import SandboxError
 
 _OWN: dict[str, tuple[str, str]] = {
     "quickstart": (
-        "ctxbench.harness.cli.quickstart:quickstart",
+        "ctxbench.harness.cli.reproduce:quickstart",
         "Build samples, run two strategies, print the leaderboard.",
     ),
     "doctor": (
@@ -34,9 +34,9 @@ _OWN: dict[str, tuple[str, str]] = {
     ),
     "repo": ("ctxbench.harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
     "samples": ("ctxbench.harness.cli.samples:samples", "Build, show, import and export sample sets."),
-    "strategy": ("ctxbench.harness.cli.strategy:strategy", "List, show and check context strategies."),
-    "engine": ("ctxbench.harness.cli.engine:engine", "List, show and check context engines; measure leaks."),
-    "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
+    "strategy": ("ctxbench.harness.cli.plugins:strategy", "List, show and check context strategies."),
+    "engine": ("ctxbench.harness.cli.plugins:engine", "List, show and check context engines; measure leaks."),
+    "generator": ("ctxbench.harness.cli.plugins:generator", "List and check generators."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "exec": ("ctxbench.harness.cli.score:execute", "Run the tests of function samples on completions, in a sandbox."),
     "merge": ("ctxbench.harness.cli.results:merge", "Bring shards that other processes made into one database."),

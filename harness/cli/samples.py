@@ -23,8 +23,7 @@ from ctxbench.harness.cli.options import (
     sandbox_option,
     workers_option,
 )
-from ctxbench.harness.cli.samples_import import export, import_files
-from ctxbench.harness.cli.samples_prompt import prompt
+from ctxbench.harness.cli.samples_import import export, import_files, prompt
 from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:

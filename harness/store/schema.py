@@ -27,18 +27,24 @@ there are many to read; rows of one sample of one run are joined by their `key`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     BindParameter,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
+    FromClause,
     Index,
     Integer,
     LargeBinary,
     MetaData,
     ScalarSelect,
+    Select,
     SmallInteger,
     String,
     Table,
@@ -49,12 +55,14 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 25
+SCHEMA_NUMBER = 26
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
 VIEWS = MetaData()
 """What shows facts with their names."""
+VIEW_QUERIES: dict[str, Select[Any]] = {}
+"""Name of a view -> its question."""
 _KEY = String(64)
 
 
@@ -76,20 +84,9 @@ def _fact(name: str, *items: SchemaItem) -> Table:
     return Table(f"{name}_fact", METADATA, *items, sqlite_with_rowid=False)
 
 
-def _view(name: str, *columns: Column[object]) -> Table:
-    """What shows facts of a sample of a run."""
-    return Table(
-        name, VIEWS, Column("key", Integer), Column("run_id", String(16)), Column("sample_id", String(500)), *columns
-    )
-
-
 def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
     """Return the number of the run with an id, as part of a question."""
     return select(RUN.c.number).where(RUN.c.id == run).scalar_subquery()
-
-
-def _copies(table: Table, *names: str) -> list[Column[object]]:
-    return [Column(name, table.c[name].type) for name in names]
 
 
 SCHEMA = Table("schema_number", METADATA, Column("number", Integer, primary_key=True, autoincrement=False))
@@ -196,13 +193,6 @@ GENERATION_FACT = Table(
     # US dollars, as of when it was asked; null where nobody knows.
     Column("price", Float),
 )
-GENERATION = Table(
-    "generation",
-    VIEWS,
-    Column("number", Integer),
-    *(Column(name, Text) for name in ("id", "generator", "version", "prompt_digest", "sampling")),
-    *_copies(GENERATION_FACT, "idx", "text", "finish", "tokens_in", "tokens_out", "seconds", "cached", "price"),
-)
 CODER = Table(
     "coder",
     METADATA,
@@ -217,12 +207,6 @@ BITS_FACT = _fact(
     Column("coder", ForeignKey("coder.number"), primary_key=True, autoincrement=False),
     Column("target_digest", _KEY, primary_key=True),
     Column("bits", Float, nullable=False),
-)
-BITS = Table(
-    "bits",
-    VIEWS,
-    *(Column(name, Text) for name in ("coder", "language", "prompt_digest", "target_digest")),
-    Column("bits", Float),
 )
 RESULT_FACT = Table(
     "result_fact",
@@ -310,28 +294,6 @@ SCORE_FACT = _fact(
     _number("idx"),
     Column("value", Float),
 )
-PLANNED = _view("planned", Column("set_digest", _KEY), Column("ordinal", Integer))
-RESULT = _view(
-    "result",
-    Column("prompt_digest", _KEY),
-    *_copies(RESULT_FACT, "status", "context_tokens", "calls", "flags", "strategy_seconds", "generator_seconds"),
-)
-CALL = _view("call", Column("generation_id", _KEY), *_copies(CALL_FACT, "ordinal", "role"))
-BLOCK = _view(
-    "block",
-    *_copies(BLOCK_FACT, "ordinal", "kind", "places", "score", "tokens", "state", "reason", "char_start", "char_end"),
-)
-ENGINE_USE = _view(
-    "engine_use",
-    *_copies(ENGINE_FACT, "engine", "version", "mode", "index_seconds", "query_seconds", "calls", "places", "cut"),
-    Column("index_bytes", BigInteger),
-)
-ACCESS = _view("access", *_copies(ACCESS_FACT, "opened", "searches", "characters", "explored_files", *ACCESS_SHARES))
-BLOCK_GAIN = _view("block_gain", *_copies(GAIN_FACT, "ordinal", "coder", "gain"))
-COMPLETION = _view(
-    "completion", Column("generation_id", _KEY), *_copies(COMPLETION_FACT, "idx", "status", "text", "flags")
-)
-SCORE = _view("score", *_copies(MEASURE, "profile", "metric"), *_copies(SCORE_FACT, "idx", "value"))
 VERDICT = Table(
     "verdict",
     METADATA,
@@ -357,7 +319,6 @@ JUDGED_FACT = _fact(
     Column("verdict_key", ForeignKey("verdict.key"), nullable=False),
     ForeignKeyConstraint(["key", "idx"], ["completion_fact.key", "completion_fact.idx"]),
 )
-JUDGED = _view("judged", Column("idx", Integer), Column("verdict_key", _KEY))
 ATTEMPT = Table(
     "attempt",
     METADATA,
@@ -403,7 +364,6 @@ SUMMARISED_FACT = Table(
     Column("run", ForeignKey("run.number"), primary_key=True, autoincrement=False),
     Column("generation", ForeignKey("generation_fact.number"), primary_key=True, autoincrement=False),
 )
-SUMMARISED = Table("summarised", VIEWS, Column("run_id", String(16)), Column("generation_id", _KEY))
 IMPORTED = Table(
     "imported",
     METADATA,
@@ -438,6 +398,42 @@ NAMED = Table(
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
 )
+_NUMBERED: Mapping[str, tuple[Table, Sequence[ColumnElement[Any]]]] = {
+    "run": (RUN, [RUN.c.id.label("run_id")]),
+    "sample": (SAMPLE, [SAMPLE.c.id.label("sample_id")]),
+    "prompt": (PROMPT, [PROMPT.c.digest.label("prompt_digest")]),
+    "generation": (GENERATION_FACT, [GENERATION_FACT.c.id.label("generation_id")]),
+    "source": (SOURCE, [SOURCE.c.generator, SOURCE.c.version, SOURCE.c.sampling]),
+    "coder": (CODER, [CODER.c.coder, CODER.c.language]),
+    "measure": (MEASURE, [MEASURE.c.profile, MEASURE.c.metric]),
+}
+"""Column of a number -> the table that it is of, and the columns that a view shows in its place."""
+
+
+def _view(facts: Table, *others: ColumnElement[Any]) -> Table:
+    """Define the view of a narrow table: names in place of its numbers, those of run and sample in place of a key."""
+    by_number = {
+        column.name: column for column in facts.c if column.name in _NUMBERED and not isinstance(column.type, String)
+    }
+    joined: FromClause = facts
+    if "key" in facts.c and facts is not PLANNED_FACT:
+        joined = joined.join(PLANNED_FACT, PLANNED_FACT.c.key == facts.c.key)
+        by_number = {"run": PLANNED_FACT.c.run, "sample": PLANNED_FACT.c.sample} | by_number
+    names: list[ColumnElement[Any]] = []
+    for name, number in by_number.items():
+        table, shown = _NUMBERED[name]
+        joined, names = joined.join(table, table.c.number == number), [*names, *shown]
+    own = [column for column in facts.c if column.name not in by_number]
+    view = facts.name.removesuffix("_fact")
+    VIEW_QUERIES[view] = query = select(*names, *others, *own).select_from(joined)
+    return Table(view, VIEWS, *(Column(column.name, column.type) for column in query.selected_columns))
+
+
+PLANNED = _view(PLANNED_FACT, SAMPLE.c.set_digest)
+GENERATION, BITS = _view(GENERATION_FACT), _view(BITS_FACT)
+RESULT, CALL, COMPLETION = _view(RESULT_FACT), _view(CALL_FACT), _view(COMPLETION_FACT)
+BLOCK, BLOCK_GAIN, ACCESS, ENGINE_USE = _view(BLOCK_FACT), _view(GAIN_FACT), _view(ACCESS_FACT), _view(ENGINE_FACT)
+SCORE, JUDGED = _view(SCORE_FACT), _view(JUDGED_FACT)
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:
