@@ -224,6 +224,18 @@ def inside(field: str, path: str) -> str:
     return path
 
 
+def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
+    """Return the repository and the path inside of it that a list says, the repository's folder first.
+
+    Raises:
+        Odd: if the parts are not those of a path inside a repository.
+    """
+    if any("/" in part for part in parts):
+        raise Odd(field, f"{parts} are not the parts of a path inside a repository")
+    repo, _, path = inside(field, "/".join(parts)).partition("/")
+    return repo, path
+
+
 def language_of(path: str) -> Language | None:
     """Return the language of a file by its name; None for another than ours."""
     return next((language for language in languages.every() if path.endswith(language.suffix)), None)

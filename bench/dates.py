@@ -50,8 +50,7 @@ def last_day(text: str) -> date:
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
     """Return the day (UTC) of each sample's code, by its id; samples whose day is unknown are not among them.
 
-    Sets that were built before manifests had dates, and standard sets that were imported, have those of the shipped
-    manifests.
+    Standard sets that were imported have the dates of the shipped manifests.
 
     Raises:
         InputFault: if the set's account has a wrong date.
@@ -68,14 +67,9 @@ def _released(name: str, entry: Mapping[str, Any], sample_set: SampleSet) -> dat
     from ctxbench.bench.repositories import manifest  # noqa: PLC0415
 
     if "released" not in entry:
-        if name not in manifest.builtin_names():
-            return None
-        shipped = manifest.load(name)
         # An imported set does not say which versions it is of; its digest may.
-        is_shipped = shipped.version == entry.get("version") or any(
-            sample_set.digest in standard.load(set_name).digests.values() for set_name in standard.names()
-        )
-        return shipped.released if is_shipped else None
+        is_shipped = any(sample_set.digest in standard.load(set_name).digests.values() for set_name in standard.names())
+        return manifest.load(name).released if is_shipped else None
     try:
         return read_date(str(entry["released"]))
     except ValueError as error:

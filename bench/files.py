@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import errno
+import fcntl
 import gzip
 import hashlib
 import json
@@ -46,6 +47,17 @@ def explained(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise fault_of(error, str(error.filename or path)) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[Path]:
+    """Hold a folder, which is made if need be, for one thread of one process; a killed holder lets go."""
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = (folder / ".lock").open("w")
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder
 
 
 def fault_of(error: OSError, where: str) -> CtxbenchError:
@@ -329,3 +341,8 @@ def decode(raw: bytes, declared: str | None) -> Decoded:
     except (LookupError, UnicodeError):
         pass
     return Decoded(raw.decode("utf-8-sig", "replace"), UTF8, False)
+
+
+def plain_newlines(text: str) -> str:
+    """Return a text whose lines end with a plain newline, those of Windows and of old Macs included."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

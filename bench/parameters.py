@@ -40,39 +40,21 @@ class AtMost:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapped:
-    """Marks a parameter as the spec of another strategy; write `Inner`."""
+class Purpose:
+    """Marks what a parameter is for: sets the field of that name of its `Parameter`."""
+
+    name: Literal["wraps", "unmasks", "asks_engine", "names_encoder"]
 
 
-Inner = Annotated[str, Wrapped()]
+Inner = Annotated[str, Purpose("wraps")]
 """A strategy's spec: ``inner: Inner = "lc.infile"`` makes a strategy that wraps another one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unmasks:
-    """Marks a switch as the wish to see the target file unmasked; write `Unmasked`."""
-
-
-Unmasked = Annotated[bool, Unmasks()]
+Unmasked = Annotated[bool, Purpose("unmasks")]
 """A strategy is shown the import lines that samples mask where this is on: ``unmasked: Unmasked = False``."""
-
-
-@dataclass(frozen=True, slots=True)
-class AsksEngine:
-    """Marks a parameter as the spec of a context engine; write `EngineSpec`."""
-
-
-EngineSpec = Annotated[str, AsksEngine()]
+EngineSpec = Annotated[str, Purpose("asks_engine")]
 """A context engine's spec: ``engine: EngineSpec = "ripgrep"`` makes a strategy that may ask ``repo.engine(engine)``."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamesEncoder:
-    """Marks a parameter as the spec of an encoder or a lexical ranker; write `EncoderSpec`."""
-
-
-EncoderSpec = Annotated[str, NamesEncoder()]
-"""An encoder's spec: with ``encoder: EncoderSpec = "minilm"`` a misspelt one is refused before a run is stored."""
+EncoderSpec = Annotated[str, Purpose("names_encoder")]
+"""The spec of an encoder or a lexical ranker: with ``encoder: EncoderSpec = "minilm"`` a misspelt one is refused before
+a run is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,8 +246,5 @@ def _typed(name: str, hint: Any) -> Parameter | None:
         least=next((note.least for note in notes if isinstance(note, AtLeast)), None),
         most=next((note.most for note in notes if isinstance(note, AtMost)), None),
         optional=optional,
-        wraps=any(isinstance(note, Wrapped) for note in notes),
-        unmasks=any(isinstance(note, Unmasks) for note in notes),
-        asks_engine=any(isinstance(note, AsksEngine) for note in notes),
-        names_encoder=any(isinstance(note, NamesEncoder) for note in notes),
+        **{note.name: True for note in notes if isinstance(note, Purpose)},
     )

@@ -16,7 +16,6 @@ import streamlit as st
 
 from ctxbench.bench.home import Home
 from ctxbench.harness import cutoffs
-from ctxbench.harness.cutoffs import Cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
 from ctxbench.harness.leaderboard.numbers import newer
@@ -28,9 +27,6 @@ from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
 Marked: TypeAlias = Literal["exclude", "include"]
-_BoardOptions: TypeAlias = tuple[
-    str, str | None, str | None, str | None, str | None, bool | None, str, Marked, date | None
-]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
 
@@ -163,17 +159,16 @@ def board(  # noqa: PLR0913 - what is ranked, and how
         UnknownName: if no run has that metric or strategy.
         InputFault: as `tables`.
     """
-    options = (samples, language, generator, metric, baseline, by_level, profile, marked, after)
     stated = cutoffs.of_home(home())
-    return _board((database(), stamp(), repr(stated)), options, stated)
+
+    def rank() -> Board:
+        runs = tables(samples, language, generator, profile=profile, marked=marked, after=after)
+        return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto", cutoffs=stated)
+
+    options = (samples, language, generator, metric, baseline, by_level, profile, marked, after)
+    return _board((database(), stamp(), repr((options, stated))), rank)
 
 
 @st.cache_resource(show_spinner="Comparing the runs …", max_entries=16)
-def _board(
-    key: tuple[str, str, str],  # noqa: ARG001 - the key is Streamlit's
-    options: _BoardOptions,
-    _cutoffs: Cutoffs,
-) -> Board:
-    samples, language, generator, metric, baseline, by_level, profile, marked, after = options
-    runs = tables(samples, language, generator, profile=profile, marked=marked, after=after)
-    return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto", cutoffs=_cutoffs)
+def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # noqa: ARG001 - the key is Streamlit's
+    return _rank()

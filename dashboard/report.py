@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 
@@ -73,37 +73,17 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
-    """The head of a column."""
+class Bars:
+    """The drawn column of a table."""
 
-    text: str
-    help: str
-    is_text: bool
-    """Whether it holds words rather than numbers."""
-    axis: Axis | None = None
-    """Of a column of bars."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportCell:
-    """One field of a table: text, or a bar."""
-
-    text: str = ""
-    is_text: bool = False
-    head: bool = False
-    """Whether it names its line."""
-    drawn: bool = False
-    bar: Bar | None = None
-    """None where a drawn field has nothing to draw."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRow:
-    """One row of a table."""
-
-    cells: tuple[ReportCell, ...]
-    standing: Standing = Standing.BEATEN
-    """Its class in the style sheet; published rows look as those that others beat."""
+    at: int
+    """The column that it stands before."""
+    axis: Axis
+    bars: tuple[Bar | None, ...]
+    """Of each row; None where there is nothing to draw."""
+    base: float | None
+    """Where the baseline's mean stands among them."""
+    help: str = INTERVAL_HELP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +91,11 @@ class ReportTable:
     """A table with what it shows in words, for those who do not see it."""
 
     caption: str
-    headings: tuple[Heading, ...]
-    rows: tuple[ReportRow, ...]
-    base: float | None = None
-    """Where the baseline's mean stands among the bars."""
+    heads: tuple[ColumnHead, ...]
+    lines: list[list[str]]
+    standings: tuple[Standing, ...]
+    """Of each row its class in the style sheet; published rows look as those that others beat."""
+    drawn: Bars | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,46 +232,27 @@ def _budgets(group: Group) -> list[ReportTable]:
 
 
 def _table(caption: str, table: TextTable, rows: Sequence[Row]) -> ReportTable:
-    board_rows = rows or (None,) * len(table.lines)
-    return ReportTable(
-        caption=caption,
-        headings=tuple(Heading(text=head.text, help=head.help, is_text=head.is_text) for head in table.heads),
-        rows=tuple(_row(table.heads, cells, row) for cells, row in zip(table.lines, board_rows, strict=True)),
-    )
-
-
-def _row(heads: Sequence[ColumnHead], cells: Sequence[str], row: Row | None) -> ReportRow:
-    return ReportRow(
-        cells=tuple(
-            ReportCell(text=text, is_text=head.is_text, head=head.text == "strategy")
-            for head, text in zip(heads, cells, strict=True)
-        ),
-        standing=Standing.BEATEN if row is None else row.standing,
-    )
+    standings = tuple(row.standing for row in rows) or (Standing.BEATEN,) * len(table.lines)
+    return ReportTable(caption=caption, heads=table.heads, lines=table.lines, standings=standings)
 
 
 def _with_bars(table: ReportTable, group: Group) -> ReportTable:
-    """Return the table of a ranking with a column of bars before that of the metric."""
     values = [row.metrics.get(group.metric) for row in group.rows]
     intervals = [
         None if value is None or value.mean is None else (value.mean, value.low, value.high) for value in values
     ]
     scale = axis([interval for interval in intervals if interval is not None])
-    at = next((index for index, heading in enumerate(table.headings) if heading.text.endswith(INTERVAL)), None)
+    at = next((index for index, head in enumerate(table.heads) if head.text.endswith(INTERVAL)), None)
     if scale is None or at is None:
         return table
-    head = Heading(text="interval", help=INTERVAL_HELP, is_text=True, axis=scale)
-    lines = []
-    for line, interval in zip(table.rows, intervals, strict=True):
-        drawn = ReportCell(drawn=True, bar=None if interval is None else scale.bar(interval))
-        lines.append(ReportRow(cells=(*line.cells[:at], drawn, *line.cells[at:]), standing=line.standing))
     base = [interval for interval, row in zip(intervals, group.rows, strict=True) if interval and row is group.base]
-    return ReportTable(
-        caption=table.caption,
-        headings=(*table.headings[:at], head, *table.headings[at:]),
-        rows=tuple(lines),
+    drawn = Bars(
+        at=at,
+        axis=scale,
+        bars=tuple(None if interval is None else scale.bar(interval) for interval in intervals),
         base=scale.place(base[0][0]) if base else None,
     )
+    return replace(table, drawn=drawn)
 
 
 def _origin(run: RunInfo, id_: str, work: RunWork | None) -> RowOrigin:

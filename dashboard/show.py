@@ -141,7 +141,6 @@ def _written(rows: list[dict[str, object]]) -> Any:
 
 
 def _cell(cell: object) -> object:
-    """Return what is shown of a cell."""
     if isinstance(cell, Figure):
         return cell.text
     return f"{cell:g}" if isinstance(cell, float) else cell

@@ -12,7 +12,7 @@ from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSamp
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness.extract import body, head_of, moved
+from ctxbench.harness.generators.answers import body, head_of, moved
 from ctxbench.harness.store.runs import Completed, Text
 
 
@@ -40,7 +40,7 @@ def rows(
         answers = [_answer(text, samples[sample_id] if form.behind else None) for text in run.texts[sample_id]]
         answers = list(islice(cycle(answers), max(repeat, len(answers))))
         recorded = RecordedSample(
-            where="", task=sample_id, answers=tuple(answers), strategy=run.strategy, generator=run.generator
+            where="", task=sample_id, answers=tuple(answers), strategy=run.run.strategy, generator=run.run.generator
         )
         yield from form.write(recorded, tasks.get(sample_id, {}))
 
@@ -60,10 +60,10 @@ def check(run: Completed, shape: str) -> None:
             f"{odd!r} is a {run.kinds[odd]} sample, the format {shape} is for {form.kind} samples",
             cure="choose another --format; ctxbench takes every run",
         )
-    if form.single and run.n > 1:
+    if form.single and run.run.n > 1:
         others = (name for name in formats.prediction_names() if _takes_several(formats.predictions(name), form.kind))
         raise InputFault(
-            f"the run {run.run} has {run.n} completions a sample, the format {shape} has room for one",
+            f"the run {run.run.id} has {run.run.n} completions a sample, the format {shape} has room for one",
             cure=f"choose --format {' or '.join(others)}",
         )
 

@@ -256,8 +256,6 @@ class Measurement(StrEnum):
         )
 
 
-SCORES = "scores"
-"""In a list of measures: nothing but the scores that every run has."""
 EVERY = frozenset(Measurement)
 _NAMES = {
     Measurement.GAIN: "Context gain is",

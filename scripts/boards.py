@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import stored_runs
+from ctxbench.harness.store.work import works
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 PROFILES = ("ctxbench", "infercom", "repocoder", "crosscodeeval")
@@ -77,8 +77,8 @@ def _sets(home: Path) -> dict[str, list[str]]:
     """Return sample set and limit -> the ids of its runs."""
     ids: dict[str, list[str]] = defaultdict(list)
     with open_store(Home(home).database) as store:
-        for run in stored_runs(store):
-            ids[f"{run.samples}-{run.limit}"].append(run.id)
+        for run in works(store):
+            ids[f"{run.choices.samples}-{run.choices.limit}"].append(run.id)
     return ids
 
 

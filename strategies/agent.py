@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.parameters import AsksEngine, AtLeast
+from ctxbench.bench.parameters import AtLeast, Purpose
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import split_lines
@@ -67,16 +67,13 @@ def explore(
     *,
     steps: Annotated[int, AtLeast(1)] = 8,
     tokens: Annotated[int, AtLeast(1)] = 12_000,
-    engine: Annotated[str | None, AsksEngine()] = None,
+    engine: Annotated[str | None, Purpose("asks_engine")] = None,
     budget: Annotated[int, AtLeast(0)] = BUDGET,
     infile: Annotated[int, AtLeast(1)] = HALF,
 ) -> Prompt:
     """Let the model look around by list, read, definitions, grep and search, and show the places that it names.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
-        generate: the model.
         steps: answers of the model at most.
         tokens: tokens of its answers and of what tools answered, all together; a step begins only within them.
         engine: what `search` asks; none for BM25 over functions.
@@ -96,8 +93,7 @@ def explore(
         Fragment(paths=(place.path,), text=tools.text(place), places=(place,), score=float(len(places) - at))
         for at, place in enumerate(dict.fromkeys(places))
     ]
-    prompt = similar_prompt(query, fragments, budget=budget, infile=infile)
-    return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))
+    return similar_prompt(query, fragments, budget=budget, infile=infile).flagged(*flags)
 
 
 class Exploration:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol, overload
 
@@ -126,6 +126,10 @@ class Prompt:
         """The prompt as the model sees it."""
         return "".join(block.text for block in self.blocks)
 
+    def flagged(self, *flags: str) -> Prompt:
+        """Return it with more remarks, each once."""
+        return replace(self, flags=tuple(dict.fromkeys((*self.flags, *flags))))
+
     @property
     def digest(self) -> str:
         """SHA-256 of the text and of where its blocks begin, the key of cached generations."""
@@ -153,25 +157,6 @@ class Model(Protocol):
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         """Return the model's raw answer (greedy, one sample); to a chat in the text protocol of `strategies.chat`."""
         ...
-
-
-class Generate(Protocol):
-    """The model, as a strategy may ask it: by a prompt, by a text, or by a chat, which a message answers."""
-
-    @property
-    def instructs(self) -> bool:
-        """As of `Model`."""
-        ...
-
-    @property
-    def summarises(self) -> bool:
-        """As of `Model`."""
-        ...
-
-    @overload
-    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str: ...
-    @overload
-    def __call__(self, prompt: Chat, *, role: str = "draft", max_tokens: int = 128) -> Message: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,8 +284,8 @@ def _check_score(name: str, score: object, expected: str) -> None:
         raise Misshapen(f"{name} with the score {score!r}", cure=f"make it {expected}")
 
 
-class Asking:
-    """The `Generate` of a model; a text becomes a prompt of one block, and the answer to a chat a message."""
+class Generate:
+    """The model, as a strategy may ask it: by a prompt, by a text, or by a chat, which a message answers."""
 
     def __init__(self, model: Model | Generate) -> None:
         """Ask `model`; a strategy that wraps another hands on what it asks itself."""

@@ -66,7 +66,7 @@ _BLANK_LINES = re.compile(r"\A\s*\n")
 
 
 @strategy("lc.infercom")
-def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run can make; pairs share a line below
+def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     query: Query,
     repo: Repository,
     generate: Generate,
@@ -95,7 +95,6 @@ def infercom(  # noqa: D417, PLR0913 - one keyword for each choice that a run ca
     """Show code like a draft, and the APIs that the draft's line may call (UER) and its code may do again (FSR).
 
     Args:
-        query, repo: the sample's query, and the repository.
         generate: the model, asked for a draft, and its summariser, if it follows instructions, for the draft's summary.
         uer, fsr: show the APIs found by usage example, and those found by summary.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
@@ -209,7 +208,6 @@ def retrieve(
     """Find APIs by usage example and by summary.
 
     Args:
-        repo: the repository.
         generate: the model; its summariser is asked for a summary of each of `codes` if that follows instructions.
         lines: code lines that may call an API; without one nothing is found at all.
         codes: stretches of code that may do what an API does.
@@ -300,7 +298,7 @@ _SECTION = "APIS THAT MAY BE USED"
 
 
 @strategy("aim", kinds=(Kind.LINE, Kind.FUNCTION))
-def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can make; pairs share a line below
+def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     query: Query,
     repo: Repository,
     generate: Generate,
@@ -323,7 +321,6 @@ def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can mak
     """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
 
     Args:
-        query, repo: the sample's query, and the repository.
         generate: the model; asked for what `inner` asks, for the draft, and for summaries if it follows instructions.
         execute: the sandbox, for an inner strategy that needs it.
         inner: the strategy.
@@ -349,7 +346,7 @@ def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can mak
     else:
         body = drafted_body(draft, query)
         apis = retrieve(repo, generate, calls(body), stretches(body), search)
-    flags = (*inner_prompt.flags, *apis.flags, *(() if draft.strip() else ("empty_draft",)))
+    flags = (*inner_prompt.flags, *apis.flags, *["empty_draft"] * (not draft.strip()))
     continued = (
         bool(inner_prompt.blocks) and inner_prompt.blocks[-1].kind is BlockKind.INFILE and not _is_closed(inner_prompt)
     )
@@ -357,7 +354,7 @@ def aim(  # noqa: D417, PLR0913 - one keyword for each choice that a run can mak
         prompt = _before_the_file(repo.name, inner_prompt, file_block, apis, context, similar)
     else:
         prompt = _after_the_files(repo.name, inner_prompt, apis)
-    return replace(prompt, flags=tuple(dict.fromkeys(flags)))
+    return replace(prompt, flags=()).flagged(*flags)
 
 
 def drafted_body(draft: str, query: Query) -> list[str]:

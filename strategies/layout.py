@@ -151,7 +151,6 @@ def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first
     """Return the second query: half a window of lines before the cursor line, then as many drafted ones at most.
 
     Args:
-        query: the sample's query.
         draft: the model's raw answer.
         size: lines of a window. Blank lines are left out; only among the drafted ones are they not counted.
         join: write the partial line and the first drafted line as one line; else the partial line is left out.
@@ -263,7 +262,6 @@ def similar_prompt(
     """Return the line prompt: similar code, an empty line, the in-file text.
 
     Args:
-        query: the sample's query.
         candidates: fragments, best first.
         budget: tokens for the similar code.
         most: blocks at most.

@@ -28,7 +28,6 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import (
-    Asking,
     Context,
     Execute,
     Generate,
@@ -280,7 +279,7 @@ class BoundStrategy(Bound[Strategy]):
             )
         if self.executes and execute is None:
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
-        inputs = (query, repo, Asking(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
+        inputs = (query, repo, Generate(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
         if isinstance(result, Context):
             from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts

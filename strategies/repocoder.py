@@ -66,8 +66,6 @@ def random_windows(
     for each block, then windows among theirs.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         seed: for another draw.
         window: lines of a window.
         stride: lines from one window to the next.
@@ -149,8 +147,6 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     found. Every further round asks the model for a draft and looks for the lines around it.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         generate: the model, asked once less than there are rounds.
         iterations: rounds; 1 retrieves once and asks for no draft, 0 shows the file only.
         window: lines of a window.
@@ -178,7 +174,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
         if not draft.strip():
             flags.append("empty_draft")
         prompt = prompt_for(windows.drafted(draft, q2_partial, q2_lines))
-    return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))
+    return prompt.flagged(*flags)
 
 
 @strategy("engine", kinds=(Kind.LINE, Kind.FUNCTION))
@@ -196,8 +192,6 @@ def engine(
     """Show the places that a context engine answers with, asked with the target file up to the cursor.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         name: the engine: an installed one, ``file.py@Class`` or ``file.toml``.
         top: places that it is asked for.
         lines: lines of a place that are shown at most, from its first.

@@ -71,8 +71,6 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     analysis where RepoFuse asks Jedi.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         rationale: show definitions that the file refers to.
         analogies: how many chunks.
         encoder: what ranks all candidates: an encoder's spec, ``bm25`` or ``jaccard``.

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Place, Query, StoredContext, StoredSnippet
+from ctxbench.bench.types import Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import count, infile_flags, last_tokens, pieces
+from ctxbench.strategies.layout import count, infile_flags, left_block, pieces
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
@@ -54,8 +54,6 @@ def crosscodeeval(
     """Show the cross-file code that CrossCodeEval's authors stored, as their programs do.
 
     Args:
-        query: the sample's query.
-        repo: not looked at.
         context: which stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
         layout: ``chunks``: whole pieces as long as they fit, the file has what is left (their evaluation program);
             ``text``: the stored text cut at its end, the file has what is not reserved for it (their programs for
@@ -77,8 +75,6 @@ def repobench(
     """Show the pieces that RepoBench stores, in their order, then the file's imports and its last lines.
 
     Args:
-        query: the sample's query.
-        repo: not looked at.
         context: which stored context; by default the first that holds pieces.
         max_prompt: tokens for the prompt; pieces give way, whole lines from their end.
     """
@@ -94,7 +90,7 @@ def repobench(
         text = f"{parts.get(IMPORTS, '')}\n{parts[CROPPED].rstrip()}\n"
         file_block = Block(kind=BlockKind.INFILE, text=text)
     else:
-        file_block = _infile(query, max_prompt - count(title.text))
+        file_block = left_block(query, max(1, max_prompt - count(title.text)))
     over = count("".join(block.text for block in blocks)) + count(title.text + file_block.text) - max_prompt
     shortened, dropped = _shortened(blocks, over)
     # What ends at the cursor is left as it is, so that the model goes on there.
@@ -142,7 +138,7 @@ def crosscodeeval_prompt(
             text_block("\n"),
         ]
         tokens_left -= max_context
-    file_block = _infile(query, tokens_left)
+    file_block = left_block(query, max(1, tokens_left))
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=_flags(query, file_block, context))
 
 
@@ -226,14 +222,6 @@ def _closed_up(blocks: list[Block]) -> list[Block]:
         closed.append(replace(block, text=text))
         at = end
     return closed
-
-
-def _infile(query: Query, limit: int) -> Block:
-    """Return the last `limit` tokens of the file up to the cursor, at least one."""
-    text = last_tokens(query.prefix, max(1, limit))
-    end = query.cursor.line + 1
-    place = Place(path=query.path, start=max(0, end - text.count("\n") - 1), end=end)
-    return Block(kind=BlockKind.INFILE, text=text, places=(place,), cut=len(text) < len(query.prefix))
 
 
 def _flags(query: Query, file_block: Block, context: StoredContext | None) -> tuple[str, ...]:

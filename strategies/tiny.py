@@ -1,8 +1,10 @@
-"""A tiny repository, as text, for the conformance check: five files and a planted answer."""
+"""A tiny repository for the conformance check: the five files of `tiny.toml` and a planted answer."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
 from ctxbench.bench.engines.types import ScoredPlace
 from ctxbench.bench.languages.python import PYTHON
@@ -15,119 +17,19 @@ PLANTED = "zq_planted_answer"
 """Stands after the cursor in the target file and nowhere else; no prompt may hold it."""
 TARGET = "shop/checkout.py"
 
-_CART = '''\
-"""The cart of a customer."""
-
-
-class Cart:
-    """What a customer is about to buy."""
-
-    def __init__(self, user):
-        self.user = user
-        self.lines = []
-
-    def add(self, item, count=1):
-        """Put an item into the cart."""
-        for line in self.lines:
-            if line.item == item:
-                line.count += count
-                return line
-        self.lines.append(Line(item, count))
-        return self.lines[-1]
-
-    @property
-    def total(self):
-        """The sum of all lines, before tax."""
-        return sum(line.item.price * line.count for line in self.lines)
-
-
-class Line:
-    """An item and how many of it."""
-
-    def __init__(self, item, count):
-        self.item = item
-        self.count = count
-'''
-
-_PRICES = '''\
-"""Rules that turn a sum into a price."""
-
-DEFAULT_RATE = 0.2
-
-
-def apply_tax(amount: float, rate: float = DEFAULT_RATE) -> float:
-    """Add the tax to an amount."""
-    return amount * (1 + rate)
-
-
-def apply_discount(amount: float, percent: float) -> float:
-    """Take a discount off an amount."""
-    if not 0 <= percent <= 100:
-        raise ValueError(percent)
-    return amount * (1 - percent / 100)
-'''
-
-_STORE = '''\
-"""Where carts are kept."""
-from shop.cart import Cart
-from shop.price_rules import apply_tax
-
-
-class CartStore:
-    """Carts by user."""
-
-    def __init__(self):
-        self._carts = {}
-
-    def load(self, user_id):
-        """Return the cart of a user, a new one if there is none."""
-        return self._carts.setdefault(user_id, Cart(user_id))
-
-    def quote(self, user_id, rate):
-        """Say what a user would have to pay."""
-        cart = self.load(user_id)
-        total = apply_tax(cart.total, rate)
-        return round(total, 2)
-'''
-
-_BEFORE = '''\
-"""Paying."""
-
-
-from shop.store import CartStore
-
-
-def checkout(store: CartStore, user_id, rate):
-    """Take the money."""
-    cart = store.load(user_id)
-    total = '''
-
-_AFTER = f"""{PLANTED}(cart.total, rate)
-    receipt = {PLANTED}.receipt(total)
-    store.clear(user_id)
-    return {PLANTED}, receipt
-"""
-
-_OTHER_FUNCTION = """
-
-def refund(store: CartStore, user_id):
-    \"\"\"Give the money back.\"\"\"
-    return -store.quote(user_id, 0)
-"""
-
-_TEXTS = {
-    "shop/__init__.py": "",
-    "shop/cart.py": _CART,
-    TARGET: _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _OTHER_FUNCTION,
-    "shop/price_rules.py": _PRICES,
-    "shop/store.py": _STORE,
-}
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_BEFORE, _AFTER, _OTHER_FUNCTION = _DATA["before"], _DATA["after"], _DATA["other_function"]
+_FILES: dict[str, str] = _DATA["files"]
+_TARGET_TEXT = _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _OTHER_FUNCTION
+_TEXTS = dict(sorted({"shop/__init__.py": "", TARGET: _TARGET_TEXT, **_FILES}.items()))
 _MASKED = ((1, 2),)
 _STORED = StoredContext(
     name="rg1_bm25",
     snippets=(
-        StoredSnippet(path="shop/store.py", text="".join(_STORE.splitlines(keepends=True)[8:]), score=2.5),
-        StoredSnippet(path="shop/price_rules.py", text=_PRICES, score=1.5),
+        StoredSnippet(
+            path="shop/store.py", text="".join(_FILES["shop/store.py"].splitlines(keepends=True)[8:]), score=2.5
+        ),
+        StoredSnippet(path="shop/price_rules.py", text=_FILES["shop/price_rules.py"], score=1.5),
     ),
 )
 

@@ -25,7 +25,7 @@ from ctxbench.bench.functions.java import static as java
 from ctxbench.bench.functions.python import static as python
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.outline import COMMENTS, declared, methods, name_of, shares_line
+from ctxbench.bench.languages.java.outline import COMMENTS, declared, methods, shares_line
 from ctxbench.bench.languages.outline import FunctionParameter
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import documented, parse, statements
@@ -127,7 +127,7 @@ def _java(text: str) -> Iterator[SourceFunction]:
     source = Source(text, JAVA)
     outlined = {method.head: method for method in JAVA.outline(text).functions}
     met = [(parts, owners) for node, owners in methods(source, source.root) if (parts := declared(node)) is not None]
-    names = [".".join([*owners, name_of(source, parts.node)]) for parts, owners in met]
+    names = [".".join([*owners, source.field(parts.node, "name")]) for parts, owners in met]
     for (parts, owners), name in zip(met, names, strict=True):
         function = outlined.get(parts.node.start_point[0])
         if function is None:

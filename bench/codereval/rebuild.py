@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
-from ctxbench.bench.functions.mining import Lock, Report, one_ahead, prepare, silent
+from ctxbench.bench.functions.mining import Lock, Report, prepare
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import sandbox_explained
 from ctxbench.bench.samples import SampleSet
@@ -64,7 +64,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
     sandbox: Sandbox,
     lock: Lock,
     workers: int = 1,
-    report: Report = silent,
+    report: Report = lambda _: None,
     force: bool = False,
     manifests: Iterable[RepoManifest] = (),
     about: Mapping[str, Any] | None = None,
@@ -96,11 +96,8 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
     entries: dict[str, Any] = {}
     faults: list[CtxbenchError] = []
     groups = _grouped(tasks, manifests, outcomes)
-    preparations = one_ahead(
-        lambda manifest: _prepared(manifest, home, sandbox, lock, report), [manifest for manifest, _ in groups.values()]
-    )
-    for (repo, (_, repo_tasks)), preparation in zip(groups.items(), preparations, strict=True):
-        surveyed = _surveyed(preparation, sandbox, report)
+    for repo, (repo_manifest, repo_tasks) in groups.items():
+        surveyed = _surveyed(_prepared(repo_manifest, home, sandbox, lock, report), sandbox, report)
         if isinstance(surveyed, _Failed):
             report(f"{repo}: {surveyed.outcome}: {surveyed.fault}")
             faults.append(surveyed.fault)

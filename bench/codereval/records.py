@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import Task
 from ctxbench.bench.functions.candidates import Declaration
 from ctxbench.bench.judging.suites import ADDED
@@ -163,7 +164,7 @@ def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Lang
     begin, end = (_offset(prefix, cursor) for cursor in doc)
     indent = prefix[prefix.rfind("\n", 0, begin) + 1 : begin]
     line_breaks = prefix[begin:end].count("\n")
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n")
+    lines = plain_newlines(text).strip().split("\n")
     if len(lines) - 1 > line_breaks:
         lines = [" ".join(text.split())]
     docstring = _marked(f"\n{indent if not indent.strip() else ''}".join(lines), language)

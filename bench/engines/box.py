@@ -1,27 +1,33 @@
-"""`EngineBox`: one living box with an engine and its indexed tree: what it holds, how long and how much it may.
+"""`EngineBox`: an engine with its indexed tree, in a living box or behind a server: what it holds, how long it may.
 
 A tree holds only what the views of all its samples show. What a view shows of a target file is decided in one place,
-`bench.masking.visible_target`.
+`bench.masking.visible_target`. A server elsewhere may remember what it was sent for other target files, and nothing
+here can see what it does: so it is asked only if its spec says ``remote=on``, and never shown a target file whole.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import json
 import math
+import ssl
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
+from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.engines.recipe import SERVER, Recipe
-from ctxbench.bench.engines.remote import RemoteTalk
 from ctxbench.bench.engines.types import identity, parsed
 from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Sample
-from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.living import Conversation, living
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
+from ctxbench.sandbox.living import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
@@ -173,3 +179,72 @@ class EngineBox:
         """End the box."""
         with contextlib.suppress(SandboxError):
             self._open.close()
+
+
+_SERVER_CURE = "see that its server is well, and run it again"
+_END_SECONDS = 5.0
+
+
+class RemoteTalk:
+    """Questions about one tree to a server; as `sandbox.living.Conversation`. No answer is trusted."""
+
+    def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
+        """Send nothing yet.
+
+        Args:
+            url: of the server, to which every question is posted.
+            tree: path -> text; it goes with the first question.
+            most: bytes of an answer.
+        """
+        self._url, self._most, self._id = url, most, uuid.uuid4().hex
+        self._files: Mapping[str, str] | None = tree
+
+    def ask(self, message: bytes, seconds: float) -> bytes:
+        """Return the server's answer to a question, both JSON objects.
+
+        Raises:
+            Overdue: if it is not there in that time.
+            Flooded: if it is longer than the limit.
+            SandboxLost: if there is no answer.
+        """
+        question: dict[str, Any] = {**json.loads(message), "tree": self._id}
+        if self._files is not None:
+            question["files"], self._files = dict(self._files), None
+        with TREE_LOCK:  # anyio parses its own source as it is imported
+            import httpx  # noqa: PLC0415
+        try:
+            return asyncio.run(self._answer(json.dumps(question).encode(), seconds))
+        except TimeoutError:
+            raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
+        except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
+            raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_SERVER_CURE) from None
+
+    async def _answer(self, question: bytes, seconds: float) -> bytes:
+        import httpx  # noqa: PLC0415
+
+        heard = bytearray()
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        async with (
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(timeout=None, verify=_certificates()) as client,  # noqa: S113 - it is timed as a whole
+            client.stream("POST", self._url, content=question, headers=headers) as reply,
+        ):
+            # A redirect is an error, too: a tree is sent nowhere but where the user said.
+            reply.raise_for_status()
+            async for part in reply.aiter_raw():
+                heard += part
+                if len(heard) > self._most:
+                    raise Flooded(f"it said more than {self._most} bytes at once", cure=_SERVER_CURE)
+        return bytes(heard)
+
+    def close(self) -> None:
+        """Tell the server that the tree is not asked about any more."""
+        if self._files is None:
+            with contextlib.suppress(SandboxLost):
+                self.ask(json.dumps({"call": "end"}).encode(), _END_SECONDS)
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Return the authorities that are trusted, read once: that takes as long as many an answer."""
+    return ssl.create_default_context()

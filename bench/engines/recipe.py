@@ -8,6 +8,7 @@ the file says what it needs, as PEP 723 has it. A program in any language is des
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import os
 import re
@@ -17,9 +18,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ctxbench.bench import spec as specs
-from ctxbench.bench.engines.remote import checked_url
 from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import explained, read_own_file, read_text, sha256
@@ -263,6 +264,23 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
         parameters=(_REMOTE,),
         origin=str(Path(spec.name).expanduser()),
         remote=checked_url(config.get("url"), spec.name),
+    )
+
+
+def checked_url(url: object, where: str) -> str:
+    """Return the address of a server.
+
+    Raises:
+        InputFault: if it is none, or could hold a secret: what a spec's file says is stored and shown.
+    """
+    text = url if isinstance(url, str) else ""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(text)
+        secret = parts.username is not None or parts.password is not None or parts.query or parts.fragment
+        if parts.scheme in ("http", "https") and parts.hostname and not secret:
+            return text
+    raise InputFault(
+        f"url = {text!r:.80} is no bare address of a server", where=where, cure='write url = "http://127.0.0.1:8000/"'
     )
 
 

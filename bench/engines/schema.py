@@ -55,7 +55,7 @@ class _File(Form):
 
 class _Elsewhere(_File):
     url: Any = None
-    """See `bench.engines.remote.checked_url`."""
+    """See `bench.engines.recipe.checked_url`."""
 
 
 class _Program(_File):

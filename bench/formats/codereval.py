@@ -23,6 +23,7 @@ from ctxbench.bench.codereval.locate import locate, within
 from ctxbench.bench.codereval.predictions import PREDICTIONS
 from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.functions.mining import Level
 from ctxbench.bench.languages.base import Language
@@ -131,7 +132,7 @@ def _of_file(recorded_task: RecordedTask, where: str, options: Options) -> Task 
     task = _task(recorded_task, where, options)
     if isinstance(task, Unusable):
         return task
-    text = recorded_task.record["file_content"].replace("\r\n", "\n").replace("\r", "\n")
+    text = plain_newlines(recorded_task.record["file_content"])
     location = within(record_of(task), task.sample.path, text, recorded_task.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=where, detail=location.detail)

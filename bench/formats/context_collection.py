@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field
 
 from ctxbench.bench.checking import Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import BenchmarkFormat, Options, Row, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.types import VERSION_MARK, Cursor, Kind, Reference, Sample
@@ -98,7 +99,7 @@ def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str)
 
 
 def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Task | Unusable:
-    prefix, middle, suffix = (_newlines(text) for text in (point.prefix, middle, point.suffix))
+    prefix, middle, suffix = (plain_newlines(text) for text in (point.prefix, middle, point.suffix))
     line = prefix.count("\n")
     name = point.id or f"{point.repo}{VERSION_MARK}{point.revision[:12]}/{point.path}#L{line + 1}"
     id_counts[name] += 1
@@ -123,10 +124,6 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
     )
     fields = {"repo": point.repo, "own_id": point.id is not None, "record": dict(point.model_extra or {})}
     return Task(sample, Reference(id=name, target=middle, fields=fields), where)
-
-
-def _newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:

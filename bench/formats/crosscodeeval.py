@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import (
     BenchmarkFormat,
     Options,
@@ -85,7 +86,7 @@ def in_repository(task: Task, text: str) -> Task | None:
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
-    prompt, target = (_newlines(part) for part in (sample.prefix, task.reference.target))
+    prompt, target = (plain_newlines(part) for part in (sample.prefix, task.reference.target))
     if line >= len(lines) or column > len(lines[line]):
         return None
     cursor = sum(len(part) + 1 for part in lines[:line]) + column
@@ -177,10 +178,6 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     both = filled({key: {**more.get(key, {}), **fields.get(key, {})} for key in ("record", "metadata", "pieces")})
     sample = replace(earlier, stored=ordered(contexts.values()))
     return replace(old, sample=sample, reference=replace(old.reference, fields=both))
-
-
-def _newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class _Loose(BaseModel):

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.checking import Odd, Strict, checked, explained, language_of, repository_path
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import (
     BenchmarkFormat,
@@ -177,9 +177,7 @@ def _converted(parsed: _Task) -> tuple[Sample, Reference]:
 
 
 def _place(parts: list[str]) -> tuple[str, str, Language]:
-    if any("/" in part for part in parts):
-        raise Odd("metadata.fpath_tuple", f"{parts} are not the parts of a path inside a repository")
-    repo, _, path = inside("metadata.fpath_tuple", "/".join(parts)).partition("/")
+    repo, path = repository_path("metadata.fpath_tuple", parts)
     language = language_of(path)
     if language is None:
         raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is neither a Python nor a Java file")

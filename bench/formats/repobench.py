@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 
 from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
@@ -118,7 +119,7 @@ def _code(record: _Record) -> tuple[str, str]:
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
         raise Odd("all_code", "is missing (all_code, or code of v0)")
-    return text.replace("\r\n", "\n").replace("\r", "\n"), field
+    return plain_newlines(text), field
 
 
 def _contexts(record: _Record) -> tuple[StoredContext, ...]:

@@ -15,8 +15,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.checking import Odd, Strict, checked, explained, language_of, repository_path
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import (
     BenchmarkFormat,
     Options,
@@ -85,7 +86,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
     data = record.metadata
     repo, path = _place(data.fpath_tuple)
-    target = _newlines(data.ground_truth).rstrip()
+    target = plain_newlines(data.ground_truth).rstrip()
     if not target:
         return Unusable(id=data.task_id, reason="empty_target", where=where)
     if (data.line_no is None) == (data.lineno is None):
@@ -142,9 +143,7 @@ def _head_lines(sample: Sample, head: Head) -> list[str]:
 
 
 def _place(parts: list[str]) -> tuple[str, str]:
-    if any("/" in part for part in parts):
-        raise Odd("metadata.fpath_tuple", f"{parts} are not the parts of a path inside a repository")
-    repo, _, path = inside("metadata.fpath_tuple", "/".join(parts)).partition("/")
+    repo, path = repository_path("metadata.fpath_tuple", parts)
     if language_of(path) != PYTHON:
         raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is no Python file, and RepoEval is of Python")
     return repo, path
@@ -160,7 +159,7 @@ def _prompt(record: _Record, joined: bool) -> str:
     Raises:
         Odd: if the prompt does not end where the record says.
     """
-    data, prompt = record.metadata, _newlines(record.prompt)
+    data, prompt = record.metadata, plain_newlines(record.prompt)
     if data.line_no is None:
         return f"{prompt}\n" if joined else prompt
     whole_lines = data.line_no - data.context_start_lineno
@@ -169,10 +168,6 @@ def _prompt(record: _Record, joined: bool) -> str:
         what = f"prompt has {whole.count(chr(10))} whole lines from line {data.context_start_lineno}, not {whole_lines}"
         raise Odd("metadata.line_no", what)
     return whole
-
-
-def _newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def in_repository(task: Task, text: str) -> Task | None:

@@ -28,10 +28,8 @@ from ctxbench.bench.functions.mining import (
     Report,
     Search,
     certificates_of,
-    one_ahead,
     prepare,
     provisional,
-    silent,
 )
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import PUBLISHED_REUSE, Judge, sandbox_explained
@@ -68,7 +66,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     per_repo: int = 50,
     seed: int = 0,
     workers: int = 1,
-    report: Report = silent,
+    report: Report = lambda _: None,
     force: bool = False,
 ) -> SampleSet:
     """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
@@ -99,14 +97,11 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     sets.folder(home, name)
     check(manifests, per_repo)
 
-    def prepare_repository(manifest: RepoManifest) -> PreparedRepository:
-        return prepare(manifest, checkout.fetch(manifest, home, report=report), home, sandbox, lock, report)
-
     mined: dict[str, Mined] = {}
-    for repository in one_ahead(prepare_repository, sorted(manifests, key=lambda mining: mining.name)):
-        mined[repository.project.manifest.name] = _mine(
-            repository, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
-        )
+    for manifest in sorted(manifests, key=lambda mining: mining.name):
+        fetched = checkout.fetch(manifest, home, report=report)
+        repository = prepare(manifest, fetched, home, sandbox, lock, report)
+        mined[manifest.name] = _mine(repository, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report)
     entries = {repo: mining.entry for repo, mining in mined.items()}
     about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
     samples = [sample for mining in mined.values() for sample in mining.samples]

@@ -93,27 +93,43 @@ class Static(Generic[D]):
     drops: Counter[str]
 
 
-def unique(
-    usable: Mapping[str, Sequence[D]], names: Callable[[str], Names[D]], bodies: Mapping[str, int], drops: Counter[str]
-) -> tuple[ListedFunction[D], ...]:
-    """Return the functions whose body stands nowhere else, by path and line.
+def static(
+    files: Mapping[str, Definitions[D]],
+    names: Callable[[str], Names[D]],
+    bodies: Mapping[str, int],
+    elsewhere: Callable[[str, D], bool] = lambda *_: False,
+    *,
+    hidden: tuple[str, ...],
+    left_out: Counter[str],
+) -> Static[D]:
+    """Return the functions of a repository, those whose body stands nowhere else.
 
     Args:
-        usable: path -> functions of the file that could be asked for.
+        files: path -> what the file holds, of those whose functions may be asked for.
         names: gives the names of a file.
         bodies: code of every body in the repository -> how often it is there.
-        drops: counts those that are left out.
+        elsewhere: says whether the body of a file's function stands in a file that cannot be parsed.
+        hidden: the test places.
+        left_out: reason -> other files.
     """
+    drops = sum((definitions.drops for definitions in files.values()), Counter[str]())
     functions: list[ListedFunction[D]] = []
-    for path, definitions in sorted(usable.items()):
+    for path, definitions in sorted(files.items()):
         of_file = names(path)
-        for definition in definitions:
-            if bodies[definition.code] > 1:
+        for definition in definitions.usable:
+            if elsewhere(path, definition) or bodies[definition.code] > 1:
                 drops["body_elsewhere"] += 1
                 continue
             level, uses = of_file.needs(definition)
             functions.append(ListedFunction(path=path, definition=definition, level=level, uses=uses))
-    return tuple(functions)
+    counts = {
+        "files": len(files) + left_out.total(),
+        "source_files": len(files),
+        **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
+        "functions": sum(definitions.functions for definitions in files.values()),
+        "documented": sum(definitions.documented for definitions in files.values()),
+    }
+    return Static(functions=tuple(functions), hidden=hidden, counts=counts, drops=drops)
 
 
 def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
@@ -138,7 +136,6 @@ class TestRun:
 Report = Callable[[str], None]
 Lock = Callable[[Sequence[str], str], tuple[str, ...]]
 """Resolves requirements, and what they and a project (``name==version`` or empty) require, to one version each."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,24 +213,6 @@ class PreparedRepository:
     entry: dict[str, Any]
     """What a set's manifest says of it."""
     suite: Suite
-
-
-def silent(_: str) -> None:
-    """Tell nobody."""
-
-
-def one_ahead(prepare_next: Callable[[RepoManifest], T], manifests: Sequence[RepoManifest]) -> Iterator[T]:
-    """Yield each repository made ready, while the next one is: that is waiting for networks, and for images."""
-    with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
-        try:
-            coming = deque(pool.submit(prepare_next, manifest) for manifest in manifests[:1])
-            for manifest in [*manifests[1:], None]:
-                prepared = coming.popleft().result()
-                if manifest is not None:
-                    coming.append(pool.submit(prepare_next, manifest))
-                yield prepared
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def prepare(

@@ -14,14 +14,13 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, runtime_checkable
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.python import Compiling, bytecode, with_bytecode
 from ctxbench.bench.judging.suites import suite_of
-from ctxbench.bench.judging.types import MOST_FLAGS, Judgement, Reading, Suite, Verdict, short
+from ctxbench.bench.judging.types import MOST_FLAGS, Judgement, Suite, Verdict, short
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
@@ -46,19 +45,6 @@ def sandbox_explained() -> Iterator[None]:
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
 
 
-@runtime_checkable
-class Telling(Protocol):
-    """A `Suite` that tells of each test what became of it."""
-
-    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that runs the reference's tests for no verdict; arguments and faults are `Suite.job`'s."""
-        ...
-
-    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
-        ...
-
-
 def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
     """Return the verdict on a completion, and what of it is not plain.
 
@@ -78,7 +64,7 @@ def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, referenc
     except InputFault as fault:
         return Judgement(verdict=Verdict.FAILED, reason=str(fault))
     judgement = suite.judge(reference, run(job), secret)
-    if not isinstance(suite, Reading) or text == reference.target:
+    if text == reference.target:
         return judgement
     return replace(judgement, flags=tuple(map(short, suite.remarks(sample, reference, text)[:MOST_FLAGS])))
 
@@ -190,16 +176,14 @@ class Judge:
             MachineFault: if no box can be had, or it was lost.
         """
         room = self._room(sample.repo)
-        if not isinstance(room.suite, Telling):
-            return None
         try:
-            ended, noticing = self._tried(room, room.suite, sample, reference, text)
+            ended, noticing = self._tried(room, sample, reference, text)
             if ended is not Ended.EXITED:
-                return self._tried(room, room.suite, sample, reference, text, alone=True)[1]
+                return self._tried(room, sample, reference, text, alone=True)[1]
             timed = (noticing or frozenset()).intersection(reference.clocks)
             if timed:
                 fewer = replace(reference, tests=tuple(test for test in reference.tests if test in timed))
-                _, again = self._tried(room, room.suite, sample, fewer, text, alone=True)
+                _, again = self._tried(room, sample, fewer, text, alone=True)
                 return noticing if noticing is None or again is None else noticing - (timed - again)
             return noticing
         except SandboxLost as lost:
@@ -208,12 +192,12 @@ class Judge:
             ) from lost
 
     def _tried(
-        self, room: _Room, suite: Telling, sample: Sample, reference: Reference, text: str, *, alone: bool = False
+        self, room: _Room, sample: Sample, reference: Reference, text: str, *, alone: bool = False
     ) -> tuple[Ended, frozenset[str] | None]:
         """Return how a run for no verdict ended, and which tests did not pass in it."""
-        job = suite.trial(sample, reference, text, secrets.token_hex(16))
+        job = room.suite.trial(sample, reference, text, secrets.token_hex(16))
         outcome = self._in_turn(room, self._turns.alone if alone else self._turns.together, job)
-        return outcome.ended, suite.failing(reference, outcome)
+        return outcome.ended, room.suite.failing(reference, outcome)
 
     def _room(self, repo: str) -> _Room:
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Reference, Sample
@@ -148,11 +148,17 @@ class Suite(Protocol):
         """Return what an outcome of that job means. Pure."""
         ...
 
-
-@runtime_checkable
-class Reading(Protocol):
-    """A `Suite` that reads completions, since its tests run in one process with them."""
-
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return what in a completion is not on the allow-list, each with its line. Pure."""
+        """Return what in a completion is not on the allow-list, each with its line. Pure.
+
+        Its tests run in one process with it, so what is not plain may reach them.
+        """
+        ...
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the reference's tests for no verdict; arguments and faults are `job`'s."""
+        ...
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known. Pure."""
         ...

@@ -6,20 +6,6 @@ group ``ctxbench.languages``. Nothing outside these folders needs to know which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ctxbench.bench.languages.base import Language, every, get, names, register
-
-if TYPE_CHECKING:
-    from ctxbench.bench.languages.syntax import Import
+from ctxbench.bench.languages.base import Import, Language, every, get, names, register
 
 __all__ = ["Import", "Language", "every", "get", "names", "register"]
-
-
-def __getattr__(name: str) -> object:
-    """Return `Import`, which needs the parser, when it is first asked for."""
-    if name == "Import":
-        from ctxbench.bench.languages.syntax import Import  # noqa: PLC0415 - see above
-
-        return Import
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

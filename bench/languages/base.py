@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.functions.mining import Miner
     from ctxbench.bench.judging.suites import Testing
     from ctxbench.bench.languages.answers import AnswerReader
-    from ctxbench.bench.languages.syntax import Import, Source
+    from ctxbench.bench.languages.syntax import Source
     from ctxbench.bench.types import Use
 
 
@@ -37,6 +37,18 @@ class FileFacts:
     """Line -> its tokens (a string is one token, comments are none), for lines that may use an import."""
     barred: Mapping[int, str]
     """Line -> why it is no target: ``import``, ``decorator``, ``header``, ``multiline_string``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One name that an import statement binds."""
+
+    lines: Span
+    """Of the whole statement."""
+    name: str
+    """As the file calls it."""
+    module: str
+    """As written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import tree_sitter
 from tree_sitter import Node
 
-from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
+from ctxbench.bench.languages.base import FileFacts, Import, InternalLoad, Language
 from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.types import Use
 
@@ -48,18 +48,17 @@ class Source:
             return byte
         return len(self._lines[row][:byte].decode("utf-8", "replace"))
 
-    def text(self, node: Node) -> str:
-        """Return the text of a node."""
-        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    def text(self, node: Node | None) -> str:
+        """Return the text of a node; of none an empty one."""
+        return "" if node is None else self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def field(self, node: Node, name: str) -> str:
+        """Return the text of a node's field, such as its ``name``; empty if it has none."""
+        return self.text(node.child_by_field_name(name))
 
     def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
-        """Yield the nodes of a type, of the whole text or below a node, in the order of the text."""
-        pending = [root or self.root]
-        while pending:
-            node = pending.pop()
-            if node.type == kind:
-                yield node
-            pending += reversed(node.named_children)
+        """Return the nodes of a type, of the whole text or below a node, in the order of the text."""
+        return (node for node in within(root or self.root) if node.type == kind)
 
     def tokens(self, rows: Iterable[int]) -> dict[int, tuple[Span, ...]]:
         """Return the tokens of some lines; those that span several lines are left out."""
@@ -79,6 +78,15 @@ class Source:
                 row = first[0]
                 spans_of[row].append((self.column(row, first[1]), self.column(row, last[1])))
         return {row: tuple(sorted(spans)) for row, spans in spans_of.items()}
+
+
+def within(node: Node) -> Iterator[Node]:
+    """Yield a node and all named nodes in it, in the order of the text."""
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        yield inner
+        stack.extend(reversed(inner.named_children))
 
 
 def rows(node: Node) -> range:
@@ -128,18 +136,6 @@ class TreeReader(Generic[P]):
 
 _DECLARING = ("declarator", "declaration", "definition", "parameter")
 _DECLARED = ("name", "pattern", "parameter")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import:
-    """One name that an import statement binds."""
-
-    lines: Span
-    """Of the whole statement."""
-    name: str
-    """As the file calls it."""
-    module: str
-    """As written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -239,10 +239,6 @@ class BuiltSamples:
     """Repository name -> its counts."""
 
 
-def _silent(_: str) -> None:
-    return
-
-
 def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     manifests: Sequence[RepoManifest],
     home: Home,
@@ -251,7 +247,7 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     per_repo: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    report: Report = _silent,
+    report: Report = lambda _: None,
     force: bool = False,
     since: Since | None = None,
     protocol: LineProtocol = OURS,

@@ -7,19 +7,17 @@ checks again, fetches aside and renames in; whatever a killed fetch left is remo
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import dump_line, explained, sha256, sha256_file, write_atomic
+from ctxbench.bench.files import dump_line, explained, locked, sha256, sha256_file, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import debian, git, local, pypi
 from ctxbench.bench.repositories.manifest import RepoManifest
@@ -95,7 +93,7 @@ def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
     checkout = find(manifest, home)
     if checkout:
         return checkout
-    with _locked(home.repos / manifest.name) as folder:
+    with locked(home.repos / manifest.name) as folder:
         checkout = find(manifest, home)
         if checkout:
             return checkout
@@ -181,14 +179,3 @@ def _remove(path: Path) -> None:
             # Before os.walk lists its subfolders a read-only folder can be read, but not emptied.
             Path(folder).chmod(0o755)
         shutil.rmtree(path)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[Path]:
-    """Hold the repository's folder for one thread of one process; a killed holder lets go."""
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = (folder / ".lock").open("w")
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield folder

@@ -8,17 +8,15 @@ package needs no second update. apt checks the archive's signatures; the tarball
 from __future__ import annotations
 
 import difflib
-import fcntl
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.files import explained, sha256_file, write_atomic
+from ctxbench.bench.files import explained, locked, sha256_file, write_atomic
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.sources import (
     DebianSource,
@@ -48,7 +46,8 @@ def fetch(source: DebianSource, to: Destination) -> None:
         Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
         InputFault: if the tarball of this version has another hash than the manifest's.
     """
-    with _locked(to.home.cache / "apt") as folder:
+    # Its lists cannot be read while another process writes them.
+    with locked((to.home.cache / "apt").absolute()) as folder:
         apt = _Apt(folder, source, to)
         if apt.updated:
             try:
@@ -80,7 +79,7 @@ def latest(package: str, version: str, home: Home, report: Report) -> DebianSour
         Unreachable: if apt is missing, or the archive cannot be reached.
     """
     sought = DebianSource(package=package, version=version, sha256="")
-    with _locked(home.cache / "apt") as folder, tempfile.TemporaryDirectory() as scratch:
+    with locked((home.cache / "apt").absolute()) as folder, tempfile.TemporaryDirectory() as scratch:
         to = Destination(tree=Path(scratch), scratch=Path(scratch), home=home, report=report)
         apt = _Apt(folder, sought, to)
         if not apt.updated:
@@ -231,13 +230,3 @@ def _source_lists() -> Iterator[tuple[str, str]]:
         else:
             lines = re.findall(r"^deb(?:-src)?([ \t].*)$", text, flags=re.MULTILINE)
             yield path.name, "".join(f"deb-src{line}\n" for line in dict.fromkeys(lines))
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[Path]:
-    """Hold the folder for one process: apt's lists cannot be read while another writes them."""
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield folder.absolute()

@@ -91,13 +91,14 @@ def git(bare: Path, *arguments: str, source: object) -> str:
     return run_program(
         ["git", "-c", "core.hooksPath=/dev/null", "--git-dir", str(bare), *arguments],
         folder=bare.parent,
-        environment=_environment(),
+        environment=environment(),
         seconds=_SECONDS,
         source=source,
     )
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return the environment for a git that nobody's configuration has a say in, and that asks nothing."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_PASSED_ON)}
     return inherited | {
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
-
-from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256, sha256_file
 from ctxbench.bench.home import Home
+from ctxbench.bench.repositories import git
 from ctxbench.bench.repositories.sources import Destination, LocalSource, Unreachable, check_sha256, unpack
 
-_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache"})
+_SKIPPED = (".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache")
+_RULES = ("--exclude-per-directory=.gitignore", *(f"--exclude={name}/" for name in _SKIPPED))
 
 
 def identity(source: LocalSource, home: Home) -> str | None:
@@ -37,62 +39,44 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 
 def files(root: Path, home: Home) -> list[Path]:
-    """List the regular files that a copy holds, relative and sorted; `home` itself is never one of them."""
-    paths: list[Path] = []
+    """List the regular files that a copy holds, relative and sorted; `home` itself is never one of them.
+
+    Raises:
+        InputFault: if a folder cannot be read.
+        Unreachable: if git is not installed.
+    """
+    whole = root.resolve()
+    top = next((folder for folder in (whole, *whole.parents) if (folder / ".git").exists()), whole)
+    # Whoever names a folder that the repository around it leaves out as a whole wants it.
+    listed = _listed(whole, top) or _listed(whole, whole)
     # A home folder inside the repository would otherwise be copied into itself.
     kept_out = home.root.resolve()
-    with explained(root):
-        rules = {root: _rules_above(root.resolve())}
-        for folder, names, leaves in os.walk(root, onerror=_raise, followlinks=False):
-            directory = Path(folder)
-            ours = [*rules.pop(directory), *_rules_of(directory)]
-            names[:] = [
-                name
-                for name in names
-                if name not in _SKIPPED
-                and (directory / name).resolve() != kept_out
-                and not _ignored(directory / name, ours, "/")
-            ]
-            rules |= {directory / name: ours for name in names}
-            places = (directory / leaf for leaf in leaves)
-            paths += [
-                place for place in places if not place.is_symlink() and place.is_file() and not _ignored(place, ours)
-            ]
-    return sorted(path.relative_to(root) for path in paths)
+    places = (whole / path for path in listed if kept_out == whole or not (whole / path).is_relative_to(kept_out))
+    return sorted(place.relative_to(whole) for place in places if not place.is_symlink() and place.is_file())
 
 
-_Rules = tuple[Path, GitIgnoreSpec]
-"""A folder and what its ``.gitignore`` says of what is in it."""
+def _listed(root: Path, top: Path) -> list[str]:
+    """Return the paths of the files in a folder that no ``.gitignore`` names, from the one in `top` on, tracked or not.
 
-
-def _rules_of(folder: Path) -> Iterator[_Rules]:
-    path = folder / ".gitignore"
-    if path.is_file():
-        yield folder, GitIgnoreSpec.from_lines(path.read_bytes().decode("utf-8", "replace").splitlines())
-
-
-def _rules_above(root: Path) -> list[_Rules]:
-    """Return the rules of the folders around `root`, up to its repository; none if they leave `root` itself out."""
-    if (root / ".git").exists():
-        return []
-    top = next((folder for folder in root.parents if (folder / ".git").exists()), None)
-    between = [folder for folder in reversed(root.parents) if top is not None and folder.is_relative_to(top)]
-    rules: list[_Rules] = []
-    for folder, inner in zip(between, [*between, root][1:], strict=True):
-        rules += _rules_of(folder)
-        if _ignored(inner, rules, "/"):
-            return []
-    return rules
-
-
-def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
-    """Say whether a file, or with a slash for `end` a folder, is ignored: the innermost rules that name it decide."""
-    for folder, spec in reversed(rules):
-        inner = path if path.is_relative_to(folder) else path.resolve()
-        is_ignored = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
-        if is_ignored is not None:
-            return is_ignored
-    return False
+    Git reads the rules, with an empty repository of ours in place of the user's.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        bare = Path(scratch, "bare")
+        git.git(bare, "init", "--quiet", "--bare", "--template=", str(bare), source=root)
+        done = subprocess.run(
+            ["git", "-C", root, "--git-dir", bare, "--work-tree", top, "ls-files", "-z", "--others", *_RULES],
+            env=git.environment(),
+            capture_output=True,
+            check=False,
+        )
+    if done.stderr:
+        what = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1]
+        raise InputFault(what, where=str(root), cure="make all of it readable, or give another folder")
+    paths: list[str] = []
+    for path in filter(None, os.fsdecode(done.stdout).split("\0")):
+        # A repository inside of it has rules of its own.
+        paths += [path + inner for inner in _listed(root / path, root / path)] if path.endswith("/") else [path]
+    return paths
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
@@ -121,7 +105,3 @@ def fetch(source: LocalSource, to: Destination) -> None:
             shutil.copyfile(source.path / path, target, follow_symlinks=False)
     if _digest(to.tree, paths) != source_digest:
         raise MachineFault("changed while it was copied", where=str(source), cure="run the same command again")
-
-
-def _raise(error: OSError) -> None:
-    raise error

@@ -7,29 +7,30 @@ through proxies and with certificates as the machine has them.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import functools
 import html.parser
-import http.client
 import json
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.request import url2pathname
 
 from ctxbench.bench.files import explained, sha256_file
 from ctxbench.bench.repositories.sources import Destination, PypiSource, Unreachable, check_sha256, unpack
+
+if TYPE_CHECKING:
+    import httpx
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".zip")
@@ -49,7 +50,6 @@ print(json.dumps({
 T = TypeVar("T")
 PAUSES = (0.5, 2.0)
 """Seconds before the second and the third try."""
-_CHUNK = 1 << 18
 
 
 def fetch(source: PypiSource, to: Destination) -> date | None:
@@ -187,13 +187,16 @@ def _read(address: str, web: Web) -> Iterable[Offer]:
         return [Offer(path.name, path.resolve().as_uri(), "") for path in sorted(folder.iterdir())]
     if folder is not None and not folder.is_file():
         raise Unreachable("no such folder", where=address)
-    return _parse(web.read(folder.resolve().as_uri() if folder else address, accept=_ACCEPT))
+    if folder is not None:
+        kind = "json" if folder.suffix == ".json" else "html"
+        return _parse(Page(folder.resolve().as_uri(), kind, folder.read_bytes()))
+    return _parse(web.read(address, accept=_ACCEPT))
 
 
 def _folder(address: str) -> Path | None:
-    parts = urllib.parse.urlsplit(address)
+    parts = urlsplit(address)
     if parts.scheme == "file":
-        return Path(urllib.request.url2pathname(parts.path))
+        return Path(url2pathname(parts.path))
     return None if parts.scheme in ("http", "https") else Path(address).expanduser()
 
 
@@ -203,7 +206,7 @@ def _parse(page: Page) -> list[Offer]:
             return [
                 Offer(
                     file["filename"],
-                    urllib.parse.urljoin(page.url, file["url"]),
+                    urljoin(page.url, file["url"]),
                     file["hashes"].get("sha256", ""),
                     _day(file.get("upload-time")),
                 )
@@ -244,16 +247,12 @@ class _Links(html.parser.HTMLParser):
         if not href:
             return
         if tag == "base":
-            self._base = urllib.parse.urljoin(self._base, href)
+            self._base = urljoin(self._base, href)
         elif tag == "a":
-            url, _, fragment = urllib.parse.urljoin(self._base, href).partition("#")
-            filename = urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2])
+            url, _, fragment = urljoin(self._base, href).partition("#")
+            filename = unquote(urlsplit(url).path.rpartition("/")[2])
             algorithm, _, value = fragment.partition("=")
             self.offers.append(Offer(filename, url, value if algorithm == "sha256" else ""))
-
-
-class _Cut(Exception):
-    """The body ended before its announced length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,93 +277,89 @@ class Web:
             seconds: how long to wait for an answer.
         """
         bundle = Path(certificates) if certificates else None
-        context = ssl.create_default_context(
+        self._context = ssl.create_default_context(
             cafile=str(bundle) if bundle and bundle.is_file() else None,
             capath=str(bundle) if bundle and bundle.is_dir() else None,
         )
-        proxies = urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else None)
-        self._opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context))
-        self._seconds = seconds
-        self._tokens: dict[str, str] = {}
+        self._proxy, self._seconds = proxy, seconds
+        self._passwords: dict[str, tuple[str, str]] = {}
 
-    def read(self, url: str, *, accept: str = "*/*") -> Page:
+    def read(self, url: str, *, accept: str) -> Page:
         """Return a page.
 
         Raises:
             Unreachable: if it cannot be had.
         """
 
-        def whole(answer: Any) -> Page:
-            body = answer.read()
-            _check_length(answer, len(body))
-            return Page(answer.url, answer.headers.get_content_type(), body)
+        def whole(answer: httpx.Response) -> Page:
+            kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            return Page(str(answer.url), kind, b"".join(answer.iter_raw()))
 
         return self._try(url, accept, whole)
 
     def save(self, url: str, path: Path) -> None:
-        """Write a body to a file.
+        """Write what stands at an address, or in a file of this machine, to a file.
 
         Raises:
             Unreachable: if it cannot be had whole.
             MachineFault: if the disk is full.
         """
-
-        def stream(answer: Any) -> None:
-            length = 0
+        local = _folder(url)
+        if local is not None:
+            if not local.is_file():
+                raise Unreachable("no such file", where=url)
             with explained(path):
-                out = path.open("wb")
-            with out:
-                while chunk := answer.read(_CHUNK):
-                    length += len(chunk)
-                    with explained(path):
-                        out.write(chunk)
-                with explained(path):
-                    out.flush()
-            _check_length(answer, length)
+                shutil.copyfile(local, path)
+            return
+
+        def stream(answer: httpx.Response) -> None:
+            with explained(path), path.open("wb") as out:
+                for chunk in answer.iter_raw():
+                    out.write(chunk)
 
         self._try(url, "*/*", stream)
 
-    def _try(self, url: str, accept: str, use: Callable[[Any], T]) -> T:
-        request = self._request(url, accept)
+    def _try(self, url: str, accept: str, use: Callable[[httpx.Response], T]) -> T:
+        import httpx  # noqa: PLC0415 - only where something is fetched
+
+        address, auth = without_password(url), self._password(url)
+        # As it is on the index: what the transport would decode has another hash.
+        headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "ctxbench"}
         reason = ""
         for pause in (*PAUSES, None):
             try:
-                with self._opener.open(request, timeout=self._seconds) as answer:
-                    return use(answer)
-            except urllib.error.HTTPError as error:
-                reason, again = f"HTTP {error.code} {error.reason}", error.code >= 500
-                error.close()
-            except urllib.error.URLError as error:
-                reason, again = str(error.reason), isinstance(error.reason, TimeoutError)
-            except (_Cut, http.client.IncompleteRead):
-                reason, again = "the body was cut off", True
-            except (OSError, http.client.HTTPException) as error:
-                reason, again = str(error) or type(error).__name__, isinstance(error, TimeoutError)
+                with httpx.stream(
+                    "GET",
+                    address,
+                    headers=headers,
+                    auth=auth,
+                    proxy=self._proxy,
+                    verify=self._context,
+                    timeout=self._seconds,
+                    follow_redirects=True,
+                ) as answer:
+                    if not answer.is_error:
+                        return use(answer)
+                    reason, again = f"HTTP {answer.status_code} {answer.reason_phrase}", answer.is_server_error
+            except httpx.RemoteProtocolError:
+                reason, again = "the answer was cut off", True
+            except (httpx.HTTPError, httpx.InvalidURL, ImportError, ValueError) as error:
+                reason, again = str(error) or type(error).__name__, isinstance(error, httpx.TimeoutException)
             if not again or pause is None:
                 break
             time.sleep(pause)
-        raise Unreachable(reason, where=without_password(url))
+        raise Unreachable(reason, where=address)
 
-    def _request(self, url: str, accept: str) -> urllib.request.Request:
-        parts = urllib.parse.urlsplit(url)
+    def _password(self, url: str) -> tuple[str, str] | None:
+        """Return user and password for a host: those of the index go to its files too, and to no other host."""
+        parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        request = urllib.request.Request(without_password(url), headers={"Accept": accept, "User-Agent": "ctxbench"})  # noqa: S310
         if parts.username:
-            user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
-            self._tokens[host] = base64.b64encode(f"{user}:{password}".encode()).decode()
-        if host in self._tokens:
-            # Unredirected: a password goes to its own host, the index's files included, and to no other.
-            request.add_unredirected_header("Authorization", f"Basic {self._tokens[host]}")
-        return request
+            self._passwords[host] = unquote(parts.username), unquote(parts.password or "")
+        return self._passwords.get(host)
 
 
 def without_password(url: str) -> str:
     """Return the URL without user name and password."""
-    parts = urllib.parse.urlsplit(url)
-    return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _check_length(answer: Any, length: int) -> None:
-    announced = answer.headers.get("Content-Length")
-    if announced and announced.isdigit() and int(announced) != length and not answer.headers.get("Content-Encoding"):
-        raise _Cut
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import UTF8, decode, explained, sha256
+from ctxbench.bench.files import UTF8, decode, explained, plain_newlines, sha256
 from ctxbench.bench.languages.base import Language
 
 MAX_BYTES = 400_000
@@ -111,7 +111,7 @@ def load(
         relative = path.relative_to(root).as_posix()
         reason, raw = ("name", b"") if _NO_NAME.search(relative) else _read(path)
         decoded = decoder(raw, path) if declared else decode(raw, UTF8)
-        text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
+        text = plain_newlines(decoded.text)
         if not reason and _is_generated(text):
             reason = "generated"
         if not reason and hygiene and language.is_harness(path.name, text, _neighbours(path.parent)):

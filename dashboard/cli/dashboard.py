@@ -176,12 +176,13 @@ def report(*, query: BoardQuery, out: Path, form: str) -> None:
     byte, whenever they are written.
     """
     from ctxbench.bench.files import write_atomic
+    from ctxbench.dashboard import report as reports
     from ctxbench.harness.cli.leaderboard import printed
 
     _check(out)
     board = query.board()
     if form == "html":
-        text = _html(board, _works(board, query.url) if board.rows else {}, full=bool(query.by_level))
+        text = reports.html(reports.report(board, _works(board, query.url), full=bool(query.by_level)))
     else:
         text = printed(board, form, full=bool(query.by_level))
     write_atomic(out, text)
@@ -202,11 +203,7 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
     from ctxbench.harness.store.store import open_reader
     from ctxbench.harness.store.work import works
 
+    if not board.rows:
+        return {}
     with open_reader(url) as store:
         return {work.id: work for work in works(store, {id_ for row in board.rows for id_ in row.run.ids})}
-
-
-def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:
-    from ctxbench.dashboard import report as reports
-
-    return reports.html(reports.report(board, works, full=full))

@@ -72,8 +72,7 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
             click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
         else:
             [work] = listed
-            lines = [*_details(work, _faults(store, work), options), *_history(work, works(store))]
-            click.echo("\n".join(lines))
+            click.echo("\n".join(_details(work, _faults(store, work), options)))
 
 
 _RUN = click.argument("run")
@@ -183,7 +182,6 @@ def _cell(value: object) -> str:
 
 
 def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
     from ctxbench.harness.run.spec import judge_command, repeat_command
@@ -209,16 +207,6 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
         yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
         yield f"  samples: {some}"
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
-
-
-def _history(work: RunWork, stored: Sequence[RunWork]) -> Iterator[str]:
-    """Yield the runs of its strategy over its samples by its model, whatever the version, the newest first."""
-    from ctxbench.dashboard.views import runs as view
-
-    history = view.versions_of(work, stored)
-    if len(history) > 1:
-        yield "\nversions of its strategy, the newest first:"
-        yield from _lines(history, tuple(history[0]))
 
 
 def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:

@@ -59,7 +59,6 @@ def _home_sets() -> dict[str, tuple[str, view.Manifest]]:
 
 @st.cache_resource(show_spinner="Reading the samples …", max_entries=3)
 def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]:  # noqa: ARG001 - part of the key
-    """Return the samples of a set in numbers, read anew when the set is another."""
     return anatomy.measure(Home(Path(root)), name)
 
 

@@ -171,7 +171,6 @@ def _parts(pair: Compared, names: Mapping[str, str]) -> None:
 
 
 def _by_sample(pair: Compared, choice: _Choice) -> None:
-    """List the samples that differ most."""
     if not pair.paired.samples:
         return
     st.subheader("Sample by sample", anchor=False)
@@ -208,7 +207,6 @@ def _who_solves(choice: _Choice) -> None:
 
 
 def _region(outcome: Solved, choice: _Choice) -> None:
-    """List the samples of the region that the reader chooses."""
     region = choices.choose(
         "Samples solved by",
         outcome.regions,

@@ -1,4 +1,4 @@
-"""The Cost page: accuracy against tokens, calls, seconds and money, and time by stage. Layout only."""
+"""The Cost page: accuracy against tokens, calls, seconds and money. Layout only."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",
     **{title: COLUMNS[name].help for name, title in view.COSTS.items()},
     "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
-    "method": "Seconds of the method's own work: finding and arranging the context.",
-    "model": "Seconds that the model took to answer.",
-    "tests": "Seconds that the tests of the completions took.",
 }
 
 
@@ -34,7 +31,7 @@ class _Choice:
 
 
 def page() -> None:
-    """Show accuracy against cost of one sample set, language and generator; then budgets, and time by stage."""
+    """Show accuracy against cost of one sample set, language and generator; then budgets."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()
@@ -44,8 +41,9 @@ def page() -> None:
             return
         _against(choice)
     show.notes(group_warnings(replace(choice.group, metric=choice.metric)))
+    if "seconds" in choice.cost and (load := load_of([row.run for row in choice.group.rows])):
+        show.note(load)
     _over_budgets(choice.group, choice.metric)
-    _by_stage(choice.group)
 
 
 def _choose() -> _Choice | None:
@@ -125,18 +123,4 @@ def _over_budgets(group: Group, metric: str) -> None:
             for head in table.heads
         },
         key="by-budget",
-    )
-
-
-def _by_stage(group: Group) -> None:
-    st.subheader("Where a sample's time goes", anchor=False)
-    rows = view.stage_rows(group)
-    if not any(stage in rows[0] for stage in view.STAGES.values()):
-        show.note("The times of these runs are not known: they were recorded elsewhere.")
-        return
-    show.frame(rows, help=HELP, key="by-stage")
-    if load := load_of([row.run for row in group.rows]):
-        show.note(load)
-    show.note(
-        "Means over the samples that count. An answer that was at hand counts the seconds it took when it was asked."
     )

@@ -13,6 +13,7 @@ from ctxbench.dashboard.views import metrics
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group
 from ctxbench.harness.leaderboard.choices import file_labelled
+from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.sections import headline
 
 _LINKS = {
@@ -54,7 +55,7 @@ def page() -> None:
         if drawn is not None:
             show.chart(drawn, key="intervals")
         _table(choice)
-    show.notes(view.sentences(group))
+    show.notes(notes(group, PAGE))
     _published(choice)
 
 

@@ -26,18 +26,18 @@ from ctxbench.harness.store.details import (
     detail,
     steps_of,
 )
+from ctxbench.harness.store.runs import StoredRun, runs_over
 from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
     Order,
-    RunChoice,
     SampleFilter,
     facets,
     neighbours,
     place_in_plan,
-    runs_over,
     search,
 )
+from ctxbench.strategies.agent import ROLE
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
@@ -50,11 +50,9 @@ _TALL = 145
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """The runs, the set and the metric that the reader chose."""
-
     samples: StoredSet
-    first: RunChoice
-    second: RunChoice | None
+    first: StoredRun
+    second: StoredRun | None
     facets: Facets
     profile: str
     metric: view.Metric
@@ -98,7 +96,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         generator = choices.choose(
             "Generator", generators, name="generator", help=show.HELP["generator"], where=more[2]
         )
-        runs = [run for run in runs if generator in (view.ANY, run.generator)]
+        runs = [run for run in runs if generator in (view.ANY, run.label)]
     first = choices.choose(
         "Run A",
         runs,
@@ -119,7 +117,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     )
     run_facets = data.cached(facets, first.id)
     metrics = view.metrics(run_facets, profile)
-    default = view.preferred(metrics, first.generator)
+    default = view.preferred(metrics, first.label)
     if default is None:
         return None
     metric = choices.choose(
@@ -150,6 +148,7 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
     words = choices.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
     order = choices.choose("Order", list(view.ORDERS), name="order", where=upper[1])
     typed = choices.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
+    status = _facet("Status", tuple(map(str, Status)), "status", middle[2])
     filters = SampleFilter(
         run=choice.first.id,
         measure=choice.metric.measure,
@@ -157,11 +156,9 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
         language=choice.language,
         repo=_facet("Repository", facet.repos, "repo", middle[0]),
         level=_facet("Level", facet.levels, "level", middle[1]),
-        status=_status(middle[2]),
+        status=Status(status) if status else None,
         verdict=_facet("Verdict of tests", facet.verdicts, "verdict", lower[0]) if facet.verdicts else "",
         flag=_facet("Flag", facet.flags, "flag", lower[1]) if facet.flags else "",
-        low=_bound("At least", "low", choice.metric, lower[2]),
-        high=_bound("At most", "high", choice.metric, lower[3]),
         other=choice.second.id if choice.second else "",
         differs=view.DIFFERS[differs],
     )
@@ -171,18 +168,6 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
 def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> str:
     picked = choices.choose(label, [view.ANY, *options], name=name, where=where)
     return "" if picked == view.ANY else picked
-
-
-def _status(where: object) -> Status | None:
-    picked = _facet("Status", tuple(map(str, Status)), "status", where)
-    return Status(picked) if picked else None
-
-
-def _bound(label: str, name: str, metric: view.Metric, where: object) -> float | None:
-    unit = metric.scale.unit
-    return view.bound(
-        choices.text(f"{label} ({unit})", name=name, help=f"Of {metric.name} in A.", where=where), metric.scale
-    )
 
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
@@ -203,9 +188,9 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
         if samples:
             rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
             _table(rows, f"found/{hash((filters, order, page, opened))}")
-            hint = view.steps_hint(compared=choice.second is not None, differing=bool(filters.differs))
             count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
-            show.note(f"{count} {hint}")
+            noun = "disagreement" if filters.differs else "one"
+            show.note(f"{count} Key n opens the next {noun}, p the previous one.")
     return opened
 
 
@@ -235,7 +220,6 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
 
 
 def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
-    """Show the ways to the sample before and after the open one, among those that fit the filters."""
     position = data.cached(place_in_plan, choice.first.id, opened)
     before, after = data.cached(neighbours, filters, position) if position is not None else (None, None)
     noun = "disagreement" if filters.differs else "sample"
@@ -262,7 +246,7 @@ class Side:
     """One run's part of the page."""
 
     letter: str
-    run: RunChoice
+    run: StoredRun
     detail: Detail
     completion: CompletionFacts | None
     texts: CompletionTexts | None
@@ -274,7 +258,7 @@ def _answers(root: str) -> Answers:
     return Answers(Home(Path(root)))
 
 
-def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
+def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
     """Show one sample as each of one or two runs has it.
 
     Args:
@@ -300,7 +284,7 @@ def show_sample(samples: StoredSet, runs: Sequence[tuple[str, RunChoice]], sampl
             _context(side)
 
 
-def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
+def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
     sides = []
     for letter, run in runs:
         try:
@@ -362,7 +346,6 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 
 def _outcome(side: Side, task: AnsweredTask | None) -> None:
-    """Show what a run wrote, and what came of it."""
     sample, completion, texts = side.detail, side.completion, side.texts
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
     if texts is not None and task is not None and task.has_answer:
@@ -370,7 +353,7 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {sample.status}: {view.STATUS[sample.status]}",
+            f"{side.run.label} · {sample.status}: {view.STATUS[sample.status]}",
             *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
             *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
@@ -438,7 +421,7 @@ def _context(side: Side) -> None:
 
 def _calls(side: Side) -> None:
     calls = side.detail.calls
-    if view.is_explored(calls):
+    if any(call.role == ROLE for call in calls):
         st.markdown(
             "**Steps**", help="How the model looked around before the prompt was made; results are in its calls."
         )
@@ -446,7 +429,7 @@ def _calls(side: Side) -> None:
         show.frame(view.step_rows(steps), help=view.DETAIL_HELP, key=f"steps-{side.letter}")
     st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
     show.frame(view.call_rows(calls), help=view.DETAIL_HELP, key=f"calls-{side.letter}")
-    options = [view.NONE, *view.calls_of(calls)]
+    options = [view.NONE, *(f"{call.ordinal + 1} {call.role}" for call in calls)]
     picked = choices.choose(
         f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
     )

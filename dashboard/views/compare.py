@@ -1,4 +1,4 @@
-"""Tables and charts of runs beside a baseline: differences, repositories, levels, missing samples. Pure.
+"""Tables and charts of runs beside a baseline: differences, repositories, levels, samples. Pure.
 
 Also which runs are compared unasked, and what they are called.
 """
@@ -31,7 +31,6 @@ MOST_ROWS = 100
 
 Row = dict[str, object]
 
-THIS, BASELINE = SERIES[0], SERIES[1]
 _LABEL = 240
 _OVER = {
     IntervalScope.REPOSITORIES: "over repositories",
@@ -108,12 +107,33 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
 
 
 def difference_chart(compared: Sequence[Compared], names: Mapping[str, str]) -> alt.LayerChart:
-    """Return the differences with their intervals as bars, beside a line at zero."""
-    rows = [
-        _bar(names[pair.this.id], pair.difference.mean, pair.difference.low, pair.difference.high, pair.unit)
-        for pair in compared
-    ]
-    return _intervals(rows, compared[0].unit if compared else "")
+    """Return the differences with their intervals as bars and their means as points, beside a line at zero."""
+    rows: list[Row] = []
+    for pair in compared:
+        ends = (pair.difference.mean, pair.difference.low, pair.difference.high)
+        shown = f"{numbers.interval(*ends, sign=True)} {pair.unit}"
+        row: Row = dict(zip(("mean", "low", "high"), ends, strict=True))
+        rows.append({"name": names[pair.this.id], **row, "shown": shown})
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y(
+            "name:N",
+            sort=[str(row["name"]) for row in rows],
+            title=None,
+            axis=alt.Axis(labelLimit=_LABEL, labelFlush=False),
+        ),
+        tooltip=[alt.Tooltip("name:N", title="strategy"), alt.Tooltip("shown:N", title="difference")],
+    )
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4], color=SERIES[7]).encode(x="zero:Q")
+    )
+    # The title ends where the axis ends: there is room to the left of it, on a phone too.
+    under = alt.Axis(format="~g", titleAnchor="end", titleAlign="right")
+    title = f"difference to the baseline ({compared[0].unit if compared else ''})"
+    bar = base.mark_bar(height=6, opacity=0.55, color=SERIES[0]).encode(
+        x=alt.X("low:Q", title=title, axis=under), x2="high:Q"
+    )
+    point = base.mark_point(filled=True, size=110, color=SERIES[0], opacity=1).encode(x="mean:Q")
+    return alt.LayerChart(layer=[zero, bar, point]).properties(height=alt.Step(32))
 
 
 def level_rows(pair: Compared) -> list[Row]:
@@ -122,8 +142,8 @@ def level_rows(pair: Compared) -> list[Row]:
         {
             "level": part.level,
             "samples": part.n,
-            "baseline": _rounded(part.other, part.low, part.high),
-            "this run": _rounded(part.this, part.low, part.high),
+            "baseline": _digits(part.other, numbers.half_width(part.low, part.high)),
+            "this run": _digits(part.this, numbers.half_width(part.low, part.high)),
             f"difference {INTERVAL}": estimated(part.mean, part.low, part.high, sign=True),
             "over": _OVER[part.over],
         }
@@ -155,12 +175,13 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
         address: sample -> where it is shown.
     """
     of_pair = pair.paired
+    samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
     return [
         {
-            "open": address(of_pair.samples[at]),
-            "sample": of_pair.samples[at],
-            "repository": of_pair.repos[at],
+            "open": address(samples[at]),
+            "sample": samples[at],
+            "repository": of_pair.of.repos[codes[at]],
             "baseline": Figure(numbers.written(float(of_pair.other[at]), None)),
             "this run": Figure(numbers.written(float(of_pair.this[at]), None)),
             "difference": Figure(numbers.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
@@ -170,45 +191,9 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
     ]
 
 
-def _rounded(number: float | None, low: float | None, high: float | None) -> Figure | None:
-    return _digits(number, numbers.half_width(low, high))
-
-
 def _digits(number: float | None, half: float | None) -> Figure | None:
     """Return a number that sorts as one and shows the digits that its interval justifies."""
     return None if number is None else Figure(numbers.written(number, half))
-
-
-def _bar(name: str, mean: float | None, low: float | None, high: float | None, unit: str) -> Row:
-    text = f"{numbers.interval(mean, low, high, sign=True)} {unit}"
-    return {"name": name, "mean": mean, "low": low, "high": high, "shown": text}
-
-
-def _intervals(rows: Sequence[Row], unit: str) -> alt.LayerChart:
-    """Return one line a row: its interval as a bar, its mean as a point, and a line at zero."""
-    names = [str(row["name"]) for row in rows]
-    base = alt.Chart(alt.InlineData(values=list(rows))).encode(
-        y=alt.Y("name:N", sort=names, title=None, axis=_axis()),
-        tooltip=[alt.Tooltip("name:N", title="strategy"), alt.Tooltip("shown:N", title="difference")],
-    )
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4], color=SERIES[7]).encode(x="zero:Q")
-    )
-    title = f"difference to the baseline ({unit})"
-    bar = base.mark_bar(height=6, opacity=0.55, color=THIS).encode(
-        x=alt.X("low:Q", title=title, axis=_under()), x2="high:Q"
-    )
-    point = base.mark_point(filled=True, size=110, color=THIS, opacity=1).encode(x="mean:Q")
-    return alt.LayerChart(layer=[zero, bar, point]).properties(height=alt.Step(32))
-
-
-def _axis() -> alt.Axis:
-    return alt.Axis(labelLimit=_LABEL, labelFlush=False)
-
-
-def _under() -> alt.Axis:
-    """Return an axis whose title ends where it ends: there is room to the left of it, on a phone too."""
-    return alt.Axis(format="~g", titleAnchor="end", titleAlign="right")
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:

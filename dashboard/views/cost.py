@@ -1,4 +1,4 @@
-"""Accuracy against cost (a group's points, their Pareto front), over budgets (curves), and time by stage. Pure."""
+"""Accuracy against cost (a group's points, their Pareto front) and over budgets (curves). Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.rows import Row as BoardRow
 from ctxbench.harness.leaderboard.sections import Curves
 
-STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
-"""Where a sample's time goes, in the order in which it passes."""
 COSTS: Mapping[str, str] = {
     "tokens_in": "tokens in",
     "tokens_out": "tokens out",
@@ -24,13 +22,14 @@ COSTS: Mapping[str, str] = {
     "context_tokens": "context tokens",
     "calls": "calls",
     "seconds": "seconds",
+    "strategy_seconds": "seconds of the method",
+    "generator_seconds": "seconds of the model",
+    "test_seconds": "seconds of the tests",
     "price": "price (US$)",
     "index_seconds": "index seconds of engines",
     "query_seconds": "query seconds of engines",
 }
 """What a sample costs -> how it is called; means over the samples that count."""
-
-
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
@@ -56,7 +55,7 @@ class CostPoint:
 
 
 def cost(row: BoardRow, name: str) -> float | None:
-    """Return a cost of a row (`COSTS`, or a stage's seconds), None where nobody knows."""
+    """Return a cost of a row (`COSTS`), None where nobody knows."""
     if name in {"context_tokens", "calls", "seconds"}:
         mean: float | None = getattr(row, name)
         return mean
@@ -194,7 +193,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`, or a stage."""
+    """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`."""
     return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
 
 
@@ -221,16 +220,6 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
             best = (cost, value)
             undominated.add(at)
     return frozenset(undominated)
-
-
-def stage_rows(group: Group) -> list[Row]:
-    """Return one row a strategy: its mean seconds a sample, by the stages that anybody knows."""
-    names = labels([row.run for row in group.rows])
-    stages = {name: title for name, title in STAGES.items() if any(cost(row, name) is not None for row in group.rows)}
-    return [
-        {"strategy": label, **{title: amount(cost(row, name)) for name, title in stages.items()}}
-        for row, label in zip(group.rows, names, strict=True)
-    ]
 
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24

@@ -24,7 +24,7 @@ from ctxbench.harness.leaderboard.columns import (
     label,
     metric_column,
 )
-from ctxbench.harness.leaderboard.notes import PAGE, notes
+from ctxbench.harness.leaderboard.notes import PAGE
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
@@ -120,11 +120,6 @@ def _cell(column: Column, group: Group, row: Row) -> object:
     if not isinstance(value, float):
         return value
     return Figure(column.written(group, row), value if column.exact else None)
-
-
-def sentences(group: Group) -> tuple[str, ...]:
-    """Return what must be said below the table."""
-    return notes(group, PAGE)
 
 
 def published(board: Board, group: Group) -> list[Published]:

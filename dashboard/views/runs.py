@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from ctxbench.harness.results import Status, file_label, generator_label, samples_label
+from ctxbench.harness.results import Status, generator_label, samples_label
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
@@ -116,32 +116,6 @@ def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
     choices = work.choices
     return samples_label(choices.samples, limit=choices.limit, after=choices.after)
-
-
-def versions_of(work: RunWork, stored: Sequence[RunWork]) -> list[dict[str, object]]:
-    """Return the runs that a board shows the newest of: versions of one strategy, the newest first."""
-
-    def place(other: RunWork) -> tuple[object, ...]:
-        choices = other.choices
-        return (
-            file_label(choices.strategy),
-            other.samples_digest,
-            label(other),
-            generator(other),
-            choices.seed,
-            choices.n,
-        )
-
-    return [
-        {
-            "began": when(other.attempts[-1].started) if other.attempts else "",
-            "version": other.versions.get("strategy", ""),
-            "run": called(other),
-            "finished": other.finished,
-        }
-        for other in stored
-        if place(other) == place(work)
-    ]
 
 
 def called(work: RunWork) -> str:

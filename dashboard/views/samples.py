@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
+import difflib
 import html
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
@@ -18,11 +16,11 @@ from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.numbers import Scale, scale_of
 from ctxbench.harness.metrics.profile import common_metric
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.details import CompletionFacts, CompletionVerdict, Detail, Step, StoredCall, StoredPiece
-from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order, RunChoice
+from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
+from ctxbench.harness.store.runs import CONTEXT, StoredRun
+from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
 from ctxbench.harness.store.verdicts import PASS
-from ctxbench.strategies.agent import ROLE
+from ctxbench.harness.store.write import StoredVerdict
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """What is shown of the task before the cursor, at most."""
@@ -105,24 +103,9 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 
-def spelled(run: RunChoice) -> str:
+def spelled(run: StoredRun) -> str:
     """Return a run as an option: its strategy, and its id to tell it from others."""
     return f"{run.strategy} · {run.id}"
-
-
-def bound(text: str, scale: Scale) -> float | None:
-    """Return a bound that a reader wrote in the unit shown, in the profile's own scale; None if there is none.
-
-    Raises:
-        InputFault: if it is no number.
-    """
-    if not text.strip():
-        return None
-    with contextlib.suppress(ValueError):
-        number = float(text.strip().removesuffix("%"))
-        if not math.isnan(number):
-            return number / scale.factor
-    raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty")
 
 
 def sample_rows(
@@ -142,14 +125,6 @@ def sample_rows(
         row["place"] = f"{sample.path}:{sample.line + 1}"
         rows.append(row)
     return rows
-
-
-def steps_hint(*, compared: bool, differing: bool) -> str:
-    """Return how one goes on to the next sample without a mouse, and how to the next disagreement of two runs."""
-    if differing:
-        return "Key n opens the next disagreement, p the previous one."
-    how = 'Show "A and B differ"' if compared else "choose a Run B"
-    return f"Key n opens the next one, p the previous one; to step through disagreements, {how}."
 
 
 def pages(total: int) -> int:
@@ -286,11 +261,6 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
     return [*rows, total]
 
 
-def is_explored(calls: Sequence[StoredCall]) -> bool:
-    """Return whether the model looked around by itself for this sample."""
-    return any(call.role == ROLE for call in calls)
-
-
 def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
     """Return a row for each call of a tool, and for each answer without any."""
     rows: list[dict[str, object]] = []
@@ -311,12 +281,7 @@ def price(dollars: float | None) -> Figure | None:
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 
-def calls_of(calls: Sequence[StoredCall]) -> list[str]:
-    """Return the calls as options of a choice."""
-    return [f"{call.ordinal + 1} {call.role}" for call in calls]
-
-
-def verdict(judged: CompletionVerdict) -> str:
+def verdict(judged: StoredVerdict) -> str:
     """Return what the tests said, and what it took them."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
@@ -328,7 +293,7 @@ def verdict(judged: CompletionVerdict) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def doubted(judged: CompletionVerdict) -> str:
+def doubted(judged: StoredVerdict) -> str:
     """Return what else was said of the text; nothing where it was judged once."""
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
@@ -354,7 +319,6 @@ _MANY = 6_000
 """Words beyond which a comparison by words would take memory with their square."""
 _BESIDE = 2
 """Equal lines that are shown on either side of a difference, so that it comes into sight."""
-_SIGNS = {"same": " ", "missing": "-", "added": "+"}
 _MARKS = {
     "same": "{}",
     "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
@@ -393,22 +357,10 @@ def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
 
 
 def by_lines(reference: str, completion: str) -> str:
-    """Return both as plain text: ``-`` before lines of the reference, ``+`` before the completion's, equal ones folded.
-
-    A line ``@@ 9 equal lines @@`` stands for those far from any difference.
-    """
-    reference_lines, completion_lines = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
-    parts = list(_parts([f"{line}\n" for line in reference_lines], [f"{line}\n" for line in completion_lines]))
-    rows: list[str] = []
-    for index, part in enumerate(parts):
-        lines = [f"{_SIGNS[part.kind]} {line}" for line in part.text[:-1].split("\n")]
-        first = _BESIDE if index else 0
-        last = _BESIDE if index + 1 < len(parts) else 0
-        folded = len(lines) - first - last
-        if part.kind == "same" and folded > 1:
-            lines = [*lines[:first], f"@@ {folded} equal lines @@", *lines[len(lines) - last :]]
-        rows += lines
-    return "".join(f"{row}\n" for row in rows)
+    """Return both as a unified diff: ``-`` before lines of the reference, ``+`` before the completion's."""
+    before, after = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
+    _, _, *lines = [*difflib.unified_diff(before, after, n=_BESIDE, lineterm="")] or ("", "")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def markup(reference: str, completion: str) -> str:

@@ -1,1 +1,1 @@
-"""The command line: parse, call, print. A file for each command; `main` holds the table and the error handler."""
+"""The command line: parse, call, print. A file a noun; `main` holds the table and the error handler."""

@@ -11,14 +11,14 @@ import click
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option
+from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option, samples_option
 from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.errors import MachineFault
-    from ctxbench.harness.diagnostics.gains import RunDiagnosis
     from ctxbench.harness.leaderboard.compare import Compared
     from ctxbench.harness.results import RunTable
+    from ctxbench.harness.run.stored import RunDiagnosis
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import StoredRun
     from ctxbench.harness.store.scores import Judged
@@ -82,7 +82,7 @@ def _of_runs(tables: Sequence[RunTable], ids: Sequence[str]) -> list[list[RunTab
 
 
 @click.command()
-@click.option("--samples", required=True, metavar="NAME", help="The sample set of the stored runs.")
+@samples_option
 @click.option(
     "--baseline",
     required=True,
@@ -187,8 +187,8 @@ def diagnose(
     With --equivalent nothing is priced: it says what exact match misses, by the tests of functions.
     """
     from ctxbench.bench.files import dump_line
-    from ctxbench.harness.diagnostics.gains import diagnose as price
     from ctxbench.harness.run.scoring import unpriced
+    from ctxbench.harness.run.stored import diagnose as price
     from ctxbench.harness.store.runs import find_run
 
     if equivalent and limit is not None:

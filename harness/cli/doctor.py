@@ -228,7 +228,6 @@ def _encoders() -> Iterator[DoctorFinding]:
 
 
 def _extras() -> Iterator[DoctorFinding]:
-    """Yield which optional parts are installed."""
     try:
         requirements = importlib.metadata.requires("ctxbench") or []
     except importlib.metadata.PackageNotFoundError:

@@ -108,8 +108,8 @@ class ExportChoice(FormatChoice):
         return RUN_FORMATS[name].shape if name in RUN_FORMATS else super().shape(name)
 
 
-def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return what checks the value of an option that names a back end, or one of some words beside."""
+def sandbox_choice(text: str, *beside: str) -> Callable[[F], F]:
+    """Add ``--sandbox``; the command receives a back end's name, one of the words beside, or None for the best here."""
 
     def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in beside and read_name(value) is None:
@@ -117,18 +117,12 @@ def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str 
             raise click.BadParameter(f"{value!r} is none of {words}", param=param)
         return value
 
-    return check
+    metavar = f"[{'|'.join(('docker', 'bubblewrap', *beside))}]"
+    text = f"{text} Default: docker where an engine answers, else bubblewrap."
+    return click.option("--sandbox", metavar=metavar, callback=check, default=None, help=text)
 
 
-def sandbox_option(function: F) -> F:
-    """Add ``--sandbox``; the command receives a back end's name, or None for the best that is here."""
-    return click.option(
-        "--sandbox",
-        metavar="[docker|bubblewrap]",
-        callback=sandbox_name(),
-        default=None,
-        help="Where tests run; default: docker where an engine answers, else bubblewrap.",
-    )(function)
+sandbox_option = sandbox_choice("Where tests run.")
 
 
 def opened_sandbox(name: str | None, home: Home) -> Sandbox:
@@ -151,6 +145,27 @@ def workers_option(text: str) -> Callable[[F], F]:
     )
 
 
+run_workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="W",
+    help="Strategies, and tests of functions, at work at once; default: one a core.",
+)
+samples_option = click.option(
+    "--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`)."
+)
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn."
+)
+
+
+def seed_option(text: str) -> Callable[[F], F]:
+    """Add ``--seed``, a whole number of 63 bits."""
+    return click.option(
+        "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help=text
+    )
+
+
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows of a table as lines, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -165,32 +180,26 @@ def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
     return f"{'pass' if passed else 'FAIL'}  {name:{width}}  {visible(' '.join(detail.split()))}"
 
 
-def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
-    return Home.of(value)
+home_option = click.option(
+    "--home",
+    envvar="CTXBENCH_HOME",
+    default=".ctxbench",
+    show_default=True,
+    callback=lambda _, __, value: Home.of(value),
+    metavar="FOLDER",
+    help="Where repositories, samples and results are kept (CTXBENCH_HOME).",
+)
+"""``--home``; the command receives a `Home`."""
 
 
-def home_option(function: F) -> F:
-    """Add ``--home``; the command receives a `Home`."""
-    return click.option(
-        "--home",
-        envvar="CTXBENCH_HOME",
-        default=".ctxbench",
-        show_default=True,
-        callback=_home,
-        metavar="FOLDER",
-        help="Where repositories, samples and results are kept (CTXBENCH_HOME).",
-    )(function)
-
-
-def db_option(function: F) -> F:
-    """Add ``--db``; the command receives a SQLAlchemy URL, or None for the home's own database."""
-    return click.option(
-        "--db",
-        envvar="CTXBENCH_DB",
-        default=None,
-        metavar="URL",
-        help="SQLAlchemy URL of the results (CTXBENCH_DB); default: results.db in the home folder.",
-    )(function)
+db_option = click.option(
+    "--db",
+    envvar="CTXBENCH_DB",
+    default=None,
+    metavar="URL",
+    help="SQLAlchemy URL of the results (CTXBENCH_DB); default: results.db in the home folder.",
+)
+"""``--db``; the command receives a SQLAlchemy URL, or None for the home's own database."""
 
 
 def engine_options(function: F) -> F:
@@ -245,38 +254,35 @@ def format_option(*forms: str, text: str = "How to print it.") -> Callable[[F], 
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
 
 
-def base_image_option(function: F) -> F:
-    """Add ``--base-image``; the command receives its name."""
-    return click.option(
-        "--base-image",
-        envvar="CTXBENCH_BASE_IMAGE",
-        default="python:3.11-slim-bookworm",
-        show_default=True,
-        metavar="IMAGE",
-        help="The Docker image that the sandbox's images are built on (CTXBENCH_BASE_IMAGE).",
-    )(function)
+base_image_option = click.option(
+    "--base-image",
+    envvar="CTXBENCH_BASE_IMAGE",
+    default="python:3.11-slim-bookworm",
+    show_default=True,
+    metavar="IMAGE",
+    help="The Docker image that the sandbox's images are built on (CTXBENCH_BASE_IMAGE).",
+)
+"""``--base-image``; the command receives its name."""
 
 
-def prices_option(function: F) -> F:
-    """Add ``--prices``; the command receives a path, or None for the prices that were stored."""
-    return click.option(
-        "--prices",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Price the stored tokens by the rates of this file (docs/costs.md); default: as when they were asked for.",
-    )(function)
+prices_option = click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Price the stored tokens by the rates of this file (docs/costs.md); default: as when they were asked for.",
+)
+"""``--prices``; the command receives a path, or None for the prices that were stored."""
 
 
-def strategy_seconds_option(function: F) -> F:
-    """Add ``--strategy-seconds``; the command receives a number above 0."""
-    return click.option(
-        "--strategy-seconds",
-        type=Finite(min=0, min_open=True),
-        default=60.0,
-        show_default=True,
-        metavar="S",
-        help="Processor time of a strategy for one sample, in seconds; waiting for the model or a processor is none.",
-    )(function)
+strategy_seconds_option = click.option(
+    "--strategy-seconds",
+    type=Finite(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Processor time of a strategy for one sample, in seconds; waiting for the model or a processor is none.",
+)
+"""``--strategy-seconds``; the command receives a number above 0."""
 
 
 def summariser_options(function: F) -> F:
@@ -302,27 +308,14 @@ def summariser_options(function: F) -> F:
     )(function)
 
 
-def tokenizer_option(function: F) -> F:
-    """Add ``--tokenizer``; the command receives the path of a file, or None."""
-    return click.option(
-        "--tokenizer",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Count budgets, and compare windows, in tokens of p50k_base, as the papers do; its vocabulary is in FILE "
-        "(see docs/strategies.md); default: in those of ctxcode-1.",
-    )(function)
-
-
-def k_option(function: F) -> F:
-    """Add ``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
-    return click.option(
-        "--k",
-        "ks",
-        multiple=True,
-        callback=_ks,
-        metavar="K",
-        help="Say pass@K; give several with commas, or the option again.  [default: 1]",
-    )(function)
+tokenizer_option = click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Count budgets, and compare windows, in tokens of p50k_base, as the papers do; its vocabulary is in FILE "
+    "(see docs/strategies.md); default: in those of ctxcode-1.",
+)
+"""``--tokenizer``; the command receives the path of a file, or None."""
 
 
 def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
@@ -331,6 +324,17 @@ def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is no whole number from 1 on", param_hint="--k")
     return tuple(sorted({int(word) for word in words}))
+
+
+k_option = click.option(
+    "--k",
+    "ks",
+    multiple=True,
+    callback=_ks,
+    metavar="K",
+    help="Say pass@K; give several with commas, or the option again.  [default: 1]",
+)
+"""``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:
@@ -372,14 +376,13 @@ def measure_option(text: str, *, more: Sequence[str] = ()) -> Callable[[F], F]:
     return click.option("--measure", "measure", multiple=True, type=choice, callback=read, help=text)
 
 
-def repeat_option(function: F) -> F:
-    """Add ``--repeat``; the command receives the number of runs of each strategy."""
-    return click.option(
-        "--repeat",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        metavar="R",
-        help="Runs of each strategy, with the seeds S, S+1, …: one row of the leaderboard, which says what part of its "
-        "uncertainty repetition has (docs/statistics.md).",
-    )(function)
+repeat_option = click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="R",
+    help="Runs of each strategy, with the seeds S, S+1, …: one row of the leaderboard, which says what part of its "
+    "uncertainty repetition has (docs/statistics.md).",
+)
+"""``--repeat``; the command receives the number of runs of each strategy."""

@@ -13,7 +13,9 @@ from ctxbench.harness.cli.options import (
     columns,
     db_option,
     home_option,
-    sandbox_name,
+    run_workers_option,
+    samples_option,
+    sandbox_choice,
     strategy_seconds_option,
 )
 from ctxbench.harness.cli.terminal import progress, remarks, say
@@ -215,12 +217,7 @@ def _print_checks(findings: Iterable[Any], width: int) -> None:
         raise click.exceptions.Exit(1)
 
 
-_SANDBOX = click.option(
-    "--sandbox",
-    metavar="[docker|bubblewrap]",
-    callback=sandbox_name(),
-    help="Whose boxes engines live in. Default: docker where an engine answers, else bubblewrap.",
-)
+_SANDBOX = sandbox_choice("Whose boxes engines live in.")
 
 
 @click.group()
@@ -290,7 +287,7 @@ def check_engine(spec: str, *, sandbox: str | None, home: Home) -> None:
 
 @engine.command("measure-leak")
 @click.argument("spec")
-@click.option("--samples", required=True, metavar="NAME", help="The sample set.")
+@samples_option
 @click.option(
     "--limit",
     type=click.IntRange(min=2),
@@ -300,7 +297,7 @@ def check_engine(spec: str, *, sandbox: str | None, home: Home) -> None:
     help="Samples that are drawn, from the repositories in turn.",
 )
 @click.option("--generator", default="incontext", show_default=True, metavar="SPEC", help="The model.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="W", help="Boxes at work at once; default: one a core.")
+@run_workers_option
 @_SANDBOX
 @home_option
 @db_option

@@ -17,9 +17,12 @@ from ctxbench.harness.cli.options import (
     db_option,
     format_option,
     home_option,
+    limit_option,
     opened_sandbox,
     repeat_option,
+    run_workers_option,
     sandbox_option,
+    seed_option,
     summariser_options,
     tokenizer_option,
 )
@@ -35,9 +38,7 @@ _Outcome: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
 
 
 @click.command()
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Take only N samples, from the repositories in turn."
-)
+@limit_option
 @sandbox_option
 @home_option
 @db_option
@@ -73,7 +74,6 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 
 
 def _show(summaries: Sequence[RunSummary], home: Home, db: str | None) -> None:
-    """Print the leaderboard of those of some runs that have results."""
     from ctxbench.harness.cli.leaderboard import printed
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store
@@ -150,27 +150,15 @@ _WIDEST = 120
     metavar="SPEC",
     help="Take this encoder in place of every row's own (minilm, hashed, …); said beside the table.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Take N samples of each set, from the repositories in turn.",
-)
+@limit_option
 @click.option(
     "--languages",
     type=click.Choice(["python", "java"]),
     multiple=True,
     help="Show only these; default: those of the samples.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="W",
-    help="Strategies, and tests, at work at once; default: one a core.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of strategies."
-)
+@run_workers_option
+@seed_option("Seed of strategies.")
 @repeat_option
 @click.option(
     "--figure",

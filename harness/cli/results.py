@@ -185,7 +185,7 @@ def export(
             _export_run(store, run, shape, out, samples, home, partial=partial)
             return
         stored = completed(store, run)
-    lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run} are missing"
+    lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run.id} are missing"
     if stored.missing and not partial:
         raise InputFault(
             f"{lacking}, the first {stored.missing[0]!r}",
@@ -200,7 +200,6 @@ def export(
 
 
 def _write_scores(run_id: str, out: Path, url: str) -> None:
-    """Write a run's samples with their scores under every profile."""
     from ctxbench.harness import frames
     from ctxbench.harness.store.runs import RunFilter, find_run, profiles_of, run_tables
     from ctxbench.harness.store.store import open_reader
@@ -255,8 +254,8 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
 
     if not needs_samples(shape):
         return None
-    sample_set = sets.load(home, name or stored.samples)
-    check_set(stored.run, stored.samples_digest, sample_set)
+    sample_set = sets.load(home, name or stored.run.samples)
+    check_set(stored.run.id, stored.run.samples_digest, sample_set)
     return sample_set
 
 
@@ -300,17 +299,15 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
 
 
 def _say_merged(store: Store, merged: list[Merged]) -> None:
-    """Print what came of each run."""
-    from ctxbench.harness.store.runs import stored_runs
+    from ctxbench.harness.store.work import works
 
-    runs = {run.id: run for run in stored_runs(store)}
-    for id_ in sorted({part.run for part in merged}):
-        parts = [part for part in merged if part.run == id_]
+    ids = {part.run for part in merged}
+    for run in sorted(works(store, ids), key=lambda run: run.id):
+        parts = [part for part in merged if part.run == run.id]
         new, again, faults, judged = (
             sum(getattr(part, name) for part in parts) for name in ("new", "again", "faults", "judged")
         )
-        run = runs[id_]
         click.echo(
-            f"{id_}  {run.strategy}  new {new}  already there {again}  faults {faults}  "
+            f"{run.id}  {run.choices.strategy}  new {new}  already there {again}  faults {faults}  "
             f"missing {run.planned - run.finished}" + (f"  judged {judged}" if judged else "")
         )

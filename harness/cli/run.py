@@ -18,9 +18,13 @@ from ctxbench.harness.cli.options import (
     engine_options,
     home_option,
     k_option,
+    limit_option,
     measure_option,
     repeat_option,
-    sandbox_name,
+    run_workers_option,
+    samples_option,
+    sandbox_choice,
+    seed_option,
     share_option,
     strategy_seconds_option,
     summariser_options,
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`).")
+@samples_option
 @click.option(
     "--strategy",
     "strategies",
@@ -60,7 +64,7 @@ if TYPE_CHECKING:
 )
 @summariser_options
 @tokenizer_option
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
+@limit_option
 @after_option("Take only samples whose code is dated after DATE (see docs/contamination.md).")
 @click.option(
     "--n", type=click.IntRange(min=1), metavar="N", help="Completions a sample; default: the largest K, else 1."
@@ -78,25 +82,14 @@ if TYPE_CHECKING:
     metavar="P",
     help="Of decoding; default: 1, and 0.95 for several completions of a function.",
 )
-@click.option(
-    "--sandbox",
-    metavar="[docker|bubblewrap|none]",
-    callback=sandbox_name("none"),
-    help="What runs the tests of functions; none: store completions, `ctxbench exec --run` judges them. "
-    "Default: docker where an engine answers, else bubblewrap.",
-)
+@sandbox_choice("What runs the tests of functions; none: store completions, `ctxbench exec --run` judges them.", "none")
 @click.option(
     "--fim",
     is_flag=True,
     help="Fill in the middle: show the model what follows the cursor, between the marks that it was trained with. "
     "Lines only; strategies see nothing of it. Default: the text before the cursor alone, as the papers do.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="W",
-    help="Strategies, and tests of functions, at work at once; default: one a core.",
-)
+@run_workers_option
 @strategy_seconds_option
 @measure_option(
     "What to compute of a sample at once, repeatable: scores alone, or with gain, diagnostics, published profiles; "
@@ -110,14 +103,7 @@ if TYPE_CHECKING:
     help="Begin no more samples once this command's new answers cost so much; the model's rate must be known (see "
     "docs/costs.md).",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=0,
-    show_default=True,
-    metavar="S",
-    help="Seed of strategies and decoding.",
-)
+@seed_option("Seed of strategies and decoding.")
 @repeat_option
 @share_option("the samples")
 @click.option(
@@ -193,7 +179,6 @@ def _check_together(
     *,
     max_cost: float | None,
 ) -> None:
-    """Refuse options that do not go together."""
     if engine == "ray" and share:
         raise click.UsageError("--engine ray takes no --shard")
     if engine == "ray" and max_cost is not None:

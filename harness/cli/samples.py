@@ -281,7 +281,6 @@ def _build_functions(
     workers: int,
     force: bool,
 ) -> SampleSet:
-    """Build a set of function samples."""
     from ctxbench.bench.functions.build import build, check
     from ctxbench.sandbox import wheels
 
@@ -376,7 +375,6 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
 
 
 def _show_set(sample_set: SampleSet) -> None:
-    """Print the contents of a set, and what was dropped when it was built."""
     about = sample_set.manifest
     click.echo(
         f"{sample_set.name}: {len(sample_set.samples)} {about.get('kind', '')} samples, digest {sample_set.digest}"
@@ -439,7 +437,6 @@ def _show_import(about: Mapping[str, Any]) -> None:
 
 
 def _show_sample(sample: Sample, reference: Reference | None) -> None:
-    """Print a sample for a person to read, with its answer if that is passed."""
     click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
     click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
     if sample.dated:

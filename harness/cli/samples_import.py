@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,13 @@ from ctxbench.harness.cli.options import (
     db_option,
     home_option,
     language_option,
-    sandbox_name,
+    opened_sandbox,
+    sandbox_choice,
     sandbox_option,
+    seed_option,
     summariser_options,
     tokenizer_option,
+    workers_option,
 )
 from ctxbench.harness.cli.terminal import remarks, say
 
@@ -64,13 +67,7 @@ _SHAPES = FormatChoice("samples")
 )
 @click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
 @sandbox_option
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=os.cpu_count() or 1,
-    show_default="all cores",
-    help="With --rebuild: how many samples to judge at once.",
-)
+@workers_option("With --rebuild: how many samples to judge at once.")
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
 @home_option
 def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
@@ -136,27 +133,20 @@ def _check(shape: str, options: Mapping[str, Any]) -> None:
 
 
 def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
-    """Make a set whose completions are judged by the tests of rebuilt projects."""
     from ctxbench.bench import formats
     from ctxbench.bench.codereval.rebuild import rebuild
     from ctxbench.bench.formats.importing import read_tasks
     from ctxbench.sandbox import wheels
-    from ctxbench.sandbox.registry import open_sandbox
 
     read = read_tasks("codereval", files, options=options, report=say)
     home = arguments["home"]
 
-    def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", say)
-
-    sandbox = open_sandbox(arguments["sandbox"], home.cache / "sandbox")
-    say(f"tests run in {sandbox.name}")
     return rebuild(
         read.tasks,
         home,
         name,
-        sandbox=sandbox,
-        lock=lock,
+        sandbox=opened_sandbox(arguments["sandbox"], home),
+        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
         workers=arguments["workers"],
         report=say,
         force=arguments["force"],
@@ -212,15 +202,8 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
 @tokenizer_option
 @click.option("--origins", is_flag=True, help="Print each block under its kind, places, score and tokens.")
 @click.option("--fim", is_flag=True, help="As of a run that fills in the middle.")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of the strategy."
-)
-@click.option(
-    "--sandbox",
-    metavar="[docker|bubblewrap|none]",
-    callback=sandbox_name("none"),
-    help="What runs the programs of strategies that run any.",
-)
+@seed_option("Seed of the strategy.")
+@sandbox_choice("What runs the programs of strategies that run any.", "none")
 @home_option
 @db_option
 def prompt(

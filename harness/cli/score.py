@@ -12,7 +12,14 @@ import click
 
 from ctxbench.bench import languages
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import db_option, home_option, measure_option, sandbox_name
+from ctxbench.harness.cli.options import (
+    db_option,
+    home_option,
+    measure_option,
+    samples_option,
+    sandbox_option,
+    workers_option,
+)
 from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.results import Measurement, left_out
 
@@ -57,8 +64,8 @@ _SHOWN_FAULTS = 5
     default=None,
     help="Write the scores of each line here, instead of to stdout.",
 )
-@click.option("--workers", type=click.IntRange(min=1), default=None, help="Processes [default: one a core].")
-def score(file: Path, profile: str, language: str, out: Path | None, workers: int | None) -> None:
+@workers_option("Processes.")
+def score(file: Path, profile: str, language: str, out: Path | None, workers: int) -> None:
     """Score the completions in FILE (JSON Lines: id, prompt, prediction, ground_truth).
 
     Writes one line for each: its id and metrics in the profile's own scale, in the order of FILE; the means
@@ -122,7 +129,6 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str]]:
-    """Return the object of one line and its faults."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import json_object, parse_json
 
@@ -137,7 +143,7 @@ def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str
     return record, faults
 
 
-def _score(records: Sequence[Mapping[str, str]], name: str, language: str, workers: int | None) -> list[Values]:
+def _score(records: Sequence[Mapping[str, str]], name: str, language: str, workers: int) -> list[Values]:
     from ctxbench.harness.metrics import Case, score_many
 
     cases = [
@@ -199,7 +205,6 @@ def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
 
 
 def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
-    """Return notes on means that leave out completions."""
     counts = {name: sum(1 for row in rows if row.get("es", 0.0) is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "
@@ -226,8 +231,8 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.harness.results import Origin
     from ctxbench.harness.run.scoring import unpriced
     from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.notes import imports
-    from ctxbench.harness.store.runs import SET_BACK, check_set, stored_runs
+    from ctxbench.harness.store.runs import SET_BACK, check_set
+    from ctxbench.harness.store.work import works
 
     if profile is not None and profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
@@ -235,21 +240,17 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     unmeasured: dict[str, MachineFault] = {}
     total = 0
     with open_store(db or home.database, create=False) as store:
-        runs = stored_runs(store)
-        with store.reading() as connection:
-            sources = imports(connection, [run.id for run in runs])
-        for run in runs:
-            source = sources.get(run.id)
-            if not run.finished or (source is not None and source.origin is Origin.REFERENCE):
+        for run in sorted(works(store), key=lambda run: (run.choices.samples, run.choices.strategy, run.id)):
+            if not run.finished or run.origin is Origin.REFERENCE:
                 # It has no completions: nobody needs its samples.
                 continue
             try:
-                sample_set = sets.load(home, run.samples)
+                sample_set = sets.load(home, run.choices.samples)
                 check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
                 for what, scored, faults in _rescored(home, store, run.id, sample_set, profile, measure):
                     total += scored
                     unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}
-                    click.echo(f"{run.id}  {run.strategy}  {what}  scored {scored}")
+                    click.echo(f"{run.id}  {run.choices.strategy}  {what}  scored {scored}")
             except InputFault as fault:
                 # The other runs get their scores all the same.
                 unread[run.id] = fault
@@ -292,7 +293,7 @@ def _rescored(
 
 
 @click.command(name="exec")
-@click.option("--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`).")
+@samples_option
 @click.option(
     "--completions",
     "file",
@@ -303,18 +304,13 @@ def _rescored(
 @click.option(
     "--anew", is_flag=True, help="With --run: delete the verdicts on its completions first, and judge all of them."
 )
-@click.option(
-    "--sandbox",
-    metavar="[docker|bubblewrap]",
-    callback=sandbox_name(),
-    help="What runs the tests; default: docker where an engine answers, else bubblewrap.",
-)
+@sandbox_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Write the verdicts here when all are known, instead of to stdout one by one.",
 )
-@click.option("--workers", type=click.IntRange(min=1), metavar="W", help="Tests that run at once; default: one a core.")
+@workers_option("Tests that run at once.")
 @home_option
 @db_option
 def execute(
@@ -325,7 +321,7 @@ def execute(
     anew: bool,
     sandbox: str | None,
     out: Path | None,
-    workers: int | None,
+    workers: int,
     home: Home,
     db: str | None,
 ) -> None:
@@ -340,7 +336,6 @@ def execute(
     With --anew the verdicts on the run's completions are deleted, and all of them are judged. Other runs with
     equal completions lose these verdicts too: `ctxbench exec --run` gives them the new ones.
     """
-    import os
     from functools import partial
 
     from ctxbench.bench import samples as sets
@@ -361,8 +356,7 @@ def execute(
             total, work = _verdicts_of_run(store, sample_set, run, anew=anew)
         faults = []
         if total:
-            width = workers or os.cpu_count() or 1
-            with open_executor(width, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
+            with open_executor(workers, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
                 faults = _write_verdicts(work(executor), total, out)
         else:
             click.echo("nothing to judge", err=True)

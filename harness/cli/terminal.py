@@ -167,8 +167,6 @@ def _lines(label: str, total: int) -> Iterator[Tick]:
 
 
 class _Echo(logging.Handler):
-    """Writes a remark as a line on stderr."""
-
     def emit(self, record: logging.LogRecord) -> None:
         """Write it."""
         click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{record.getMessage()}", err=True)

@@ -20,9 +20,17 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
+from ctxbench.harness.generators.local import (
+    AUTO,
+    Local,
+    LocalModel,
+    LocalRequest,
+    is_chat,
+    model_digest,
+    transformers_module,
+    unreadable,
+)
 from ctxbench.harness.generators.registry import generator
-from ctxbench.harness.generators.tokens import transformers_module, unreadable
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import itertools
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -12,16 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
+from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.harness.generators import lines
+from ctxbench.bench.retrieval.encoders.recipes import CURE
+from ctxbench.harness.generators import answers, fim
+from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.fim import Template
-from ctxbench.harness.generators.lines import End, end_of
+from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
 from ctxbench.harness.generators.openai.settings import follows_instructions
-from ctxbench.harness.generators.tokens import Tokens, priced_pieces, priced_tokens
-from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.api import BlockKind, Prompt
 
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
@@ -188,6 +191,145 @@ def configured_window(folder: Path) -> int:
     return next((number for number in numbers if type(number) is int and number > 0), 0)
 
 
+_TAIL = 16
+"""Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
+_DATE = "26 Jul 2024"
+"""The date for templates that show one; a prompt that changes every day could not be compared."""
+
+
+def transformers_module() -> Any:
+    """Import transformers, without its progress bars and advice."""
+    # It carries no types, and is absent where no model is run.
+    try:
+        module: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise InputFault(f"transformers cannot be imported ({error})", where="hf", cure=CURE) from error
+    module.utils.logging.disable_progress_bar()
+    module.utils.logging.set_verbosity_error()
+    return module
+
+
+class Tokens:
+    """The tokenizer of one model."""
+
+    def __init__(self, folder: Path, settings: LocalModel) -> None:
+        """Read it; nothing is fetched.
+
+        Raises:
+            InputFault: if there is none that transformers can read, or no template for a chat.
+        """
+        self._settings = settings
+        # Prompts are counted while answers are decoded, and the library's tokenizers are not safe for two threads.
+        self._lock = threading.Lock()
+        module = transformers_module()
+        try:
+            self._tokenizer: Any = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except Exception as error:
+            # The library raises all kinds of exceptions for wrong files.
+            raise unreadable(settings, error) from error
+        if settings.chat and not self._tokenizer.chat_template:
+            raise InputFault("has no chat template", where=settings.where, cure="give chat=off, or another model")
+
+    def prompt(self, request: Request) -> list[int]:
+        """Return the tokens that a request's answer goes on after; at least one.
+
+        Raises:
+            InputFault: if the chat template does not take a message of the user alone.
+        """
+        if request.sampling.fim:
+            return self._marked(request.prompt)
+        if not self._settings.chat:
+            return self.plain(request.prompt.text)
+        message = {"role": "user", "content": utf8(answers.line_message(request))}
+        try:
+            text = self._tokenizer.apply_chat_template(
+                [message], tokenize=False, add_generation_prompt=True, date_string=_DATE
+            )
+        except Exception as error:
+            # A template is a program, which may fail in any way.
+            raise unreadable(self._settings, error) from error
+        return self._ids(text, special=False)
+
+    def plain(self, text: str) -> list[int]:
+        """Return the tokens of a text as the model was trained to read it, its mark of a beginning first."""
+        return self._ids(utf8(text), special=True) or [self.begin]
+
+    def text(self, before: Sequence[int], generated: Sequence[int]) -> str:
+        """Return the text of tokens that were generated after others."""
+        tail = list(before[-_TAIL:])
+        return self._decoded([*tail, *generated])[len(self._decoded(tail)) :]
+
+    def answer(self, request: Request, before: Sequence[int], generated: Sequence[int]) -> str:
+        """Return the text of tokens generated for a request, without a token that ended its middle."""
+        last = len(generated) - (bool(generated) and generated[-1] in self.middle_ends(request))
+        return self.text(before, generated[:last])
+
+    def middle_ends(self, request: Request) -> frozenset[int]:
+        """Return the tokens that end an answer beside the usual ones: none but where it fills in the middle."""
+        return self._middle_ends if request.sampling.fim else frozenset()
+
+    @functools.cached_property
+    def template(self) -> Template:
+        """The template by which the model sees the text after the cursor.
+
+        Raises:
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+        """
+        return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
+
+    @property
+    def begin(self) -> int:
+        """The token that stands for the beginning of a text; models without one were trained on ends of texts."""
+        begin, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        return next((token for token in (begin, end) if token is not None), 0)
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that the tokenizer ends texts with."""
+        end = self._tokenizer.eos_token_id
+        return frozenset() if end is None else frozenset([end])
+
+    @functools.cached_property
+    def _vocabulary(self) -> dict[str, int]:
+        with self._lock:
+            vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        return vocabulary
+
+    @functools.cached_property
+    def _middle_ends(self) -> frozenset[int]:
+        return frozenset(self._vocabulary[token] for token in fim.ends(self._vocabulary, self.template))
+
+    def _marked(self, prompt: Prompt) -> list[int]:
+        """Return the tokens of a prompt with marks: those by their number, the texts between them each as one."""
+        ids = self._ids("", special=True)
+        for is_mark, blocks in itertools.groupby(prompt.blocks, lambda block: block.kind is BlockKind.MARK):
+            if is_mark:
+                ids = ids + [self._vocabulary[self.template.token(block.text)] for block in blocks]
+            else:
+                ids = ids + self._ids(utf8("".join(block.text for block in blocks)), special=False)
+        return ids
+
+    def _ids(self, text: str, *, special: bool) -> list[int]:
+        with self._lock:
+            ids: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        return ids
+
+    def _decoded(self, ids: list[int]) -> str:
+        with self._lock:
+            text: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+
+def unreadable(settings: LocalModel, error: Exception) -> InputFault:
+    """Return the fault of a model that a library cannot read."""
+    reason = str(error).strip().partition("\n")[0]
+    return InputFault(
+        f"cannot be read ({type(error).__name__}: {reason})",
+        where=settings.where,
+        cure="give the folder of a model for text generation, with its weights and its tokenizer",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRequest:
     """A request as tokens."""
@@ -269,7 +411,6 @@ class Local(Generator):
     def _response(
         self, tokenized: LocalRequest, generated: Sequence[int], *, stopped: bool, seconds: float, cached: int = 0
     ) -> Response:
-        """Return the answer that tokens spell, cut at its end."""
         text = self._tokens.answer(tokenized.request, tokenized.ids, generated)
         end = tokenized.end.find(text)
         stopped, text = stopped or end is not None, text[:end]
@@ -277,7 +418,7 @@ class Local(Generator):
             # The limit may fall between the tokens of one character.
             text = text.rstrip("\ufffd")
         return Response(
-            text=lines.answer(tokenized.request, text) if self._model.chat else text,
+            text=answers.line_answer(tokenized.request, text) if self._model.chat else text,
             finish="stop" if stopped else "length",
             tokens_in=len(tokenized.ids),
             tokens_out=len(generated),

@@ -82,8 +82,6 @@ class Scripted(Generator):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One record of an answers file."""
-
     text: str
     prompt_digest: str | None
     contains: str | None

@@ -22,7 +22,7 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
-from ctxbench.harness.generators import lines
+from ctxbench.harness.generators import answers
 from ctxbench.harness.generators.base import Request, Response, sample_seed
 from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
 from ctxbench.harness.generators.registry import generator
@@ -135,17 +135,17 @@ class VLLM(Local):
         outcomes: dict[int, Response | MachineFault] = {**faults}
         start = time.perf_counter()
         outputs = self._answered(fitting, {number: [] for number in fitting})
-        answers = {number: list(output.outputs[0].token_ids) for number, output in outputs.items()}
+        begun = {number: list(output.outputs[0].token_ids) for number, output in outputs.items()}
         early = {
             number: fitting[number] for number, output in outputs.items() if self._goes_on(fitting[number], output)
         }
-        rests = self._answered(early, answers)
+        rests = self._answered(early, begun)
         seconds = (time.perf_counter() - start) / max(1, len(fitting))
         for number, output in outputs.items():
             last = rests.get(number, output).outputs[0]
             outcomes[number] = self._response(
                 fitting[number],
-                [*answers[number], *(last.token_ids if number in rests else [])],
+                [*begun[number], *(last.token_ids if number in rests else [])],
                 stopped=last.finish_reason == "stop",
                 seconds=seconds,
                 cached=output.num_cached_tokens or 0,
@@ -190,7 +190,7 @@ class VLLM(Local):
             "temperature": max(0.0, how.temperature),
             "top_p": how.top_p,
             "seed": sample_seed(seed, begun) if seed is not None and begun else seed,
-            "stop": [*tokenized.end.stops, *([lines.END] if tokenized.end.line and not begun else [])],
+            "stop": [*tokenized.end.stops, *([answers.LINE_END] if tokenized.end.line and not begun else [])],
             "stop_token_ids": sorted(self._tokens.middle_ends(tokenized.request)),
         }
 
@@ -198,7 +198,7 @@ class VLLM(Local):
         """Return whether the end of a blank line, which ended an answer, is not the answer's end."""
         [answer] = output.outputs
         generated = list(answer.token_ids)
-        if answer.stop_reason != lines.END or not tokenized.end.line or len(generated) >= tokenized.most:
+        if answer.stop_reason != answers.LINE_END or not tokenized.end.line or len(generated) >= tokenized.most:
             return False
         return tokenized.end.find(self._tokens.answer(tokenized.request, tokenized.ids, generated)) is None
 

@@ -27,7 +27,7 @@ from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion
 from ctxbench.harness.run.scoring import EMPTY, SampleScorer
 from ctxbench.harness.run.spec import RunSpec
-from ctxbench.harness.store import notes, verdicts
+from ctxbench.harness.store import notes
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
 from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
@@ -119,22 +119,14 @@ def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Se
     id_ = store.add_run(spec, run.basis.samples, run.basis.days)
     notes.add_imported(store, id_, source)
     notes.add_remarks(store, id_, remark_texts)
-    if new:
-        attempt = store.start_attempt(id_, "imported")
-        stored_count, reason = 0, "interrupted"
-        try:
-            store.add_generations(
-                [generation(spec, source, completion) for sample, _ in new for completion in sample.completions]
-            )
-            verdicts.add_all(
-                store,
-                [completion.verdict for sample, _ in new for completion in sample.completions if completion.verdict],
-            )
-            for _, finished in new:
-                stored_count += store.add_finished(id_, spec.coder, finished)
-            reason = "done"
-        finally:
-            store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(new) - stored_count)
+    completions = [completion for sample, _ in new for completion in sample.completions]
+    add_samples(
+        store,
+        spec,
+        [finished for _, finished in new],
+        generations=[generation(spec, source, completion) for completion in completions],
+        verdicts=[completion.verdict for completion in completions if completion.verdict],
+    )
     return ImportSummary(
         run=id_,
         samples=run.basis.name,
@@ -146,6 +138,26 @@ def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Se
         new=len(new),
         remarks=remark_texts,
     )
+
+
+def add_samples(
+    store: Store,
+    spec: RunSpec,
+    finished: Sequence[Finished],
+    *,
+    generations: Sequence[StoredGeneration],
+    verdicts: Sequence[StoredVerdict] = (),
+) -> None:
+    """Store samples of an imported run with their answers, in an attempt; all of them or none."""
+    if not finished:
+        return
+    attempt = store.start_attempt(spec.id, "imported")
+    stored_count, reason = 0, "interrupted"
+    try:
+        stored_count = store.add_all_finished(spec.id, spec.coder, finished, generations=generations, verdicts=verdicts)
+        reason = "done"
+    finally:
+        store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(finished) - stored_count)
 
 
 def spec_of(run: Matched, source: Imported) -> RunSpec:

@@ -32,7 +32,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
-from ctxbench.harness.imported import ImportSummary
+from ctxbench.harness.imported import ImportSummary, add_samples
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.spec import RunSpec
@@ -265,19 +265,12 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
     notes.add_imported(store, id_, results.source)
     finished_ids = store.finished(id_)
     new = [place for place, sample in enumerate(results.samples) if sample.id not in finished_ids]
-    if new:
-        attempt = store.start_attempt(id_, "imported")
-        stored_count, reason = 0, "interrupted"
-        try:
-            store.add_generations(
-                [generation for place in new for generation in _generations(spec, results, run, place)]
-            )
-            stored_count = store.add_all_finished(
-                id_, spec.coder, [_finished(spec, results, run, place) for place in new]
-            )
-            reason = "done"
-        finally:
-            store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(new) - stored_count)
+    add_samples(
+        store,
+        spec,
+        [_finished(spec, results, run, place) for place in new],
+        generations=[generation for place in new for generation in _generations(spec, results, run, place)],
+    )
     for profile, columns in run.scores.items():
         values = {
             (sample.id, 0): {metric: column[place] for metric, column in columns.items()}

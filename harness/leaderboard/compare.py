@@ -16,7 +16,7 @@ import numpy as np
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
 from ctxbench.harness.leaderboard.choices import coders_of, default_metric
-from ctxbench.harness.leaderboard.numbers import Scale, ScaleOf, repositories, scale_of, values
+from ctxbench.harness.leaderboard.numbers import Scale, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics.profile import BIT_METRICS
@@ -69,9 +69,7 @@ class Compared:
     lower_is_better: bool = False
 
 
-def compare(
-    tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0, scale: ScaleOf = scale_of
-) -> tuple[Compared, ...]:
+def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
     """Compare every run with the first one, per metric; the pairs of one metric are corrected together.
 
     Controls are compared without a test.
@@ -81,7 +79,6 @@ def compare(
         metric: only this one; None takes all that the runs share, the one that would rank first, but bits only if one
             model measured them in all of the runs.
         seed: decides drawn flips and bootstrap samples.
-        scale: how a metric of a profile is shown.
 
     Raises:
         InputFault: if there is nothing to compare, or the runs are not comparable, by this metric or at all.
@@ -102,27 +99,24 @@ def compare(
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(set(shared), key=lambda name: (name != ranking, name))
-    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
+    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed) for name in names))
 
 
-def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int, scale: ScaleOf) -> list[Compared]:
-    metric_scale = scale(first.run.profile, metric)
-    base = values(first, metric, metric_scale)
+def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int) -> list[Compared]:
+    metric_scale = scale_of(first.run.profile, metric)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
-    repos = {repo: name for table in (first, *others) for repo, name in repositories(table).items()}
-    paired = [pairs.paired(values(other, metric, metric_scale), base, repos) for other in others]
     # One code for a repository in all pairs, since all of them flip together.
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
-    aligned = [pairs.align(column, base_column) for column in columns]
-    plain = pairs.differences(aligned, metric_scale, seed=text)
+    paired = [pairs.align(column, base_column) for column in columns]
+    plain = pairs.differences(paired, metric_scale, seed=text)
     # Description only, and no part of the family: what was made with the answer is no competitor.
     plain = [
         pairs.untested(difference) if first.run.control or other.run.control else difference
         for other, difference in zip(others, plain, strict=True)
     ]
-    differences = pairs.corrected(plain, aligned, seed=text)
+    differences = pairs.corrected(plain, paired, seed=text)
     return [
         Compared(
             this=other.run,
@@ -140,29 +134,24 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
 
 
 def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
-    repos = np.asarray(pair.repos, dtype=np.str_)
     rows = []
-    for repo in sorted(set(pair.repos)):
-        mine = repos == repo
-        rows.append(
-            InRepository(
-                repo=repo,
-                n=int(mine.sum()),
-                this=stats.mean(pair.this[mine]),
-                other=stats.mean(pair.other[mine]),
-            )
-        )
+    for code in pair.gap.codes.tolist():
+        mine = pair.codes == code
+        means = stats.mean(pair.this[mine]), stats.mean(pair.other[mine])
+        rows.append(InRepository(repo=pair.of.repos[code], n=int(mine.sum()), this=means[0], other=means[1]))
     return tuple(rows)
 
 
 def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[LevelDifference, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
-    gap = pairs.gap(pair.this, pair.other)
+    gap = pair.gap.values
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
-        repos = [repo for repo, is_at_level in zip(pair.repos, mine.tolist(), strict=True) if is_at_level]
-        estimate = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale))
+        of_level = stats.clustered(gap[mine], pair.codes[mine])
+        [estimate] = stats.estimates(
+            [of_level], seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale), resampled=False
+        )
         rows.append(
             LevelDifference(
                 level=level,
@@ -223,27 +212,23 @@ class Solved:
             sum(len(region.samples) for region in self.regions if run in region.runs) for run in range(self.count)
         )
 
-    def size(self, *runs: int) -> int:
-        """Return how many samples exactly these runs solve."""
-        return sum(len(region.samples) for region in self.regions if region.runs == tuple(sorted(runs)))
-
     def only(self) -> tuple[int, ...]:
         """Return how many samples each run solves that no other does."""
-        return tuple(self.size(run) for run in range(self.count))
+        sizes = {region.runs: len(region.samples) for region in self.regions}
+        return tuple(sizes.get((run,), 0) for run in range(self.count))
 
 
-def solved(tables: Sequence[RunTable], metric: str, *, scale: ScaleOf = scale_of) -> Solved | None:
+def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
     """Return who solves what, over the samples that all of the runs completed.
 
     Args:
         tables: runs that may be compared (`harness.leaderboard.compare` says which).
         metric: one that all of them have.
-        scale: how a metric of a profile is shown.
 
     Returns:
         None if the metric is not right or wrong: it has no bounds, or some value lies between them.
     """
-    metric_scale = scale(tables[0].run.profile, metric)
+    metric_scale = scale_of(tables[0].run.profile, metric)
     columns = [values(table, metric, metric_scale) for table in tables]
     common = sorted(set.intersection(*(set(column) for column in columns)))
     if metric_scale.range is None or any(

@@ -7,7 +7,7 @@ or excluded (by a certificate, counted apart). No number is written with more di
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -54,10 +54,6 @@ class Scale:
     def heading(self, metric: str) -> str:
         """Return the heading of a column: the metric and its unit, once where they are the same word."""
         return metric if metric == self.unit else f"{metric} {self.unit}"
-
-
-ScaleOf = Callable[[str, str], Scale]
-"""(profile, metric) -> scale."""
 
 
 def scale_of(profile: str, metric: str) -> Scale:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -83,36 +83,28 @@ class Difference:
         return signflip.smallest_p(self.repositories) <= signflip.ALPHA
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
-    """The samples that both runs completed, aligned and sorted by sample."""
-
-    this: Array
-    other: Array
-    repos: tuple[str, ...]
-    samples: tuple[str, ...]
-
-
-def paired(this: Mapping[str, float], other: Mapping[str, float], repos: Mapping[str, str]) -> Paired:
-    """Align two runs' values (sample -> value) on the samples that both have."""
-    common = sorted(this.keys() & other.keys())
-    return Paired(
-        this=np.array([this[sample] for sample in common], dtype=np.float64),
-        other=np.array([other[sample] for sample in common], dtype=np.float64),
-        repos=tuple(repos[sample] for sample in common),
-        samples=tuple(common),
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class Aligned:
+class Paired:
     """Two runs' values on the samples that both completed, sorted by sample, and their gap by repository."""
 
     this: Array
     other: Array
     gap: Clustered
+    places: Places
+    """Of each value, its place among the samples of the group."""
+    of: Samples
     variance: VarianceParts = field(default_factory=dict)
     """Of the mean gap; empty if neither was repeated."""
+
+    @property
+    def codes(self) -> Codes:
+        """The repository of each sample."""
+        return self.of.codes[self.places]
+
+    @property
+    def samples(self) -> list[str]:
+        """The names of the samples."""
+        return [self.of.ids[place] for place in self.places.tolist()]
 
 
 def gap(this: Array, other: Array) -> Array:
@@ -126,7 +118,7 @@ def gap(this: Array, other: Array) -> Array:
     return gaps
 
 
-def differences(aligned_pairs: Sequence[Aligned], scale: Scale, *, seed: str) -> list[Difference]:
+def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
     """Compare many pairs, each by itself: `corrected` says what is tested together, which only the caller knows."""
     estimates = stats.estimates(
         [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
@@ -153,7 +145,7 @@ def _p_values(sums: Sequence[Array], seed: str) -> list[float | None]:
     return result
 
 
-def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale) -> Difference:
+def _difference(pair: Paired, estimate: Estimate, p: float | None, scale: Scale) -> Difference:
     gap = pair.gap.values
     better = -gap if scale.lower_is_better else gap
     return Difference(
@@ -176,7 +168,7 @@ def _difference(pair: Aligned, estimate: Estimate, p: float | None, scale: Scale
     )
 
 
-def corrected(family: Sequence[Difference], aligned_pairs: Sequence[Aligned], *, seed: str) -> list[Difference]:
+def corrected(family: Sequence[Difference], aligned_pairs: Sequence[Paired], *, seed: str) -> list[Difference]:
     """Correct a family of pairs that are shown together for each other.
 
     Args:
@@ -385,15 +377,16 @@ class RunArrays:
         )
 
 
-def align(this: MetricColumn, other: MetricColumn) -> Aligned:
+def align(this: MetricColumn, other: MetricColumn) -> Paired:
     """Return two runs' values of the samples that both have, sorted by sample."""
-    this_values, other_values, codes = this.spread, other.spread, this.samples.codes
+    this_values, other_values, samples = this.spread, other.spread, this.samples
     both = slice(None) if this.whole and other.whole else ~(np.isnan(this_values) | np.isnan(other_values))
-    this_values, other_values, codes = this_values[both], other_values[both], codes[both]
+    this_values, other_values = this_values[both], other_values[both]
+    places = np.arange(len(samples.ids))[both]
     gaps = gap(this_values, other_values)
-    aligned = Aligned(this_values, other_values, stats.clustered(gaps, codes))
+    pair = Paired(this_values, other_values, stats.clustered(gaps, samples.codes[both]), places, samples)
     if not len(gaps) or this.noise is other.noise is None:
-        return aligned
+        return pair
     mine, its = this.spread_noise, other.spread_noise
     noise = Noise(mine.single + its.single, (mine.means + its.means)[both])
-    return replace(aligned, variance=variance_parts(gaps, codes, noise))
+    return replace(pair, variance=variance_parts(gaps, pair.codes, noise))

@@ -24,7 +24,6 @@ import numpy as np
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cutoffs import NO_CUTOFFS
 from ctxbench.harness.leaderboard import choices, numbers, signflip, stats
-from ctxbench.harness.leaderboard.numbers import scale_of
 from ctxbench.harness.leaderboard.pairs import NUMBERS
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, count_of, listed
@@ -244,7 +243,6 @@ def plans(
             metric=metric,
             baseline=strategy,
             seed=0,
-            scale=scale_of,
             cutoffs=NO_CUTOFFS,
         )
         base = maker.base

@@ -211,7 +211,7 @@ def comparison_json(compared: Sequence[Compared]) -> str:
             "metric": pair.metric,
             "difference": _difference(pair.difference),
             "repositories": [
-                {"repo": part.repo, "n": part.n, "this": _number(part.this), "baseline": _number(part.other)}
+                {"repo": part.repo, "n": part.n, **_rounded(this=part.this, baseline=part.other)}
                 for part in pair.repositories
             ],
             "levels": [_level(part) for part in pair.levels],
@@ -251,14 +251,12 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "excluded": row.excluded,
         "marks": dict(row.marks),
         "sensitivity": {
-            name: {"worst": _number(bounds.worst), "best": _number(bounds.best)}
-            for name, bounds in row.sensitivity.items()
+            name: _rounded(worst=bounds.worst, best=bounds.best) for name, bounds in row.sensitivity.items()
         },
         "baseline": row.baseline,
         "difference": {name: _difference(difference) for name, difference in row.difference.items()},
         "beats": [group.rows[loser].run.id for loser in row.beats],
-        "smallest_visible_difference": _number(group.family.visible),
-        "smallest_p": _number(group.family.smallest_p),
+        **_rounded(smallest_visible_difference=group.family.visible, smallest_p=group.family.smallest_p),
     }
 
 
@@ -275,7 +273,7 @@ def _overall(overall: Overall) -> dict[str, Any]:
         "n": max(mean.n for mean in overall.metrics.values()),
         "unscored": overall.unscored,
         **{
-            name: {"mean": _number(mean.mean), "mean_of_levels": _number(mean.mean_of_levels), "n": mean.n}
+            name: {**_rounded(mean=mean.mean, mean_of_levels=mean.mean_of_levels), "n": mean.n}
             for name, mean in overall.metrics.items()
         },
         **dict.fromkeys(RECORD),
@@ -290,45 +288,36 @@ def _level(part: LevelDifference) -> dict[str, Any]:
     return {
         "level": part.level,
         "n": part.n,
-        "this": _number(part.this),
-        "baseline": _number(part.other),
-        "difference": {
-            "mean": _number(part.mean),
-            "low": _number(part.low),
-            "high": _number(part.high),
-            "interval": str(part.over),
-        },
+        **_rounded(this=part.this, baseline=part.other),
+        "difference": {**_rounded(mean=part.mean, low=part.low, high=part.high), "interval": str(part.over)},
     }
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {
-        "mean": _number(estimate.mean),
-        "low": _number(estimate.low),
-        "high": _number(estimate.high),
+        **_rounded(mean=estimate.mean, low=estimate.low, high=estimate.high),
         "interval": str(estimate.over),
         "n": estimate.n,
         "repositories": estimate.repositories,
-        "mean_of_repositories": _number(estimate.mean_of_repositories),
-        "mean_of_levels": _number(estimate.mean_of_levels),
-        "mean_with_marked": _number(estimate.mean_with_marked),
-        "bootstrap_low": _number(estimate.bootstrap_low),
-        "bootstrap_high": _number(estimate.bootstrap_high),
+        **_rounded(
+            mean_of_repositories=estimate.mean_of_repositories,
+            mean_of_levels=estimate.mean_of_levels,
+            mean_with_marked=estimate.mean_with_marked,
+            bootstrap_low=estimate.bootstrap_low,
+            bootstrap_high=estimate.bootstrap_high,
+        ),
     }
 
 
 def _difference(difference: Difference) -> dict[str, Any]:
     return {
-        "mean": _number(difference.mean),
-        "low": _number(difference.low),
-        "high": _number(difference.high),
+        **_rounded(mean=difference.mean, low=difference.low, high=difference.high),
         "interval": str(difference.over),
-        "p": _number(difference.p),
-        "p_adjusted": _number(difference.p_adjusted),
+        **_rounded(p=difference.p, p_adjusted=difference.p_adjusted),
         "pairs": difference.pairs,
         "n_common": difference.n_common,
         "repositories": difference.repositories,
-        "smallest_visible": _number(difference.visible),
+        **_rounded(smallest_visible=difference.visible),
         "repositories_needed": difference.needed,
         "wins": difference.wins,
         "ties": difference.ties,
@@ -340,9 +329,13 @@ def _difference(difference: Difference) -> dict[str, Any]:
 
 def _variance(parts: VarianceParts) -> dict[str, Any]:
     return {
-        name: {"deviation": _number(part.deviation), "share": _number(part.share), "negative": part.negative}
+        name: {**_rounded(deviation=part.deviation, share=part.share), "negative": part.negative}
         for name, part in parts.items()
     }
+
+
+def _rounded(**numbers: float | None) -> dict[str, float | None]:
+    return {name: _number(value) for name, value in numbers.items()}
 
 
 def _number(value: float | None) -> float | None:

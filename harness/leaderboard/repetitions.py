@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ctxbench.harness.leaderboard import choices, stats
-from ctxbench.harness.leaderboard.numbers import ScaleOf, scale_of
+from ctxbench.harness.leaderboard.numbers import scale_of
 from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
 
@@ -30,20 +30,19 @@ _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
 """Of the statuses of a sample in several runs the first of these holds for all; none: the machine failed in each."""
 
 
-def pooled(tables: Sequence[RunTable], scale: ScaleOf = scale_of) -> list[RunTable]:
+def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
     """Pool the runs that differ only in the seed, each group in the place of its last run; others stay as they are.
 
     Imported runs, whose decoding nobody knows, are never pooled.
 
     Args:
         tables: one a run and language, oldest run first; of two with the same seed the newest complete one counts.
-        scale: what a model-failed sample counts as.
     """
     groups: dict[str, list[RunTable]] = {}
     for table in tables:
         key = _without_seed(table.run)
         groups[key] = [*groups.pop(key, []), table]
-    return [_pool(members, scale) if len(members) > 1 else members[0] for members in map(_by_seed, groups.values())]
+    return [_pool(members) if len(members) > 1 else members[0] for members in map(_by_seed, groups.values())]
 
 
 def _by_seed(members: Sequence[RunTable]) -> list[RunTable]:
@@ -66,7 +65,7 @@ def _without_seed(run: RunInfo) -> str:
     return repr(replace(run, id="", sampling=sampling, versions=versions, loads=(), remarks=(), offline={}))
 
 
-def _pool(members: Sequence[RunTable], scale: ScaleOf) -> RunTable:
+def _pool(members: Sequence[RunTable]) -> RunTable:
     """Pool two runs or more, by seed; a sample that one of them was not to do is missing there."""
     places = [{sample: place for place, sample in enumerate(table.sample)} for table in members]
     samples = list(dict.fromkeys(itertools.chain.from_iterable(table.sample for table in members)))
@@ -96,7 +95,7 @@ def _pool(members: Sequence[RunTable], scale: ScaleOf) -> RunTable:
 
     repeated = {}
     for name in sorted({name for table in members for name in table.metrics}):
-        metric_scale = scale(members[0].run.profile, name)
+        metric_scale = scale_of(members[0].run.profile, name)
         worst = None if metric_scale.worst is None else metric_scale.worst / metric_scale.factor
         cells_by_sample = across([table.metrics.get(name, ()) for table in members])
         repeated[name] = tuple(

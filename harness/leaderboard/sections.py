@@ -10,7 +10,7 @@ Curves over a parameter show what strategies reach that differ in nothing else, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault, UnknownName
@@ -55,8 +55,6 @@ _WIDE = 8
 _SHIFT = 0.006
 """Of the axis, from one strategy's interval to the next one's at the same value."""
 
-Default = Callable[[str, str], float | None]
-"""(strategy's name, parameter) -> the number that a spec without it means; None if nobody knows."""
 _BESIDE = ("em", "es", "id_f1", "context_gain")
 _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
@@ -300,16 +298,13 @@ class Curves:
         return TextTable((first, *heads), lines)
 
 
-def curves(
-    group: Group, parameter: str = BUDGET, *, metric: str | None = None, default: Default = default_of
-) -> Curves | Blank:
+def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) -> Curves | Blank:
     """Return what the group's strategies reach over a parameter, the strategy whose best row ranks best first.
 
     Args:
         group: whose rows, but for controls.
         parameter: a number in the strategies' specs.
         metric: what they reach; None: the ranking metric.
-        default: what a spec without the parameter means.
     """
     metric = metric or group.metric
     title = f"{metric} over {parameter}"
@@ -324,7 +319,7 @@ def curves(
             unspoken.append((spec, row))
     for spec, row in unspoken:
         # Canonical specs leave defaults out.
-        if (name := label(row)) in points and (at := default(spec.name, parameter)) is not None:
+        if (name := label(row)) in points and (at := default_of(spec.name, parameter)) is not None:
             points[name].append(CurvePoint(at=at, row=row))
     drawn = tuple(
         Curve(strategy=name, points=tuple(sorted(members, key=lambda point: point.at)))
@@ -341,13 +336,11 @@ def curves(
     )
 
 
-def parameters(groups: Collection[Group], *, default: Default = default_of) -> list[str]:
+def parameters(groups: Collection[Group]) -> list[str]:
     """Return the parameters over which there is a curve, sorted."""
     specs = [spec for group in groups for row in group.rows if (spec := _spec(row)) is not None]
     names = {name for spec in specs for name in spec.arguments if name}
-    return sorted(
-        name for name in names if any(isinstance(curves(group, name, default=default), Curves) for group in groups)
-    )
+    return sorted(name for name in names if any(isinstance(curves(group, name), Curves) for group in groups))
 
 
 def _spec(row: Row) -> Spec | None:

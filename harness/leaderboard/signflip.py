@@ -42,11 +42,6 @@ _ALONE = 1 << 18
 they work, the more so on a busy machine."""
 
 
-def p_value(sums: Array, *, seed: str) -> float:
-    """Return the p-value of one pair from its repository sums, shape (repositories,)."""
-    return float(p_values(sums[np.newaxis, :], seed=seed)[0])
-
-
 def p_values(sums: Array, *, seed: str) -> Array:
     """Return the two-sided p-value of each row of repository sums of paired differences.
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
 from ctxbench.harness.leaderboard import choices, pairs, signflip, stats
-from ctxbench.harness.leaderboard.numbers import ScaleOf, completed, scale_of
-from ctxbench.harness.leaderboard.pairs import Aligned, Difference, MetricColumn, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.numbers import completed, scale_of
+from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, Paired, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.repetitions import answer_gaps, pooled
 from ctxbench.harness.leaderboard.rows import (
@@ -45,7 +45,6 @@ def board(
     baseline: str | None = None,
     by_level: bool | None = None,
     seed: int = 0,
-    scale: ScaleOf = scale_of,
     published: Mode = "none",
     cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
@@ -59,7 +58,6 @@ def board(
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
         by_level: add a group for each level; None: for CoderEval only.
         seed: decides drawn flips and bootstrap samples.
-        scale: how a metric of a profile is shown.
         published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
             ``all``, or ``none``.
         cutoffs: up to which day models were trained.
@@ -72,7 +70,7 @@ def board(
     alike = comparable(tables)
     # Chosen before they are cut into levels: all levels of a strategy are of one run.
     newest_tables = {
-        key: choices.of_one_coder(choices.newest(pooled(members, scale)), members) for key, members in alike.items()
+        key: choices.of_one_coder(choices.newest(pooled(members)), members) for key, members in alike.items()
     }
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for key, members in newest_tables.items():
@@ -81,7 +79,7 @@ def board(
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     groups = tuple(
-        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale, cutoffs=cutoffs).group(
+        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, cutoffs=cutoffs).group(
             superseded=len(alike[tuple(key)]) - sum(len(table.run.ids) for table in newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
@@ -113,7 +111,6 @@ class GroupMaker:
         metric: str | None,
         baseline: str | None,
         seed: int,
-        scale: ScaleOf,
         cutoffs: Cutoffs,
     ) -> None:
         self.tables = tables
@@ -127,7 +124,7 @@ class GroupMaker:
                 if any(value is not None for value in column)
             }
         )
-        self.scales = {name: scale(first.profile, name) for name in names}
+        self.scales = {name: scale_of(first.profile, name) for name in names}
         self.metric = metric or choices.default_metric(names, first)
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
@@ -211,7 +208,7 @@ class GroupMaker:
             )
         return placed
 
-    def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Aligned]:
+    def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Paired]:
         """Return pairs of runs, each at the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 

@@ -78,11 +78,9 @@ def _tidy(text: str) -> str:
     return "\n".join(line for line in lines if line).strip()
 
 
-def _names(predicted: LexedText, target: LexedText) -> Values:
+def _names(predicted: LexedText, target: LexedText) -> dict[str, float]:
     names = match_identifiers(predicted.names, target.names)
-    if not predicted.names and not target.names:
-        return {"id_em": 1.0, "id_precision": 1.0, "id_recall": 1.0, "id_f1": 1.0}
-    return {"id_em": names.em, "id_precision": names.precision, "id_recall": names.recall, "id_f1": names.f1}
+    return names if predicted.names or target.names else dict.fromkeys(names, 1.0)
 
 
 class _Frame(NamedTuple):
@@ -261,27 +259,19 @@ class _Scan:
         return min(ends, default=len(text))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentifierMatch:
-    """How the identifiers of a prediction match the target's; precision, recall and F1 on sets."""
+def match_identifiers(predicted: Sequence[str], target: Sequence[str]) -> dict[str, float]:
+    """Compare two lists of identifiers: ``id_em`` of the lists, in order and with repeats; the others of the sets.
 
-    em: float
-    """1 if the lists are equal, in order and with repeats."""
-    precision: float
-    recall: float
-    f1: float
-
-
-def match_identifiers(predicted: Sequence[str], target: Sequence[str]) -> IdentifierMatch:
-    """Compare two identifier lists; a ratio with denominator 0 is 0."""
+    A ratio with denominator 0 is 0.
+    """
     predicted_names, target_names = set(predicted), set(target)
     hits = len(predicted_names & target_names)
-    return IdentifierMatch(
-        em=float(list(predicted) == list(target)),
-        precision=hits / len(predicted_names) if predicted_names else 0.0,
-        recall=hits / len(target_names) if target_names else 0.0,
-        f1=2 * hits / (len(predicted_names) + len(target_names)) if hits else 0.0,
-    )
+    return {
+        "id_em": float(list(predicted) == list(target)),
+        "id_precision": hits / len(predicted_names) if predicted_names else 0.0,
+        "id_recall": hits / len(target_names) if target_names else 0.0,
+        "id_f1": 2 * hits / (len(predicted_names) + len(target_names)) if hits else 0.0,
+    }
 
 
 profile(

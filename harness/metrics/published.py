@@ -136,16 +136,12 @@ def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> t
 def _crosscodeeval(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
     """Return ``em`` and ``id_*`` in 0..1, ``es`` and ``es_difflib`` as whole points 0..100."""
     predicted, target = cleaned(language, prompt, prediction, ground_truth)
-    names = match_identifiers(identifiers(language, predicted), identifiers(language, target))
     predicted_text, target_text = predicted.strip(), target.strip()
     return {
         "em": float(_statement_lines(predicted) == _statement_lines(target)),
         "es": float(_points(predicted_text, target_text, _levenshtein_ratio)),
         "es_difflib": float(_points(predicted_text, target_text, _difflib_ratio)),
-        "id_em": names.em,
-        "id_precision": names.precision,
-        "id_recall": names.recall,
-        "id_f1": names.f1,
+        **match_identifiers(identifiers(language, predicted), identifiers(language, target)),
     }
 
 
@@ -292,7 +288,7 @@ def _infercom(language: str, prompt: str, prediction: str, ground_truth: str) ->
     predicted = _code_lines(language, prediction)[: len(target)]
     names = match_identifiers(identifiers(language, "".join(predicted)), identifiers(language, "".join(target)))
     line_values = _repocoder(language, prompt, prediction, ground_truth)
-    return {**line_values, "id_em": names.em, "id_f1": names.f1}
+    return {**line_values, "id_em": names["id_em"], "id_f1": names["id_f1"]}
 
 
 def _code_lines(language: str, text: str) -> list[str]:

@@ -13,7 +13,7 @@ The files, in the order in which a sample passes them:
 * `batching`: requests of many threads become batches, and every answer is stored;
 * `execution`: the sandbox: verdicts of functions by their tests, and programs of strategies;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;
-* `stored`: verdicts and scores that completions get after their run;
+* `stored`: verdicts, scores and gains of blocks that completions get after their run;
 * `merging`: shards that other processes made, brought into the store;
 * `cluster`, `node`: units on the nodes of a Ray cluster, and what does them there.
 

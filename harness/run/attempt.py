@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -25,7 +25,7 @@ from ctxbench.harness.run.controls import Controls
 from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.merging import Merger
 from ctxbench.harness.run.resources import Resources
-from ctxbench.harness.run.sample import AnsweredSample, Asker
+from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
@@ -41,6 +41,9 @@ from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.strategies.registry import CONTROLS
+
+if TYPE_CHECKING:
+    from ctxbench.harness.run.cluster import Cluster
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
@@ -132,28 +135,6 @@ class UnitOutcome:
     """Why there is nothing of any of the samples."""
 
 
-class Nodes(Protocol):
-    """Other machines that do samples of one run."""
-
-    isolation: str
-    """How strategies are kept apart, and where."""
-    load: Load
-
-    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Yield the outcomes of all units of some samples, in the order in which they end.
-
-        Args:
-            spec: the run.
-            missing: the samples.
-            answers: returns what need not be asked again.
-
-        Raises:
-            InputFault: if no machine can do them until the user mends something.
-            MachineFault: if no machine is left.
-        """
-        ...
-
-
 class Attempt:
     """One attempt at one run."""
 
@@ -190,21 +171,21 @@ class Attempt:
         self._run = spec.id
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
-    def go(self, progress: Progress, nodes: Nodes | None = None) -> RunSummary:
-        """Complete what is missing, here or on `nodes`; record the end of the attempt even if it is interrupted.
+    def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
+        """Complete what is missing, here or on a cluster's nodes; record the end of the attempt even if interrupted.
 
         Raises:
             InputFault: if another process works at the same run.
         """
         with self._store.run_lock(self._run) as self._locked:
-            return self._go(progress, nodes)
+            return self._go(progress, cluster)
 
-    def _go(self, progress: Progress, nodes: Nodes | None) -> RunSummary:
+    def _go(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._resources.judges else []
         if missing or lacking:
-            if nodes is not None:
-                self._share_out(missing, lacking, nodes, progress)
+            if cluster is not None:
+                self._share_out(missing, lacking, cluster, progress)
             else:
                 self._try(missing, lacking, progress)
         stored = status_counts(self._store, self._run)
@@ -240,7 +221,9 @@ class Attempt:
         executor = resources.executor() if self._functions else None
         make: Make | None = None
         if missing:
-            make = self._maker(resources.asker(self._card, self._store, self._snapshots(), self._scorer.ahead))
+            asker = resources.asker(self._card, self._store, self._snapshots(), self._scorer.ahead)
+            is_control = self._spec.strategy in CONTROLS
+            make = Controls(asker, self._store, self._set.references).make if is_control else asker.make
             if self._card.engines:
                 resources.engines.prepare(self._card.engines, self._set.samples)
                 missing = resources.engines.ordered(missing, resources.workers)
@@ -282,15 +265,15 @@ class Attempt:
                 self._store.end_attempt(self._attempt, reason=reason, finished=self._tally.new, missing=still_missing)
 
     def _share_out(
-        self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], nodes: Nodes, progress: Progress
+        self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], cluster: Cluster, progress: Progress
     ) -> None:
         """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
         merger = Merger(self._store, self._set, own=True)
         with (
-            self._recorded(nodes.isolation, nodes.load, len(missing)),
+            self._recorded(cluster.isolation, cluster.load, len(missing)),
             progress(self._spec.strategy, len(missing) + len(lacking)) as tick,
         ):
-            for outcome in nodes.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
+            for outcome in cluster.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
                 for name, content in outcome.shards:
                     self._bring_in(merger, name, unpack(name, content))
                 if outcome.fault is not None:
@@ -333,12 +316,6 @@ class Attempt:
             if isinstance(verdict, MachineFault):
                 self._note(completion.sample_id, verdict)
             tick(1)
-
-    def _maker(self, asker: Asker) -> Make:
-        """Return what completes samples: the strategy in its cell, or the control of that name."""
-        if self._spec.strategy in CONTROLS:
-            return Controls(asker, self._store, self._set.references).make
-        return asker.make
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
         """Complete and judge one sample, in a thread of its own."""

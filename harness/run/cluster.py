@@ -23,7 +23,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import Load
 from ctxbench.harness.run.attempt import Answers, UnitOutcome
-from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed, packed_tests
+from ctxbench.harness.run.node import NodeJob, NodeUnit, NodeWorker, packed, packed_tests
 from ctxbench.harness.run.scheduling import WorkUnit, most_of, units
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 
@@ -50,9 +50,8 @@ class _Node:
     """Its address."""
     actor: Any
     greeting: Any
-    """A reference to its report."""
-    report: NodeReport | None = None
-    """None until it is ready."""
+    """A reference to what `NodeWorker.check` returns."""
+    ready: bool = False
     repos: set[str] = field(default_factory=set)
     """Repositories that it has read."""
 
@@ -63,7 +62,7 @@ class Cluster:
     def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
         """Use the nodes of the cluster that `ray` is connected to; workers start with `do`."""
         self._ray, self._home, self._set, self._say = ray, home, sample_set, say
-        self._job, self._tests = ray.put(job), _tests_of(job)
+        self._job, self._seed, self._tests = ray.put(job), job.choices.seed, _tests_of(job)
         self._nodes: dict[str, _Node] = {}
         self._closed_to: set[str] = set()
         """Ids of nodes that cannot do these runs."""
@@ -75,10 +74,6 @@ class Cluster:
         """What is under way: a reference -> node and unit."""
         self._seen = time.monotonic()
 
-    def doing(self, strategy: str, repetition: int) -> RunOnNodes:
-        """Return what does samples of one run."""
-        return RunOnNodes(self, strategy, repetition)
-
     def close(self) -> None:
         """End every worker."""
         for node in self._nodes.values():
@@ -86,25 +81,29 @@ class Cluster:
                 self._ray.kill(node.actor)
 
     @property
-    def cores(self) -> int:
-        """How many cores all nodes have together."""
-        return sum(int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"])
-
-    @property
-    def size(self) -> int:
-        """How many nodes there are."""
-        return sum(1 for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU"))
+    def load(self) -> Load:
+        """What works at once: a strategy a core, and a unit a node."""
+        cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
+        return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
     @property
     def isolation(self) -> str:
         """How strategies are kept apart, and where, and where tests run."""
-        return f"cells on {self.size} Ray nodes{self._tests}"
+        return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
-    def do(
-        self, spec: RunSpec, missing: Sequence[Sample], answers: Answers, strategy: str, repetition: int
-    ) -> Iterator[UnitOutcome]:
-        """Yield the outcomes of all units of some samples of a run."""
-        most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, self.size)))))
+    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
+        """Yield the outcomes of all units of some samples of a run, in the order in which they end.
+
+        Args:
+            spec: the run.
+            missing: the samples.
+            answers: returns what need not be asked again.
+
+        Raises:
+            InputFault: if no node can do them until the user mends something.
+            MachineFault: if no node is left.
+        """
+        most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, len(_alive(self._ray)))))))
         waiting = units(spec.id, missing, most)
         losses: Counter[str] = Counter()
         try:
@@ -114,7 +113,7 @@ class Cluster:
                     if waiting:
                         unit = next_unit(waiting, node.repos, self._repos_of_others(node))
                         waiting.remove(unit)
-                        self._begin(node, unit, answers, strategy, repetition)
+                        self._begin(node, unit, answers, spec)
                 for outcome in self._ended():
                     if isinstance(outcome, UnitOutcome):
                         yield outcome
@@ -130,16 +129,16 @@ class Cluster:
 
     def _look(self) -> None:
         """Start a worker on each node that has none, and see which ones are ready."""
-        alive = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
+        alive = {node["NodeID"]: node for node in _alive(self._ray)}
         for id_ in [id_ for id_ in self._nodes if id_ not in alive]:
             self._say(f"node {self._nodes.pop(id_).name} is lost; others do its part")
         for id_, node in alive.items():
             if id_ not in self._nodes and id_ not in self._closed_to:
                 self._nodes[id_] = self._start(id_, node)
         for node in list(self._nodes.values()):
-            if node.report is None:
+            if not node.ready:
                 self._greet(node)
-        if any(node.report is not None for node in self._nodes.values()):
+        if any(node.ready for node in self._nodes.values()):
             self._seen = time.monotonic()
         elif alive and alive.keys() <= self._closed_to:
             raise MachineFault("no node of the cluster can do this run", where="Ray", cure="see what was said of each")
@@ -160,12 +159,14 @@ class Cluster:
         if not self._ray.wait([node.greeting], timeout=0)[0]:
             return
         try:
-            node.report = self._ray.get(node.greeting)
+            fault = self._ray.get(node.greeting)
         except self._ray.exceptions.RayError as error:
             self._drop(node, f"its worker ended: {_first_line(error)}", forever=not _is_lost(self._ray, error))
             return
-        if node.report.fault:
-            self._drop(node, node.report.fault, forever=True)
+        if fault:
+            self._drop(node, fault, forever=True)
+        else:
+            node.ready = True
 
     def _drop(self, node: _Node, why: str, *, forever: bool) -> None:
         self._nodes.pop(node.id, None)
@@ -180,14 +181,14 @@ class Cluster:
         at_work = Counter(id_ for id_, _ in self._units.values())
         for number in range(AHEAD):
             for node in list(self._nodes.values()):
-                if node.report is not None and at_work[node.id] == number:
+                if node.ready and at_work[node.id] == number:
                     at_work[node.id] += 1
                     yield node
 
     def _repos_of_others(self, node: _Node) -> set[str]:
         return {repo for other in self._nodes.values() if other is not node for repo in other.repos}
 
-    def _begin(self, node: _Node, unit: WorkUnit, answers: Answers, strategy: str, repetition: int) -> None:
+    def _begin(self, node: _Node, unit: WorkUnit, answers: Answers, spec: RunSpec) -> None:
         if unit.repo not in self._parts:
             if self._wheels is None and any(sample.tested for sample in unit.samples):
                 self._wheels = self._ray.put(packed_tests(self._home))
@@ -196,8 +197,8 @@ class Cluster:
         ids = tuple(sample.id for sample in unit.samples)
         plain = NodeUnit(
             run=unit.run,
-            strategy=strategy,
-            repetition=repetition,
+            strategy=spec.strategy,
+            repetition=spec.seed - self._seed,
             repo=unit.repo,
             samples=ids,
             answers=tuple(answers(unit.samples)),
@@ -230,20 +231,6 @@ class Cluster:
                 yield unit
             else:
                 yield UnitOutcome(samples=unit.samples, shards=shards)
-
-
-class RunOnNodes:
-    """The nodes of a cluster, as they do one run."""
-
-    def __init__(self, cluster: Cluster, strategy: str, repetition: int) -> None:
-        """Do samples of the run of a strategy."""
-        self._cluster, self._strategy, self._repetition = cluster, strategy, repetition
-        self.isolation = cluster.isolation
-        self.load = Load(workers=cluster.cores, requests=cluster.size, cores=cluster.cores)
-
-    def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Yield the outcomes of all units of some samples, in the order in which they end."""
-        return self._cluster.do(spec, missing, answers, self._strategy, self._repetition)
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
@@ -295,7 +282,7 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
     """
     ray = connect(address)
     try:
-        nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        nodes = _alive(ray)
         asked = [ray.remote(question).options(num_cpus=0, **_on(node["NodeID"])).remote(*arguments) for node in nodes]
         answers: list[tuple[str, int, T | str]] = []
         for node, reference in zip(nodes, asked, strict=True):
@@ -307,6 +294,11 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
         return answers
     finally:
         ray.shutdown()
+
+
+def _alive(ray: Any) -> list[Any]:
+    """Return the nodes of a cluster that can do something."""
+    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
 
 
 def _on(node_id: str) -> dict[str, Any]:

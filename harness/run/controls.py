@@ -15,7 +15,7 @@ from ctxbench.bench.apis import units
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit, Unit
 from ctxbench.bench.types import Query, Reference, Sample, Use
-from ctxbench.harness.diagnostics.measures import original_names
+from ctxbench.harness.diagnostics import original_names
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics.published import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer

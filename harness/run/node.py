@@ -110,14 +110,6 @@ class NodeUnit:
     """To what was asked for these samples, by whatever strategy: a model may say something else the next time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReport:
-    """What a node says of itself."""
-
-    fault: str = ""
-    """Why it can do no unit; empty if it can."""
-
-
 class NodeWorker:
     """Does units, one after the other; runs in a process of its own."""
 
@@ -135,16 +127,16 @@ class NodeWorker:
             (self._home.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self._home.root / name).write_bytes(content)
 
-    def check(self) -> NodeReport:
-        """Say whether this node can do the job's units."""
+    def check(self) -> str:
+        """Return why this node cannot do the job's units; empty if it can."""
         if (mine := version("ctxbench")) != self._job.version:
-            return NodeReport(fault=f"it has ctxbench {mine}, and {self._job.version} is asked for")
+            return f"it has ctxbench {mine}, and {self._job.version} is asked for"
         if self._job.tested:
             try:
                 open_sandbox(self._job.choices.sandbox, self._home.cache / "sandbox")
             except SandboxError as error:
-                return NodeReport(fault=f"it has no sandbox for tests: {error}")
-        return NodeReport()
+                return f"it has no sandbox for tests: {error}"
+        return ""
 
     def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
         """Do a unit; return its shards, names and contents.

@@ -312,7 +312,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
         def attempt(card: StrategyCard, repetition: int) -> RunSummary:
             mine = runs.planned if share is None else share.of(runs.planned, repository_of)
             work = runs.attempt(card, repetition, mine)
-            return work.go(progress) if cluster is None else work.go(progress, cluster.doing(card.spec, repetition))
+            return work.go(progress, cluster)
 
         # A share does not tell whether the whole run repeats the one before.
         greedy = runs.greedy and share is None

@@ -18,9 +18,9 @@ from ctxbench.bench.repository import Access, AccessLedger, Repository, View, vi
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
-from ctxbench.harness.diagnostics.relevance import RelevantFiles
-from ctxbench.harness.extract import extract
+from ctxbench.harness.diagnostics import RelevantFiles
 from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.answers import extract
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.run.batching import Answer, Batcher
@@ -154,39 +154,28 @@ class Asker:
         with contextlib.ExitStack() as turn:
             # Before it counts among those that may ask the model, who would wait for it.
             session = self._turn(turn, sample)
-            return self._made(strategy, sample, sampling, n, session, turn)
+            with self._batcher.member(), self._summariser.member():
+                prompted = self._prompted(strategy, sample, sampling, session)
+                turn.close()
+                try:
+                    answered = self._complete(
+                        sample, prompted.prompt, sampling, n, calls=prompted.calls, seconds=prompted.seconds
+                    )
+                except TooLong as fault:
+                    # The model would refuse the same prompt again.
+                    raise StrategyFault(
+                        f"the strategy made a prompt that the model cannot read: {fault.what}",
+                        where=f"{strategy} on {sample.id}",
+                        cure=fault.cure,
+                    ) from fault
+        uses = session.uses if session is not None else ()
+        return replace(answered, engines=uses, access=prompted.access, relevant=self._relevant.files(sample))
 
     def _turn(self, turn: contextlib.ExitStack, sample: Sample) -> EngineSession | None:
         """Wait for a sample's turn at its engines, where there are any."""
         if self._engines is None:
             return None
         return turn.enter_context(self._engines.turn(sample, self._snapshots.get(sample.repo)))
-
-    def _made(
-        self,
-        strategy: str,
-        sample: Sample,
-        sampling: Sampling,
-        n: int,
-        session: EngineSession | None,
-        turn: contextlib.ExitStack,
-    ) -> AnsweredSample:
-        with self._batcher.member(), self._summariser.member():
-            prompted = self._prompted(strategy, sample, sampling, session)
-            turn.close()
-            uses = session.uses if session is not None else ()
-            try:
-                answered = self._complete(
-                    sample, prompted.prompt, sampling, n, calls=prompted.calls, seconds=prompted.seconds
-                )
-                return replace(answered, engines=uses, access=prompted.access, relevant=self._relevant.files(sample))
-            except TooLong as fault:
-                # The model would refuse the same prompt again.
-                raise StrategyFault(
-                    f"the strategy made a prompt that the model cannot read: {fault.what}",
-                    where=f"{strategy} on {sample.id}",
-                    cure=fault.cure,
-                ) from fault
 
     def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
         """Return the exact prompt that the model would complete; it is asked only for what the strategy needs before.

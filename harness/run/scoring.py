@@ -24,10 +24,9 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind, Reference, Sample
-from ctxbench.harness import extract, metrics
-from ctxbench.harness.diagnostics import Diagnostics
-from ctxbench.harness.diagnostics.relevance import recall_precision
-from ctxbench.harness.generators import fim
+from ctxbench.harness import metrics
+from ctxbench.harness.diagnostics import Diagnostics, recall_precision
+from ctxbench.harness.generators import answers, fim
 from ctxbench.harness.generators.base import Generator, TooLong
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.sample import AnsweredSample, Completion
@@ -227,7 +226,7 @@ def text_scores(sample: Sample, reference: Reference, text: str, profiles: Seque
                 profile, sample.language, prompt=sample.prefix, prediction=text, ground_truth=reference.target
             )
         else:
-            body, reference_body = extract.body(sample, text), extract.body(sample, reference.target)
+            body, reference_body = answers.body(sample, text), answers.body(sample, reference.target)
             values = metrics.score_body(sample.language, prediction=body, ground_truth=reference_body)
         for metric, value in values.items():
             # An empty answer gets the metric's worst value, even where the metric is undefined or would call it right:
@@ -424,7 +423,7 @@ def goes_on(sample: Sample, prompt: Prompt) -> bool:
 
 def behind_cursor(sample: Sample, reference: Reference) -> str:
     """Return the answer from the cursor on: for a function its body."""
-    return reference.target if sample.kind is Kind.LINE else extract.after_cursor(sample, reference.target)
+    return reference.target if sample.kind is Kind.LINE else answers.after_cursor(sample, reference.target)
 
 
 def _stored(key: _Key, prompt: Prompt, bits: float) -> StoredBits:

@@ -319,24 +319,15 @@ def planned_by(
     Raises:
         InputFault: if the choices do not fit the set.
     """
-    eligible = _eligible(sample_set, choices, days)
+    if choices.seed + choices.repeat > _MOST_SEEDS:
+        raise InputFault(f"seeds from {choices.seed} on do not last for {choices.repeat} runs", cure="lower --seed")
+    eligible = sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
     if choices.limit is not None and choices.limit >= len(eligible):
         choices = replace(choices, limit=None)
     planned = planned_samples(eligible, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
     return choices, planned
-
-
-def _eligible(sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]) -> tuple[Sample, ...]:
-    """Return the samples that a run may take, given the days that are known.
-
-    Raises:
-        InputFault: if the choices do not fit them.
-    """
-    if choices.seed + choices.repeat > _MOST_SEEDS:
-        raise InputFault(f"seeds from {choices.seed} on do not last for {choices.repeat} runs", cure="lower --seed")
-    return sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
 
 
 def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, exists, select
+from sqlalchemy import Connection, Select, select
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Place
@@ -21,8 +21,8 @@ from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.facts import prompt_text, prompt_texts
 from ctxbench.harness.store.samples import Facts, status_of
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import read_flags
+from ctxbench.harness.store.verdicts import PASS, PROFILE, verdict_of
+from ctxbench.harness.store.write import StoredVerdict, read_flags
 from ctxbench.strategies.agent import ROLE
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.chat import Message
@@ -98,12 +98,6 @@ def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts |
         return None if row is None else CallTexts(prompt=prompt_text(connection, row.digest) or "", answer=row.text)
 
 
-def kinds_of(run: str) -> Select[Any]:
-    """Return the question for the (profile, metric) of a run's scores: a look at each measure, not at the scores."""
-    s, m = t.SCORE_FACT.c, t.MEASURE.c
-    return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
-
-
 def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, marked: bool) -> Status:
     """Return the status that the leaderboard gives the sample."""
     names = ("benchmark", "kind", "language", "repo")
@@ -171,10 +165,9 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
     joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
         t.VERDICT, j.verdict_key == v.key
     )
-    judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
-    reached = v.flags.label("reached")
+    names = [column.name for column in t.VERDICT.c if column.name != "output"]
     query = (
-        select(c.idx, c.status, c.flags, reached, *judged)
+        select(c.idx, c.status, c.flags.label("reached"), *(v[name] for name in names))
         .select_from(joined)
         .where(c.key == t.key_of(run, sample))
         .order_by(c.idx)
@@ -186,14 +179,9 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
             status=Status(of_completion),
             flags=read_flags(flags),
             scores=scores.get(idx, {}),
-            judged=None
-            if verdict_values[0] is None
-            else CompletionVerdict(
-                **dict(zip((column.name for column in judged), verdict_values, strict=True)),
-                flags=read_flags(of_verdict),
-            ),
+            judged=verdict_of(dict(zip(names, values, strict=True)) | {"output": ""}) if values[0] else None,
         )
-        for idx, of_completion, flags, of_verdict, *verdict_values in connection.execute(query)
+        for idx, of_completion, flags, *values in connection.execute(query)
     )
     if with_texts or status is None:
         return with_texts
@@ -256,23 +244,6 @@ class StoredCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionVerdict:
-    """What the tests said of a completion; their output is read by `completion_texts`."""
-
-    verdict: str
-    reason: str
-    tests_run: int
-    seconds: float
-    peak_bytes: int
-    image: str
-    sandbox: str
-    flags: tuple[str, ...] = ()
-    """What of its text is not plain, with the lines."""
-    earlier: str = ""
-    """What the tests said before, if they were run once more at once, beside no other job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionFacts:
     """A completion without its text."""
 
@@ -280,7 +251,8 @@ class CompletionFacts:
     status: Status
     flags: tuple[str, ...]
     scores: Kinds
-    judged: CompletionVerdict | None
+    judged: StoredVerdict | None
+    """What the tests said of it, without their output, which `completion_texts` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

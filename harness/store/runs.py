@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Table, exists, func, select
+from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
@@ -39,6 +38,7 @@ from ctxbench.harness.store.scores import (
     EngineCosts,
     costs_of,
     engine_costs,
+    kinds_of,
     mean_gains,
     pass_columns,
     verdict_counts,
@@ -59,20 +59,6 @@ CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """One run in a listing."""
-
-    id: str
-    samples: str
-    samples_digest: str
-    limit: int | None
-    strategy: str
-    generator: str
-    planned: int
-    finished: int
-
-
 def status_counts(store: Store, run: str) -> Counter[str]:
     """Return status -> finished samples of one run."""
     r = t.RESULT.c
@@ -81,41 +67,28 @@ def status_counts(store: Store, run: str) -> Counter[str]:
         return Counter(dict(connection.execute(query).all()))
 
 
-def stored_runs(store: Store) -> list[RunRow]:
-    """Return every run, in the order of set, strategy, generator and id."""
-    r = t.RUN.c
-    with store.reading() as connection:
-        planned_counts, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
-        rows = _sorted(
-            connection.execute(select(r.id, r.samples, r.samples_digest, r.sample_limit, r.strategy, r.generator))
-        )
-        return [
-            RunRow(
-                id=row.id,
-                samples=row.samples,
-                samples_digest=row.samples_digest,
-                limit=row.sample_limit,
-                strategy=row.strategy,
-                generator=redacted(row.generator),
-                planned=planned_counts.get(row.id, 0),
-                finished=finished.get(row.id, 0),
-            )
-            for row in rows
-        ]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """One run, and what decided it."""
 
     id: str
     samples: str
+    """Name of its sample set."""
     samples_digest: str
     strategy: str
     generator: str
+    """Its spec."""
+    label: str
+    """What boards call its generator, as in `RunInfo.generator`."""
     coder: str
     n: int
     """Completions a sample."""
+
+
+def _stored_run(row: Any) -> StoredRun:
+    names = ("id", "samples", "samples_digest", "strategy", "coder", "n")
+    columns = {name: getattr(row, name) for name in names}
+    return StoredRun(**columns, generator=redacted(row.generator), label=shown_generator(row))
 
 
 def find_run(store: Store, run_id: str) -> StoredRun:
@@ -125,20 +98,31 @@ def find_run(store: Store, run_id: str) -> StoredRun:
         InputFault: if the id is not whole enough.
         UnknownName: if there is no such run.
     """
-    columns = [t.RUN.c[field.name] for field in dataclasses.fields(StoredRun)]
     with store.reading() as connection:
-        runs_by_id = {row.id: row for row in connection.execute(select(*columns).order_by(t.RUN.c.id))}
+        runs_by_id = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
         ids_by_name = {name: run for run, name in names(connection).items()}
     named = ids_by_name.get(run_id) if run_id not in runs_by_id else None
-    return StoredRun(**runs_by_id[named or whole_id(run_id, runs_by_id)]._mapping)
+    return _stored_run(runs_by_id[named or whole_id(run_id, runs_by_id)])
+
+
+def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
+    """Return the runs over a sample set, in the order of strategy, generator and id.
+
+    Args:
+        store: the database.
+        digest: of the set.
+        samples: as in `RunInfo.samples`.
+    """
+    query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
+    with store.reading() as connection:
+        runs = [_stored_run(row) for row in connection.execute(query) if samples == shown_samples(row)]
+    return sorted(runs, key=lambda run: (run.strategy, run.label, run.id))
 
 
 def profiles_of(store: Store, run: str) -> list[str]:
     """Return the profiles that a run has scores under, sorted; ``ctxbench`` at least."""
-    s, m = t.SCORE_FACT.c, t.MEASURE.c
-    scored = exists().where(s.run == t.run_number(run), s.measure == m.number)
     with store.reading() as connection:
-        profiles = set(connection.scalars(select(m.profile).where(scored)))
+        profiles = {profile for profile, _ in connection.execute(kinds_of(run))}
     return sorted(profiles - {CONTEXT} | {"ctxbench"})
 
 
@@ -180,11 +164,6 @@ def _begun(connection: Connection) -> dict[str, float]:
     a = t.ATTEMPT.c
     query = select(a.run_id, func.max(a.started)).where(~a.isolation.startswith(JUDGING)).group_by(a.run_id)
     return dict(connection.execute(query).all())
-
-
-def _counts(connection: Connection, table: Table) -> dict[str, int]:
-    column = table.c.run_id
-    return dict(connection.execute(select(column, func.count()).group_by(column)).all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,12 +417,7 @@ class Text:
 class Completed:
     """One run and what it completed."""
 
-    run: str
-    samples: str
-    samples_digest: str
-    strategy: str
-    generator: str
-    n: int
+    run: StoredRun
     kinds: Mapping[str, str]
     """Every planned sample, in order -> its kind."""
     texts: Mapping[str, tuple[Text, ...]]
@@ -487,12 +461,7 @@ def completed(store: Store, run_id: str) -> Completed:
                 Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))
             )
     return Completed(
-        run=run.id,
-        samples=run.samples,
-        samples_digest=run.samples_digest,
-        strategy=run.strategy,
-        generator=redacted(run.generator),
-        n=run.n,
+        run=run,
         kinds=ordered,
         texts={sample: tuple(sample_texts) for sample, sample_texts in texts.items()},
     )

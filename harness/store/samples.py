@@ -253,7 +253,7 @@ def stored_sets(store: Store) -> list[StoredSet]:
         for row in connection.execute(select(t.RUN)):
             runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
         # Runs of one part of a set have the same samples, so that one of them tells the languages.
-        spoken = _languages(connection, [runs[0][0] for runs in runs_by_set.values()])
+        spoken = languages_of(connection, [runs[0][0] for runs in runs_by_set.values()])
     sets = []
     for (samples, name, digest), runs in runs_by_set.items():
         counts = spoken[runs[0][0]]
@@ -275,8 +275,8 @@ def _most_first(counts: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
 
 
-def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:
-    """Return run -> language -> planned samples."""
+def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:
+    """Return run -> language -> its planned samples, which may be a part of its set's."""
     p, s = t.PLANNED.c, t.SAMPLE.c
     query = (
         select(p.run_id, s.language, func.count())

@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, select
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.metrics.profile import pass_at_k
@@ -36,6 +36,12 @@ Counts = Mapping[str, tuple[int, int]]
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""
 _EXACT = "em"
+
+
+def kinds_of(run: str) -> Select[Any]:
+    """Return the question for the (profile, metric) of a run's scores: a look at each measure, not at the scores."""
+    s, m = t.SCORE_FACT.c, t.MEASURE.c
+    return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
 
 def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> list[UnscoredCompletion]:

@@ -16,10 +16,9 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, 
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.details import kinds_of
+from ctxbench.harness.store.scores import kinds_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import shown_generator, shown_samples
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
@@ -54,9 +53,6 @@ class SampleFilter:
     verdict: str = ""
     """Of any of its completions, as is the flag; or the prompt's flag."""
     flag: str = ""
-    low: float | None = None
-    """Bounds of the value, both inclusive, in the profile's own scale."""
-    high: float | None = None
     other: str = ""
     """A run to compare with, sample by sample."""
     differs: Differs = ""
@@ -211,10 +207,6 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
         conditions.append(
             or_(*(f[name].icontains(sample_filter.words, autoescape=True) for name in ("id", "path", "repo")))
         )
-    if sample_filter.low is not None:
-        conditions.append(f.value >= sample_filter.low)
-    if sample_filter.high is not None:
-        conditions.append(f.value <= sample_filter.high)
     if sample_filter.verdict:
         j, v = t.JUDGED_FACT.c, t.VERDICT.c
         verdict_matches = (
@@ -242,18 +234,6 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunChoice:
-    """A run, as far as it takes to choose one."""
-
-    id: str
-    strategy: str
-    generator: str
-    """As in `RunInfo.generator`."""
-    n: int
-    """Completions a sample."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
     """What the samples of a run can be filtered by; each sorted."""
 
@@ -267,28 +247,12 @@ class Facets:
     """(profile, metric) of the run's scores."""
 
 
-def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
-    """Return the runs over a sample set, in the order of strategy, generator and id.
-
-    Args:
-        store: the database.
-        digest: of the set.
-        samples: as in `RunInfo.samples`.
-    """
-    query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
-    with store.reading() as connection:
-        rows = [row for row in connection.execute(query) if samples == shown_samples(row)]
-    stored_runs = [RunChoice(id=row.id, strategy=row.strategy, generator=shown_generator(row), n=row.n) for row in rows]
-    return sorted(stored_runs, key=lambda run: (run.strategy, run.generator, run.id))
-
-
 def facets(store: Store, run: str) -> Facets:
     """Return what the samples of a run can be filtered by."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
     judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
-    measures = kinds_of(run)
     with store.reading() as connection:
         rows = connection.execute(places.distinct()).all()
         return Facets(
@@ -297,7 +261,7 @@ def facets(store: Store, run: str) -> Facets:
             levels=_sorted(row.subkind for row in rows),
             verdicts=_sorted(connection.scalars(judged.distinct())),
             flags=_sorted(_flags(connection, run)),
-            measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
+            measures=tuple(sorted(map(tuple, connection.execute(kinds_of(run))))),
         )
 
 

@@ -213,20 +213,12 @@ class Store:
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
         responses: dict[str, Response] = {}
-        g = t.GENERATION.c
-        query = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds, g.cached)
+        g, names = t.GENERATION.c, ("text", "finish", "tokens_in", "tokens_out", "seconds", "cached")
+        query = select(g.id, *(g[name] for name in names))
         with self.reading() as connection:
             for part in parts(sorted(set(ids))):
                 for id_, *answer in connection.execute(query.where(g.id.in_(part))):
-                    text, finish, tokens_in, tokens_out, seconds, cached = answer
-                    responses[id_] = Response(
-                        text=text,
-                        finish=finish,
-                        tokens_in=tokens_in,
-                        tokens_out=tokens_out,
-                        seconds=seconds,
-                        cached=cached,
-                    )
+                    responses[id_] = Response(**dict(zip(names, answer, strict=True)))
         return responses
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:

@@ -38,7 +38,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
             for row in connection.execute(select(t.VERDICT).where(t.VERDICT.c.key.in_(part))):
-                verdicts[row.key] = _verdict(dict(row._mapping))
+                verdicts[row.key] = verdict_of(dict(row._mapping))
     return verdicts
 
 
@@ -58,11 +58,12 @@ def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tupl
             )
             for row in connection.execute(query):
                 if (content := (row.sample_digest, row.text_digest)) in pairs:
-                    stored.setdefault(content, _verdict(dict(row._mapping)))
+                    stored.setdefault(content, verdict_of(dict(row._mapping)))
     return stored
 
 
-def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
+def verdict_of(row: Mapping[str, Any]) -> StoredVerdict:
+    """Return the verdict of a row."""
     return StoredVerdict(**{**row, "flags": read_flags(row["flags"])})
 
 

@@ -22,6 +22,7 @@ from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.notes import names
+from ctxbench.harness.store.samples import languages_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, versions
@@ -92,7 +93,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         unjudged = _unjudged(connection, tested) if tested else {}
         imports = notes.imports(connection, ids)
         siblings = _siblings(connection, imports.values())
-        spoken = _languages(connection, imports)
+        spoken = languages_of(connection, imports)
         remarks = notes.remarks(connection, ids)
         names_by_run = names(connection, ids)
     run_works = [
@@ -109,7 +110,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             attempts=tuple(attempts[run.id]),
             remarks=remarks[run.id],
             imported=imports.get(run.id),
-            file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
+            file=_file(run, imports[run.id], sorted(spoken[run.id]), siblings) if run.id in imports else None,
             name=names_by_run.get(run.id, ""),
         )
         for run in run_rows
@@ -183,17 +184,6 @@ def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[s
         )
         for digest, facts in facts_by_set.items()
     }
-
-
-def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, list[str]]:
-    """Return run -> the languages of its own samples, which may be a part of its set's."""
-    p, m = t.PLANNED.c, t.SAMPLE.c
-    joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
-    query = select(p.run_id, m.language).select_from(joined).where(p.run_id.in_(list(runs))).distinct()
-    languages_by_run: dict[str, list[str]] = defaultdict(list)
-    for run, language in sorted(map(tuple, connection.execute(query))):
-        languages_by_run[run].append(language)
-    return languages_by_run
 
 
 def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
@@ -393,41 +383,21 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
     failed = select(f.attempt_id, func.count().label("faults")).group_by(f.attempt_id).subquery()
     joined = t.ATTEMPT.outerjoin(t.OUTCOME, a.id == o.attempt_id).outerjoin(failed, a.id == failed.c.attempt_id)
     query = (
-        select(
-            a.run_id,
-            a.id,
-            a.started,
-            a.isolation,
-            o.ended,
-            o.reason,
-            o.finished,
-            o.missing,
-            failed.c.faults,
-            a.locked,
-            a.workers,
-            a.requests,
-            a.cores,
-        )
+        select(t.ATTEMPT, o.ended, o.reason, o.finished, o.missing, failed.c.faults)
         .select_from(joined)
         .where(a.run_id.in_(list(runs)))
         .order_by(a.id)
     )
     attempts_by_run: dict[str, list[Attempted]] = defaultdict(list)
-    for run, id_, started, isolation, ended, reason, finished, missing, count, locked, *load in connection.execute(
-        query
-    ):
-        attempts_by_run[run].append(
+    for row in connection.execute(query).mappings():
+        load = {name: row[name] for name in ("workers", "requests", "cores")}
+        attempts_by_run[row["run_id"]].append(
             Attempted(
-                id=id_,
-                started=started,
-                isolation=isolation,
-                ended=ended,
-                reason=reason or "",
-                finished=finished,
-                missing=missing,
-                faults=count or 0,
-                locked=bool(locked),
-                load=None if None in load else Load(workers=load[0], requests=load[1], cores=load[2]),
+                **{name: row[name] for name in ("id", "started", "isolation", "ended", "finished", "missing")},
+                reason=row["reason"] or "",
+                faults=row["faults"] or 0,
+                locked=bool(row["locked"]),
+                load=None if None in load.values() else Load(**load),
             )
         )
     return attempts_by_run

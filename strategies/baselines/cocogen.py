@@ -78,8 +78,6 @@ def cocogen(
     the symbols that may be meant (flag ``no_instructions``).
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         generate: the model, asked for at most as many drafts as there are repairs.
         encoder: finds functions like the task, and symbols where no name is equal.
         contexts: functions shown (release: 3 for GPT-3.5, else 1).
@@ -105,7 +103,7 @@ def cocogen(
         prompt = (
             _repair(query, draft, suggestions, symbols.module(query.path)) if instructs else _hinted(query, suggestions)
         )
-    return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=tuple(dict.fromkeys((*prompt.flags, *flags))))
+    return prompt.flagged(*flags)
 
 
 def _contexts(query: Query, repo: Repository, encoder: str, most: int) -> list[Block]:
@@ -119,13 +117,6 @@ def _suggested(fault: DraftFault, draft: DraftedFile, symbols: Symbols) -> tuple
     if fault.category not in (Category.UNDEFINED, Category.MEMBER):
         return ()
     return symbols.find(fault.name.rpartition(".")[2], draft.line(fault.line), SUGGESTED)
-
-
-def _repair(
-    query: Query, draft: DraftedFile, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]], module: str
-) -> Prompt:
-    reasons = dict.fromkeys(reason_text(fault, draft, symbols, module) for fault, symbols in suggestions)
-    return repair_prompt(query, draft, "\n".join(reasons))
 
 
 def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
@@ -165,8 +156,12 @@ def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
     )
 
 
-def repair_prompt(query: Query, draft: DraftedFile, reason: str) -> Prompt:
+def _repair(
+    query: Query, draft: DraftedFile, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]], module: str
+) -> Prompt:
     """Return the prompt that shows the last answer and what is wrong with it; nothing retrieved is in it."""
+    reasons = dict.fromkeys(reason_text(fault, draft, symbols, module) for fault, symbols in suggestions)
+    reason = "\n".join(reasons)
     again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
     return Prompt(blocks=(text_block(_shots()), *_question(query), text_block(again)))
 

@@ -43,9 +43,6 @@ def reacc(
     prompt; one that continues code is shown them before the context, all cut to `whole` tokens.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
-        generate: the model; only looked at.
         encoder: what gives the dense score.
         whole: tokens of the plain prompt.
     """
@@ -54,7 +51,7 @@ def reacc(
     best = _best(repo, search_text, encoder)
     if best is None:
         prompt = render(query, (), instruction="direct") if generate.instructs else _plain(query, None, whole)
-        return Prompt(blocks=prompt.blocks, flags=(*prompt.flags, "no_candidates"))
+        return prompt.flagged("no_candidates")
     chunks = _with_next(repo, best)
     if generate.instructs:
         return render(query, (FileSection(path=best.place.path, block=chunks, retrieved=True),), instruction="B")

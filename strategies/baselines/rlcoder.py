@@ -58,8 +58,6 @@ def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
     harness makes, writes the whole function with the blocks that the drafts led to.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         generate: the model; asked only with `progressive`.
         encoder: what ranks the candidates.
         candidates: how many blocks BM25 keeps (release: 100 for the trained retriever, 50 for the plain one).
@@ -115,8 +113,6 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     with the function as the target.
 
     Args:
-        query: the sample's query.
-        repo: the repository.
         generate: the model, asked once less than there are rounds.
         engine: ``blocks`` of RLCoder's release, or RepoCoder's ``windows``; those take none of what follows
             `iterations`.
@@ -143,7 +139,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
         if not draft.strip():
             flags.append(EMPTY_DRAFT)
         current_prompt = prompt(query, retrieve(repo, text, drafted, f"\n{draft}"), budget=budget, whole=whole)
-    return Prompt(blocks=current_prompt.blocks, dropped=current_prompt.dropped, flags=(*current_prompt.flags, *flags))
+    return current_prompt.flagged(*flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +207,6 @@ def prompt(
     tokens with 10 to spare.
 
     Args:
-        query: the sample's query.
-        retrieved: the blocks.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
         written: what a model has written after the cursor so far.

@@ -76,41 +76,50 @@ def selfcollab(
     function's head, and nothing is run (flags ``plain_steps`` and ``no_instructions``).
 
     Args:
-        query: the sample's query.
-        repo: the repository; not looked at.
         generate: the model, asked once as analyst, and once as developer and as tester in all rounds but the last.
-        execute: the sandbox.
         rounds: how often the developer writes at most.
     """
     if not generate.instructs:
         plan_block = text_block(numbered_list(plain_steps(query, PLAIN_STEPS)))
         return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
     flags: list[str] = []
-    plan = generate(_chat_prompt(opening(query, ANALYST)), role="analyst", max_tokens=ROLE)
-    history = [opening(query, DEVELOPER), with_plan(plan)]
-    trials = [opening(query, TESTER)]
+    plan = generate(_chat(_opening(query, ANALYST)), role="analyst", max_tokens=ROLE)
+    history = [
+        _opening(query, DEVELOPER),
+        f"The plan from the requirement analyst is as following:\n{plan.strip()}",
+    ]
+    quotes = "Use ```python to put the Python code in markdown quotes:"
+    implement = f"Please implement the following code. {quotes}\n{target(query, 'clean')}"
+    trials = [_opening(query, TESTER)]
     for _ in range(rounds - 1):
         # As many tokens as the harness asks for last, so that what was tested is what is scored.
-        answer = generate(_chat_prompt(*history, implement(query)), role="developer", max_tokens=DRAFT)
+        answer = generate(_chat(*history, implement), role="developer", max_tokens=DRAFT)
         code = code_in(answer)
         name = _last_function(code)
         if not name:
             flags.append("empty_draft")
             break
-        trials.append(with_code(code))
-        tests = generate(_chat_prompt(*trials), role="tester", max_tokens=ROLE)
+        trials.append(f"The code provided by developer is as follows:\n{code}\n")
+        tests = generate(_chat(*trials), role="tester", max_tokens=ROLE)
         trials.append(tests)
         execution = execute(f"{code}\n{code_in(tests)}\ncheck({name})\n", seconds=SECONDS)
         if execution.finished:
             flags.append("tests_passed")
             break
         flags.append("tests_failed")
-        history += [code, with_report(_message(execution.output))]
-    return Prompt(blocks=_chat_prompt(*history, implement(query)).blocks, flags=tuple(dict.fromkeys(flags)))
+        report = f"The compilation output of the preceding code is: {_message(execution.output)}"
+        history += [code, f"The report from the tester is as following:\n{report.strip()}"]
+    return _chat(*history, implement).flagged(*flags)
 
 
-def _chat_prompt(*messages: str) -> Prompt:
-    return Prompt(blocks=(text_block(chat(*messages)),))
+def _opening(query: Query, role: str) -> str:
+    """Return the first message of a role: team, requirement, role."""
+    requirement = target(query, "clean").replace("\n\n", "\n").strip(".")
+    return f"{TEAM}\n The requirement from users is: \n{{'requirement':\n'{requirement}'\n}}\n\n{role}"
+
+
+def _chat(*messages: str) -> Prompt:
+    return Prompt(blocks=(text_block("\n\n".join(messages)),))
 
 
 def _last_function(code: str) -> str:
@@ -124,44 +133,6 @@ def _message(output: str) -> str:
     """Return what the release reports: the exception, without what was printed and where it was raised."""
     lines = [line for line in output.split("\n") if line.strip()]
     return lines[-1].strip() if lines else ""
-
-
-def requirement(query: Query) -> str:
-    """Return the requirement: signature and docstring."""
-    return target(query, "clean")
-
-
-def opening(query: Query, role: str) -> str:
-    """Return the first message of a role: team, requirement, role."""
-    requirement_text = requirement(query).replace("\n\n", "\n").strip(".")
-    return f"{TEAM}\n The requirement from users is: \n{{'requirement':\n'{requirement_text}'\n}}\n\n{role}"
-
-
-def with_plan(plan: str) -> str:
-    """Return the message that hands the plan to the developer."""
-    return f"The plan from the requirement analyst is as following:\n{plan.strip()}"
-
-
-def with_report(message: str) -> str:
-    """Return the message that hands the outcome of a test to the developer."""
-    report = f"The compilation output of the preceding code is: {message}"
-    return f"The report from the tester is as following:\n{report.strip()}"
-
-
-def implement(query: Query) -> str:
-    """Return the message that asks the developer for code."""
-    quotes = "Use ```python to put the Python code in markdown quotes:"
-    return f"Please implement the following code. {quotes}\n{requirement(query)}"
-
-
-def with_code(code: str) -> str:
-    """Return the message that hands code to the tester."""
-    return f"The code provided by developer is as follows:\n{code}\n"
-
-
-def chat(*messages: str) -> str:
-    """Return a role's history as one text."""
-    return "\n\n".join(messages)
 
 
 def code_in(answer: str) -> str:

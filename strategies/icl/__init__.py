@@ -171,8 +171,7 @@ class PromptBuilder:
         prompt = fit_to_window(
             excerpts, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode
         )
-        flags = (*self.flags, *self.finder.flags, *prompt.flags)
-        return dataclasses.replace(prompt, flags=tuple(dict.fromkeys(flags)))
+        return dataclasses.replace(prompt, flags=()).flagged(*self.flags, *self.finder.flags, *prompt.flags)
 
     def _rendered(self, sections: Sequence[FileSection], planned: Sequence[str]) -> Prompt:
         requested = self.choices.instruction
@@ -234,8 +233,7 @@ def _other(name: str) -> str:
     return name.replace("infile_", "") if "infile_" in name else "icl.rag"
 
 
-_ROWS: dict[str, tuple[str, IclRecipe]] = {
-    "icl.direct": ("Show the signature and the docstring alone.", IclRecipe(instruction="direct")),
+_RETRIEVING: dict[str, tuple[str, IclRecipe]] = {
     "icl.rag": (
         "Show the function that is most like signature and docstring.",
         IclRecipe(blocks="function", instruction="A"),
@@ -260,31 +258,18 @@ _ROWS: dict[str, tuple[str, IclRecipe]] = {
         "Let the model plan; show the whole file of the function that is most like each step.",
         IclRecipe(blocks="file", steps=True),
     ),
+}
+_ROWS: dict[str, tuple[str, IclRecipe]] = {
+    "icl.direct": ("Show the signature and the docstring alone.", IclRecipe(instruction="direct")),
+    **_RETRIEVING,
     "icl.infile": ("Show the current file without the function.", IclRecipe(infile=True)),
-    "icl.infile_rag": (
-        "Show what icl.rag shows, then the current file.",
-        IclRecipe(blocks="function", infile=True, instruction="A"),
-    ),
-    "icl.infile_rag_s": (
-        "Show what icl.rag_s shows, then the current file.",
-        IclRecipe(blocks="scope", infile=True, instruction="A"),
-    ),
-    "icl.infile_filerag": (
-        "Show what icl.filerag shows, then the current file.",
-        IclRecipe(blocks="file", infile=True),
-    ),
-    "icl.infile_ragot": (
-        "Show what icl.ragot shows, then the current file.",
-        IclRecipe(blocks="function", steps=True, infile=True),
-    ),
-    "icl.infile_ragot_s": (
-        "Show what icl.ragot_s shows, then the current file.",
-        IclRecipe(blocks="scope", steps=True, infile=True),
-    ),
-    "icl.infile_fileragot": (
-        "Show what icl.fileragot shows, then the current file.",
-        IclRecipe(blocks="file", steps=True, infile=True),
-    ),
+    **{
+        name.replace("icl.", "icl.infile_"): (
+            f"Show what {name} shows, then the current file.",
+            dataclasses.replace(recipe, infile=True),
+        )
+        for name, (_, recipe) in _RETRIEVING.items()
+    },
     "icl.selfdoc": (
         "Show documentation that the model wrote of the current file and of files like it, and no code.",
         IclRecipe(documents="shown", instruction="A"),

@@ -61,7 +61,6 @@ def render(
     """Return the prompt.
 
     Args:
-        query: the sample's query.
         sections: in order; without any the prompt has no context.
         instruction: ``A``, ``B`` or ``direct``.
         steps: shown between the context and the target, if any.

@@ -172,8 +172,6 @@ def fit_to_window(
     its top; instruction, steps and target are never cut. A prompt that is still over the window is flagged too.
 
     Args:
-        excerpts: the excerpts of the prompt, in order.
-        layout: makes the prompt of excerpts.
         window: tokens of the model's window, by `bench.code_tokens`; 0 for no limit.
         overflow: ``trim``, or ``fail``: leave the prompt as it is, for the harness to fail it.
         mode: ``around`` cuts the lines farthest from the retrieved functions, whole functions first; ``tail`` cuts

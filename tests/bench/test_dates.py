@@ -48,12 +48,6 @@ def test_a_line_has_its_own_day_and_else_that_of_the_release() -> None:
     assert dates_of(sample_set) == {"own": date(2025, 3, 4), "released": date(2024, 6, 1)}
 
 
-def test_a_set_from_before_there_were_dates_has_those_of_the_shipped_manifests() -> None:
-    sample = make_sample(repo="penzai")
-    assert dates_of(set_of(sample, penzai={"version": "0.1.1"})) == {sample.id: date(2024, 5, 3)}
-    assert dates_of(set_of(sample, penzai={"version": "0.1.2"})) == {}
-
-
 def test_an_imported_standard_set_has_the_days_of_its_list() -> None:
     sample = make_sample(repo="mistune")
     imported = SampleSet(

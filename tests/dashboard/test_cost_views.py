@@ -117,24 +117,24 @@ def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
 
 
 def test_costs_that_nobody_knows_are_not_offered() -> None:
-    assert view.available_costs(GROUP) == ["tokens_in", "context_tokens", "calls", "seconds", "price"]
+    assert view.available_costs(GROUP) == [
+        "tokens_in",
+        "context_tokens",
+        "calls",
+        *("seconds", "strategy_seconds", "generator_seconds", "test_seconds"),
+        "price",
+    ]
     nothing = (None,) * len(CHEAP.sample)
     recorded = replace(noisy("x", 0.3), context_tokens=nothing, calls=nothing, seconds=nothing)
     assert view.available_costs(group_of(recorded)) == []
     engines = {"index_seconds", "query_seconds"}
-    assert {*view.COSTS, *view.STAGES} == {*COSTS, *engines, "context_tokens", "calls", "seconds"}
+    assert {*view.COSTS} == {*COSTS, *engines, "context_tokens", "calls", "seconds"}
 
 
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:
     points = view.points(GROUP, "context_gain", "tokens_in")
     assert len(view.undrawn(points)) == 4 and not any(point.front for point in points)
     assert data_of(view.chart(points, "context_gain", "bits", "tokens_in")) == [[], [], [], []]
-
-
-def test_a_samples_time_by_stage() -> None:
-    rows = {row["strategy"]: row for row in view.stage_rows(GROUP)}
-    assert rows["lc.infile"] == {"strategy": "lc.infile", "method": 0.5, "model": 2.0, "tests": None}
-    assert rows["lc.repocoder"] == {"strategy": "lc.repocoder", "method": 1.5, "model": None, "tests": 3.0}
 
 
 REPOS = [f"r{index % 8}" for index in range(16)]

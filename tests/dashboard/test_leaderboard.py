@@ -17,6 +17,7 @@ from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views import metrics
 from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled
@@ -167,7 +168,7 @@ def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
     spec = chart(group).to_dict()  # type: ignore[union-attr]
     assert spec["datasets"][spec["layer"][0]["data"]["name"]] == [{"value": group.base.metrics["es"].mean}]
     [ranking, *_] = report(ranked, {}).sections[0].tables
-    assert [[cell.bar.mean for cell in row.cells if cell.bar] for row in ranking.rows][2] == [ranking.base]
+    assert ranking.drawn and ranking.drawn.bars[2] and ranking.drawn.bars[2].mean == ranking.drawn.base
 
 
 def test_a_page_says_what_to_do_on_a_page() -> None:
@@ -176,7 +177,7 @@ def test_a_page_says_what_to_do_on_a_page() -> None:
     run: dict[str, Any] = {"functions": True, "benchmark": "codereval", "level": ["class_runnable"] * 4}
     ranked = board([make_table(values, "abcd", id="x", status=status, **run)], published="auto")
     [some] = view.published(ranked, ranked.groups[0])
-    sentences = [*view.sentences(ranked.groups[0]), *some.notes]
+    sentences = [*notes(ranked.groups[0], PAGE), *some.notes]
     assert len(some.lines) < 66 and any("--published all" in note for note in some.notes)
     assert any("the page Runs has the command" in sentence for sentence in sentences)
     options = [sentence for sentence in sentences if "--" in sentence]

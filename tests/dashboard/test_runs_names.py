@@ -141,12 +141,3 @@ def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
         row = {"run_id": run, "ordinal": 5, "name": other}
         store.settle(lambda connection: connection.execute(insert(NAMED), row))
         assert find_run(store, other).id == other
-
-
-def test_a_run_lists_the_versions_of_its_strategy(home: Home) -> None:
-    first = ended(home, strategy="mine.py@mine", strategy_version="1")
-    second = ended(home, strategy="/moved/mine.py@mine", strategy_version="2")
-    ended(home)
-    *_, heading, newest, oldest = command(home, "runs", second).out.splitlines()
-    assert heading.split() == ["began", "version", "run", "finished"]
-    assert {newest.split()[3], oldest.split()[3]} == {first, second}

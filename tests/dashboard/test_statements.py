@@ -100,7 +100,9 @@ class Said:
         (section,) = report(self.board, {}).sections
         chart_names = {"beaten by none": "unbeaten", "beaten by another": "beaten", "told apart from none": "undecided"}
         in_chart = [chart_names.get(point["state"], "unranked") for point in points]
-        lines = [row.standing.value for row, of in zip(section.tables[0].rows, self.group.rows, strict=True) if of.n]
+        lines = [
+            standing.value for standing, of in zip(section.tables[0].standings, self.group.rows, strict=True) if of.n
+        ]
         assert in_chart == lines[: len(in_chart)]
         return set(in_chart) - {"unranked"}
 
@@ -152,8 +154,8 @@ def check_rows(said: Said, ranked: list[dict[str, Any]]) -> None:
 def _lines(said: Said) -> dict[str, dict[str, str]]:
     """Return run -> heading -> cell of the first table of the report; without a column p it is empty."""
     (section,) = report(said.board, {}).sections
-    heads = [heading.text for heading in section.tables[0].headings]
-    lines = [dict(zip(heads, (cell.text for cell in row.cells), strict=True)) for row in section.tables[0].rows]
+    heads = [head.text for head in section.tables[0].heads]
+    lines = [dict(zip(heads, line, strict=True)) for line in section.tables[0].lines]
     return {row.run.id: {"p": "", **line} for row, line in zip(said.group.rows, lines, strict=True)}
 
 

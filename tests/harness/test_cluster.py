@@ -20,7 +20,7 @@ from ctxbench.harness.run import cluster as clusters
 from ctxbench.harness.run import node as nodes
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.cluster import TRIES, Cluster, next_unit
-from ctxbench.harness.run.node import NodeJob, NodeReport, NodeUnit, NodeWorker, packed
+from ctxbench.harness.run.node import NodeJob, NodeUnit, NodeWorker, packed
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.scheduling import WorkUnit
 from ctxbench.harness.run.spec import RunOptions
@@ -49,7 +49,7 @@ class FakeRay:
     def __init__(self, *names: str) -> None:
         self.alive = dict.fromkeys(names, True)
         self.answer: Callable[[str, NodeUnit], Any] = lambda _, unit: [(unit.repo, b"")]
-        self.report: Callable[[str], Any] = lambda _: NodeReport()
+        self.report: Callable[[str], Any] = lambda _: ""
         self.done: list[tuple[str, NodeUnit]] = []
         self.started: Counter[str] = Counter()
         kinds = ("RayError", "RayActorError", "WorkerCrashedError", "ObjectLostError", "NodeDiedError")
@@ -109,8 +109,8 @@ class Nodes:
         self.cluster = Cluster(self.ray, home, self.set, job, self.said.append)
 
     def do(self) -> Iterator[Any]:
-        spec: Any = SimpleNamespace(id="r")
-        return self.cluster.do(spec, self.set.samples, lambda _: (), "lc.infile", 0)
+        spec: Any = SimpleNamespace(id="r", strategy="lc.infile", seed=0)
+        return self.cluster.do(spec, self.set.samples, lambda _: ())
 
     def samples_done(self) -> list[str]:
         return sorted(sample.id for outcome in self.do() if outcome.fault is None for sample in outcome.samples)
@@ -185,14 +185,14 @@ def test_a_lost_node_leaves_its_part_to_the_others(two: Nodes) -> None:
 
 
 def test_a_node_that_cannot_do_it_says_why_and_gets_nothing(two: Nodes) -> None:
-    two.ray.report = lambda name: NodeReport(fault="it has no sandbox for tests" if name == "a" else "")
+    two.ray.report = lambda name: "it has no sandbox for tests" if name == "a" else ""
     assert two.samples_done() == two.ids
     assert {name for name, _ in two.ray.done} == {"b"}
     assert two.said == ["node a (aaaaaa) takes no part: it has no sandbox for tests"]
 
 
 def test_without_any_node_the_run_ends(two: Nodes) -> None:
-    two.ray.report = lambda _: NodeReport(fault="it has ctxbench 0.0.1")
+    two.ray.report = lambda _: "it has ctxbench 0.0.1"
     with pytest.raises(MachineFault, match="no node of the cluster can do this run"):
         two.samples_done()
 
@@ -225,7 +225,7 @@ def test_a_refusal_by_a_node_is_one_line(two: Nodes) -> None:
 )
 def test_where_tests_run_is_noted(tmp_path: Path, functions: bool, sandbox: str | None, isolation: str) -> None:
     two = Nodes(tmp_path, "a", "b", functions=functions, sandbox=sandbox)
-    assert two.cluster.doing("lc.infile", 0).isolation == isolation
+    assert two.cluster.isolation == isolation
 
 
 def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
@@ -254,7 +254,7 @@ def test_a_node_without_a_sandbox_says_so_where_tests_are_to_be_run(
         (make_set(home), None, ""),
     ):
         worker = NodeWorker(NodeJob.of(home, sample_set, "incontext", RunOptions(sandbox=sandbox)), 1)
-        assert worker.check() == NodeReport(fault=fault)
+        assert worker.check() == fault
         worker.close()
 
 

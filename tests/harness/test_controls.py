@@ -15,13 +15,13 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
-from ctxbench.harness.diagnostics.gains import RunDiagnosis, diagnose
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import oracle_prompt, stored_prompt
 from ctxbench.harness.run.runner import card_of
 from ctxbench.harness.run.sample import OVERFLOW
+from ctxbench.harness.run.stored import RunDiagnosis, diagnose
 from ctxbench.harness.store.runs import find_run, run_tables
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.registry import CONTROLS, is_control

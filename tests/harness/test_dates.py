@@ -18,8 +18,8 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.leaderboard.numbers import after
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import runs_over
 from ctxbench.harness.store.samples import stored_sets
-from ctxbench.harness.store.search import runs_over
 from ctxbench.harness.store.work import works
 from tests.harness.store.making import make_spec
 from tests.helpers.cli import run_cli

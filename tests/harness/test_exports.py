@@ -15,7 +15,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Use
-from ctxbench.harness.diagnostics.relevance import modules_of, relevant_files
+from ctxbench.harness.diagnostics import modules_of, relevant_files
 from ctxbench.harness.exports import RUN_FORMATS
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.samples import make_sample

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind, Query, Sample
-from ctxbench.harness.extract import extract
+from ctxbench.harness.generators.answers import extract
 from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.incontext import InContext
 from tests.helpers.samples import make_sample

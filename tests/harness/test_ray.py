@@ -18,7 +18,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import stored_runs
+from ctxbench.harness.store.work import works
 from tests.helpers.cli import run_cli
 from tests.helpers.mining import local_manifest
 from tests.helpers.openai_server import Server, serving
@@ -65,7 +65,7 @@ class TwoNodes:
         if not (self.home.root / f"{db}.db").exists():
             return 0
         with open_store(f"sqlite:///{self.home.root / db}.db") as store:
-            return sum(run.finished for run in stored_runs(store))
+            return sum(run.finished for run in works(store))
 
     def scores(self, db: str) -> Any:
         """Return all scores and texts, without times."""

@@ -27,9 +27,10 @@ from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.scheduling import Share
 from ctxbench.harness.run.spec import NO_SANDBOX, SEVERAL, RunOptions, RunSpec
 from ctxbench.harness.store import open_store, shard_store, verdicts
-from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.shard import read
 from ctxbench.harness.store.shard_store import open_share
+from ctxbench.harness.store.work import works
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
@@ -244,7 +245,7 @@ def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
     for file in shard_files([tmp_path / "parts"]):
         merger.merge_file(file)
     bench.store = main
-    [run] = stored_runs(main)
+    [run] = works(main)
     assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
 
 
@@ -273,7 +274,7 @@ def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
     merger = Merger(main, bench.set)
     for file in shard_files([parts]):
         merger.merge_file(file)
-    [run] = stored_runs(main)
+    [run] = works(main)
     assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
 
 
@@ -313,9 +314,6 @@ class Nodes:
     """A cluster whose nodes fail all that they are asked."""
 
     isolation, load = "cells on 2 Ray nodes", Load(workers=2, requests=2, cores=2)
-
-    def doing(self, strategy: str, repetition: int) -> Nodes:
-        return self
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         yield UnitOutcome(samples=missing, fault=MachineFault("no node answers"))

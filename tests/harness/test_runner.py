@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
@@ -679,3 +680,20 @@ def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
     assert set(alive) == {True} and works(bench.store)[0].alive is None
     load = Load(workers=2, requests=3, cores=os.cpu_count() or 1)
     assert bench.table().run.loads == (load,)
+
+
+@pytest.mark.slow
+def test_the_sets_remarks_go_with_its_runs(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    said = ["Hygiene was off: test copies of the answers were shown.", "Another."]
+    manifest = {"repositories": bench.set.manifest["repositories"], "remarks": said}
+    bench.set = sets.save(bench.home, "demo", bench.set.samples, bench.set.references.values(), manifest, force=True)
+    for _ in range(2):
+        bench.run(model(), "lc.infile", "lc.repocoder")
+    assert [bench.table(index).run.remarks for index in range(2)] == [tuple(said)] * 2
+
+
+def test_a_set_without_remarks_adds_none(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.run(model())
+    assert bench.table().run.remarks == () and bench.table().run.benchmark == "ctxbench"

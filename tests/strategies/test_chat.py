@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.strategies.api import Asking, Prompt
+from ctxbench.strategies.api import Generate, Prompt
 from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolParameter
 
 READ = ToolCall(name="read", arguments='{"path": "a.py"}')
@@ -61,9 +61,9 @@ class _Echo:
 
 
 def test_a_strategy_gets_a_message_for_a_chat_and_hears_of_calls_without_results() -> None:
-    generate = Asking(_Echo())
+    generate = Generate(_Echo())
     assert generate(CHAT, role="look", max_tokens=9) == Message(role=Role.ASSISTANT, text="look 9", calls=(READ,))
-    assert Asking(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)
+    assert Generate(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)
     with pytest.raises(TypeError, match="lacks 1 results"):
         generate(CHAT.then(Message.read(MARKED)))
     with pytest.raises(TypeError, match="message 2 is of the role tool, where no results"):

@@ -28,8 +28,8 @@ from ctxbench.bench.judging.java.build import BIG, SURVEY, checked_result, sourc
 from ctxbench.bench.judging.judge import Turns
 from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.outline import TYPES, within
-from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.languages.java.outline import TYPES
+from ctxbench.bench.languages.syntax import Source, within
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
@@ -365,8 +365,7 @@ def _is_read(owner: str, name: str) -> bool:
 
 def _part(source: Source, node: Node, field: str) -> str:
     """Return the text of a part of a node: of a dotted name, what stands behind the last dot."""
-    part = node.child_by_field_name(field)
-    return source.text(part).rpartition(".")[2] if part is not None else ""
+    return source.field(node, field).rpartition(".")[2]
 
 
 def _arguments(source: Source, call: Node) -> list[str]:

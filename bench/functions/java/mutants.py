@@ -12,8 +12,8 @@ from tree_sitter import Node
 
 from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.judging.java.text import zero
-from ctxbench.bench.languages.java.outline import HEAD, TAIL, in_class, within
-from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.languages.java.outline import HEAD, TAIL, in_class
+from ctxbench.bench.languages.syntax import Source, within
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
@@ -57,11 +57,11 @@ _Edit = tuple[int, int, str]
 class _Method:
     def __init__(self, source: Source, node: Node) -> None:
         self._source, self._node = source, node
-        self._name = self._field(node, "name")
-        dimensions = self._field(node, "dimensions")
-        self._returned = self._field(node, "type") + dimensions
+        self._name = self._source.field(node, "name")
+        dimensions = self._source.field(node, "dimensions")
+        self._returned = self._source.field(node, "type") + dimensions
         self._unset = {
-            self._field(part, "name")
+            self._source.field(part, "name")
             for part in within(node)
             if part.type == "variable_declarator" and part.child_by_field_name("value") is None
         }
@@ -107,12 +107,16 @@ class _Method:
         receiver = node.child_by_field_name("object")
         arguments = node.child_by_field_name("arguments")
         first = arguments.named_children[0] if arguments is not None and arguments.named_children else None
-        name, owner = self._field(node, "name"), self._source.text(receiver) if receiver is not None else ""
+        name, owner = self._source.field(node, "name"), self._source.text(receiver)
         if above[0].type == "expression_statement":
             return
         if owner == "Math" and name in _WRAPPED and first is not None:
             yield "call", node, f"({self._source.text(first)})"
-        elif receiver is not None and receiver.type == "method_invocation" and self._field(receiver, "name") == name:
+        elif (
+            receiver is not None
+            and receiver.type == "method_invocation"
+            and self._source.field(receiver, "name") == name
+        ):
             yield "call", node, owner
         elif name == self._name and owner in ("", "this", "super") and self._returned != "void":
             if above[0].type == "return_statement" or _caught(node, above):
@@ -142,24 +146,21 @@ class _Method:
     def _statement(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
         if node.type == "expression_statement":
             change = node.named_children[0]
-            set_here = self._field(change, "left") if change.type == "assignment_expression" else ""
+            set_here = self._source.field(change, "left") if change.type == "assignment_expression" else ""
             if change.type in _CHANGES and set_here not in self._unset:
                 yield "statement", node, "{ }"
         elif node.type == "throw_statement" and _may_go_on(node, above):
             yield "statement", node, "{ }"
         elif node.type == "variable_declarator" and above[0].type == "local_variable_declaration":
-            value, kind = node.child_by_field_name("value"), self._field(above[0], "type")
-            nothing = zero(kind + self._field(node, "dimensions"))
+            value, kind = node.child_by_field_name("value"), self._source.field(above[0], "type")
+            nothing = zero(kind + self._source.field(node, "dimensions"))
             if value is not None and kind != "var" and self._source.text(value) != nothing:
                 yield "statement", value, nothing
         elif node.type == "enhanced_for_statement" or (
-            node.type in ("for_statement", "while_statement") and self._field(node, "condition") not in ("", "(true)")
+            node.type in ("for_statement", "while_statement")
+            and self._source.field(node, "condition") not in ("", "(true)")
         ):
             yield "loop", node, "{ }"
-
-    def _field(self, node: Node, name: str) -> str:
-        part = node.child_by_field_name(name)
-        return self._source.text(part) if part is not None else ""
 
 
 def _above(node: Node, method: Node) -> Iterator[Node]:

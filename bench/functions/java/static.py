@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.functions.candidates import Declaration, Definitions, ListedFunction, Static, test_places, unique
+from ctxbench.bench.functions.candidates import Declaration, Definitions, Static, static, test_places
 from ctxbench.bench.functions.mining import Level, Project
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.java import JAVA
@@ -27,13 +27,11 @@ from ctxbench.bench.languages.java.outline import (
     body_start,
     declared,
     methods,
-    name_of,
     shares_line,
-    within,
 )
 from ctxbench.bench.languages.java.reader import METHOD, JavaFile, JavaImport, JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
-from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.languages.syntax import Source, within
 from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Use
 
@@ -79,7 +77,7 @@ def definitions(source: Source) -> Definitions[Definition]:
 
 
 def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
-    return ".".join([*owners, name_of(source, node)])
+    return ".".join([*owners, source.field(node, "name")])
 
 
 def parameter_types(source: Source, node: Node) -> str:
@@ -93,9 +91,7 @@ def parameter_types(source: Source, node: Node) -> str:
             (grandchild for grandchild in child.named_children if grandchild.type not in ("modifiers", *COMMENTS)),
             None,
         )
-        more = child.child_by_field_name("dimensions")
-        written = source.text(kind) if kind is not None else ""
-        written += source.text(more) if more is not None else ""
+        written = source.text(kind) + source.field(child, "dimensions")
         types.append("".join(written.split()) + ("..." if child.type == "spread_parameter" else ""))
     return f"({','.join(types)})"
 
@@ -297,15 +293,11 @@ class FileNames:
     def _superclasses(self) -> dict[str, str]:
         """Return the bare name of each class -> that of the class it extends."""
         superclasses: dict[str, str] = {}
-        stack = [self._source.root]
-        while stack:
-            node = stack.pop()
-            parent = node.child_by_field_name("superclass") if node.type == "class_declaration" else None
-            name = node.child_by_field_name("name")
-            if parent is not None and name is not None and parent.named_children:
+        for node in self._source.find("class_declaration"):
+            parent = node.child_by_field_name("superclass")
+            if parent is not None and parent.named_children:
                 written = self._source.text(parent.named_children[0])
-                superclasses[self._source.text(name)] = written.partition("<")[0].strip()
-            stack.extend(node.named_children)
+                superclasses.setdefault(self._source.field(node, "name"), written.partition("<")[0].strip())
         return superclasses
 
 
@@ -344,7 +336,8 @@ def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...
     hidden = test_places(texts, suite.paths if suite is not None else (), apart)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
-    read_files: dict[str, tuple[Source, Definitions[Definition]]] = {}
+    read_sources: dict[str, Source] = {}
+    read_files: dict[str, Definitions[Definition]] = {}
     for path, text in texts.items():
         if is_hidden(path, hidden):
             left_out["test"] += 1
@@ -357,17 +350,15 @@ def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...
         if reason:
             left_out[reason] += 1
         else:
-            read_files[path] = source, in_file
-    functions, drops = _functions(texts, read_files, bodies)
-    file_definitions = [in_file for _, in_file in read_files.values()]
-    counts = {
-        "files": len(texts),
-        "source_files": len(read_files),
-        **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(in_file.functions for in_file in file_definitions),
-        "documented": sum(in_file.documented for in_file in file_definitions),
-    }
-    return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
+            read_sources[path], read_files[path] = source, in_file
+    facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
+    loads = JAVA.resolve(facts)
+    types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
+
+    def names(path: str) -> FileNames:
+        return FileNames(read_sources[path], loads[path], types)
+
+    return static(read_files, names, bodies, hidden=hidden, left_out=left_out)
 
 
 def _left_out(path: str, source: Source, project: Project, main: tuple[str, ...]) -> str:
@@ -378,16 +369,3 @@ def _left_out(path: str, source: Source, project: Project, main: tuple[str, ...]
     if "\ufffd" in project.snapshot.texts[path]:
         return "bad_encoding"
     return "syntax_error" if source.root.has_error else ""
-
-
-def _functions(
-    texts: Mapping[str, str],
-    read_files: Mapping[str, tuple[Source, Definitions[Definition]]],
-    bodies: Mapping[str, int],
-) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
-    facts: dict[str, FileFacts] = {path: JAVA.analyse(path, text) for path, text in texts.items()}
-    loads = JAVA.resolve(facts)
-    types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
-    drops = sum((definitions.drops for _, definitions in read_files.values()), Counter[str]())
-    usable = {path: definitions_of_file.usable for path, (_, definitions_of_file) in read_files.items()}
-    return unique(usable, lambda path: FileNames(read_files[path][0], loads[path], types), bodies, drops), drops

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxbench.bench.formats.hygiene import Copies
-from ctxbench.bench.functions.candidates import Declaration, Definitions, ListedFunction, Static, test_places, unique
+from ctxbench.bench.functions.candidates import Declaration, Definitions, Static, static, test_places
 from ctxbench.bench.functions.mining import Level, Project, Spot
 from ctxbench.bench.judging.suites import ADDED
 from ctxbench.bench.languages.base import FileFacts, InternalLoad
@@ -295,15 +295,13 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
             left_out["bad_encoding"] += 1
         else:
             sources[path] = file_definitions
-    functions, drops = _usable_functions(texts, sources, bodies, Copies(unparsed))
-    counts = {
-        "files": len(texts),
-        "source_files": len(sources),
-        **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(file_definitions.functions for file_definitions in sources.values()),
-        "documented": sum(file_definitions.documented for file_definitions in sources.values()),
-    }
-    return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
+    copies = Copies(unparsed)
+
+    def elsewhere(path: str, definition: Definition) -> bool:
+        lines = texts[path].split("\n") if unparsed else ()
+        return bool(copies.elsewhere("\n".join(lines[definition.cursor.line : definition.end]), path))
+
+    return static(sources, _names(texts), bodies, elsewhere, hidden=hidden, left_out=left_out)
 
 
 def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
@@ -331,22 +329,3 @@ def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
     loads = PYTHON.resolve(facts)
     index = ModuleIndex(texts, [])
     return functools.cache(lambda path: FileNames(path, texts[path], loads[path], index))
-
-
-def _usable_functions(
-    texts: Mapping[str, str],
-    sources: Mapping[str, Definitions[Definition]],
-    bodies: Mapping[str, int],
-    unparsed: Copies,
-) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
-    drops = sum((file_definitions.drops for file_definitions in sources.values()), Counter[str]())
-    usable: dict[str, list[Definition]] = {}
-    for path, file_definitions in sources.items():
-        lines = texts[path].split("\n")
-        usable[path] = []
-        for definition in file_definitions.usable:
-            if unparsed.elsewhere("\n".join(lines[definition.cursor.line : definition.end]), path):
-                drops["body_elsewhere"] += 1
-            else:
-                usable[path].append(definition)
-    return unique(usable, _names(texts), bodies, drops), drops

@@ -69,10 +69,6 @@ def _nodes(node: Node, depth: int) -> Iterator[tuple[Node, int]]:
         waiting.extend((child, inner) for child in reversed(node.children))
 
 
-def _name(source: Source, node: Node | None) -> str:
-    return source.data[node.start_byte : node.end_byte].decode("utf-8", "replace") if node else ""
-
-
 def _declared(source: Source) -> Mapping[str, bool]:
     """Return the names that a text declares -> whether they are parameters."""
     found: dict[str, bool] = {}
@@ -80,22 +76,22 @@ def _declared(source: Source) -> Mapping[str, bool]:
         if node.type in ("formal_parameter", "spread_parameter", "catch_formal_parameter", "inferred_parameters"):
             for part, _ in _nodes(node, 0):
                 if part.type == "identifier":
-                    found[_name(source, part)] = True
+                    found[source.text(part)] = True
         elif node.child_by_field_name("name") is not None:
-            found.setdefault(_name(source, node.child_by_field_name("name")), False)
+            found.setdefault(source.field(node, "name"), False)
     return found
 
 
 def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own: Mapping[str, bool]) -> Iterator[str]:
     if node.type in ("identifier", "type_identifier"):
-        word = _name(source, node)
+        word = source.text(node)
         if word in _REACHING or (word[:1].isupper() and word not in known | _PURE and word not in own):
             yield f"uses {word}"
     elif node.type in ("static_initializer", "ERROR") or (node.type == "block" and depth == 1 and _is_member(node)):
         yield "holds what is no method"
     elif node.type == "method_declaration" and depth > 1:
-        if _name(source, node.child_by_field_name("name")) in _OBLIGING:
-            yield f"defines {_name(source, node.child_by_field_name('name'))} in a class of its own"
+        if source.field(node, "name") in _OBLIGING:
+            yield f"defines {source.field(node, 'name')} in a class of its own"
     elif node.type == "class_literal":
         yield "takes a class for a value"
     elif node.type == "assignment_expression":
@@ -103,10 +99,10 @@ def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own:
     elif node.type == "update_expression":
         yield from _changed(source, node.named_children[0] if node.named_children else None, own)
     elif node.type == "method_invocation":
-        receiver, name = node.child_by_field_name("object"), _name(source, node.child_by_field_name("name"))
-        foreign = receiver is not None and own.get(_name(source, receiver), False)
+        receiver, name = node.child_by_field_name("object"), source.field(node, "name")
+        foreign = receiver is not None and own.get(source.text(receiver), False)
         if name in _CHANGING and foreign:
-            yield f"changes what it was given: {_name(source, receiver)}.{name}"
+            yield f"changes what it was given: {source.text(receiver)}.{name}"
 
 
 def _is_member(node: Node) -> bool:
@@ -118,6 +114,6 @@ def _changed(source: Source, target: Node | None, own: Mapping[str, bool]) -> It
     if target is None or target.type not in ("field_access", "array_access"):
         return
     holder = target.child_by_field_name("object" if target.type == "field_access" else "array")
-    name = _name(source, holder)
+    name = source.text(holder)
     if name != "this" and not name.startswith("this.") and own.get(name, True):
-        yield f"changes what it did not make: {' '.join(_name(source, target).split())[:60]}"
+        yield f"changes what it did not make: {' '.join(source.text(target).split())[:60]}"

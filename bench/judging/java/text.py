@@ -9,8 +9,8 @@ from tree_sitter import Node
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.judging import indentation, replace_lines, unindented
 from ctxbench.bench.languages.java import JAVA
-from ctxbench.bench.languages.java.outline import COMMENTS, HEAD, TAIL, MethodParts, declared, in_class, name_of, within
-from ctxbench.bench.languages.syntax import Source, rows
+from ctxbench.bench.languages.java.outline import COMMENTS, HEAD, TAIL, MethodParts, declared, in_class
+from ctxbench.bench.languages.syntax import Source, rows, within
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _BLANKS = " \t\f\r"
@@ -56,7 +56,7 @@ def method_text(text: str, name: str) -> str:
         raise InputFault("the text is more, or less, than the text of a method", cure=_CURE)
     declarations = [node for node in body.named_children if node.type == "method_declaration"]
     methods = [
-        method for node in declarations if name_of(source, node) == name and (method := declared(node)) is not None
+        method for node in declarations if source.field(node, "name") == name and (method := declared(node)) is not None
     ]
     if not methods:
         raise InputFault(f"the text declares no method {name!r}", cure=_CURE)

@@ -88,10 +88,6 @@ class _Reader:
             if kind_of not in _FLAT:
                 stack.extend((child, types, inside) for child in reversed(_inner(node)))
 
-    def _field(self, node: Node, name: str) -> str:
-        child = node.child_by_field_name(name)
-        return self.source.text(child) if child is not None else ""
-
     def _header(self, node: Node) -> str:
         body = node.child_by_field_name("body")
         stop = body.start_byte if body is not None else node.end_byte
@@ -99,7 +95,7 @@ class _Reader:
 
     def _type(self, node: Node) -> Type:
         return Type(
-            name=self._field(node, "name"),
+            name=self.source.field(node, "name"),
             header=self._header(node),
             kind=KINDS[node.type],
             lines=(self._attached(node)[0], node.end_point[0] + 1),
@@ -139,7 +135,7 @@ class _Reader:
         throws = next((child for child in node.children if child.type == "throws"), None)
         body = node.child_by_field_name("body")
         return Function(
-            name=self._field(node, "name"),
+            name=self.source.field(node, "name"),
             types=types,
             inside=inside,
             lines=(start, end),
@@ -150,9 +146,9 @@ class _Reader:
                 self.source.text(child) for child in modifiers if child.type not in (*ANNOTATIONS, *COMMENTS)
             ),
             parameters=tuple(self._parameters(parameters)),
-            parameters_text=self.source.text(parameters).strip()[1:-1] if parameters is not None else "",
-            returns=self._field(node, "type"),
-            throws=self.source.text(throws) if throws is not None else "",
+            parameters_text=self.source.text(parameters).strip()[1:-1],
+            returns=self.source.field(node, "type"),
+            throws=self.source.text(throws),
             docstring=_MARGIN.sub("", doc[3:].removesuffix("/").rstrip("*")).strip(),
             constructor=node.type != "method_declaration",
             has_body=body is not None,
@@ -231,24 +227,9 @@ def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterato
         elif child.type in TYPES:
             body = child.child_by_field_name("body")
             if body is not None:
-                yield from methods(source, body, (*owners, name_of(source, child)))
+                yield from methods(source, body, (*owners, source.field(child, "name")))
         elif child.type == "enum_body_declarations":
             yield from methods(source, child, owners)
-
-
-def name_of(source: Source, node: Node) -> str:
-    """Return the name that a node declares; empty if it has none."""
-    name = node.child_by_field_name("name")
-    return source.text(name) if name is not None else ""
-
-
-def within(node: Node) -> Iterator[Node]:
-    """Yield a node and all named nodes in it, in the order of the text."""
-    stack = [node]
-    while stack:
-        inner = stack.pop()
-        yield inner
-        stack.extend(reversed(inner.named_children))
 
 
 def body_start(source: Source, body: Node) -> Cursor:

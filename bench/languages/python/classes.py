@@ -67,11 +67,11 @@ def _joined(earlier: Class, later: Class) -> Class:
 
 
 def _class(node: Node, outer: str, source: Source) -> Class:
-    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+    body = node.child_by_field_name("body")
     bases, keywords = _bases(node.child_by_field_name("superclasses"), source)
     text = source.text(node)
     return Class(
-        name=outer + (source.text(name) if name is not None else ""),
+        name=outer + source.field(node, "name"),
         bases=bases,
         members=frozenset(_members(body, source)) if body is not None else frozenset(),
         dynamic=keywords or not _plainly_decorated(node, source) or any(word in text for word in _DYNAMIC),
@@ -142,12 +142,7 @@ def _assigned(target: Node, inside: bool, source: Source) -> Iterator[str]:
 def _slots(node: Node, target: Node, source: Source) -> Iterator[str]:
     right = node.child_by_field_name("right")
     if right is not None and source.text(target) == "__slots__":
-        pending = [right]
-        while pending:
-            inner = pending.pop()
-            if inner.type == "string_content":
-                yield source.text(inner)
-            pending += inner.named_children
+        yield from map(source.text, source.find("string_content", right))
 
 
 def _imported(node: Node, source: Source) -> Iterator[str]:

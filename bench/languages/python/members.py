@@ -224,8 +224,7 @@ def _class_around(node: Node, source: Source) -> str:
                 return ""  # a class inside a function
             inside = True
         elif around.type == "class_definition":
-            name = around.child_by_field_name("name")
-            names.insert(0, source.text(name) if name is not None else "")
+            names.insert(0, source.field(around, "name"))
         around = around.parent
     return ".".join(names) if inside else ""
 

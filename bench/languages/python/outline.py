@@ -86,10 +86,6 @@ class _Reader:
             if node.end_point[0] > node.start_point[0] or node.type in _DEFINITIONS:
                 stack.extend((child, types, inside) for child in reversed(node.named_children))
 
-    def _field(self, node: Node, name: str) -> str:
-        child = node.child_by_field_name(name)
-        return self.source.text(child) if child is not None else ""
-
     def _lines(self, node: Node) -> Span:
         """Return the lines of a definition with its decorators and the comments directly above and at its end."""
         outer = node.parent if node.parent is not None and node.parent.type == "decorated_definition" else node
@@ -115,11 +111,11 @@ class _Reader:
         return self.source.data[node.start_byte : stop].decode("utf-8", "replace").rstrip()
 
     def _type(self, node: Node) -> Type:
-        name, header = self._field(node, "name"), self._header(node)
+        name, header = self.source.field(node, "name"), self._header(node)
         return Type(name=name, header=header, kind="class", lines=self._lines(node), head=node.start_point[0])
 
     def _function(self, node: Node, types: tuple[Type, ...], inside: str) -> Function:
-        lines, name = self._lines(node), self._field(node, "name")
+        lines, name = self._lines(node), self.source.field(node, "name")
         parent = node.parent
         decorated = parent.children if parent is not None and parent.type == "decorated_definition" else []
         parameters = node.child_by_field_name("parameters")
@@ -134,8 +130,8 @@ class _Reader:
             decorators=tuple(self.source.text(child) for child in decorated if child.type == "decorator"),
             modifiers=("async",) if node.children[0].type == "async" else (),
             parameters=self._parameters(parameters),
-            parameters_text=self._field(node, "parameters").strip()[1:-1],
-            returns=self._field(node, "return_type"),
+            parameters_text=self.source.field(node, "parameters").strip()[1:-1],
+            returns=self.source.field(node, "return_type"),
             throws="",
             docstring=_docstring(self.source, block),
             constructor=name == "__init__" and bool(types),

@@ -157,8 +157,7 @@ class Reader(TreeReader[PythonPlace]):
         lines: list[int] = []
         inner: Node | None = node
         while inner is not None and inner.type == "attribute":
-            name = inner.child_by_field_name("attribute")
-            chain.append(self.source.text(name) if name is not None else "")
+            chain.append(self.source.field(inner, "attribute"))
             lines.append(inner.end_point[0])
             inner = inner.child_by_field_name("object")
         if inner is None:
@@ -371,8 +370,7 @@ class Reader(TreeReader[PythonPlace]):
     def _named(self, child: Node) -> tuple[str, str | None]:
         if child.type != "aliased_import":
             return self.source.text(child), None
-        name, alias = child.child_by_field_name("name"), child.child_by_field_name("alias")
-        return self.source.text(name) if name else "", self.source.text(alias) if alias else None
+        return self.source.field(child, "name"), self.source.field(child, "alias") or None
 
     def _import(self, node: Node, place: PythonPlace) -> None:
         statement = self._statement(node)
@@ -391,8 +389,7 @@ class Reader(TreeReader[PythonPlace]):
 
     def _import_from(self, node: Node, place: PythonPlace) -> None:
         statement = self._statement(node)
-        origin = node.child_by_field_name("module_name")
-        text = "".join(self.source.text(origin).split()) if origin is not None else ""
+        text = "".join(self.source.field(node, "module_name").split())
         module = text.lstrip(".")
         level = len(text) - len(module)
         if any(child.type == "wildcard_import" for child in node.children):

@@ -11,7 +11,6 @@ import hashlib
 import sqlite3
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -30,7 +29,7 @@ Progress = Callable[[int, int], None]
 """Texts encoded so far, and how many there are to encode."""
 
 _MEMORY = 256 << 20
-"""Bytes of vectors held in memory, of all encoders together."""
+"""Bytes of vectors held in memory where there is no folder, of all encoders together."""
 _WRITTEN = 4 << 30
 """Bytes of vectors that one run adds to the files: a strategy can ask for as many texts as it likes."""
 _PART = 128
@@ -46,19 +45,17 @@ _PATIENCE = 60.0
 class Vectors:
     """Vectors of texts, made when they are first asked for; may be shared by threads."""
 
-    def __init__(self, folder: Path | None, *, memory: int = _MEMORY, written: int = _WRITTEN) -> None:
+    def __init__(self, folder: Path | None, *, most: int | None = None) -> None:
         """Open a cache; nothing is read or written yet.
 
         Args:
             folder: where vectors are kept, shared with other processes; None: in memory only.
-            memory: bytes of vectors held in memory, the latest used.
-            written: bytes of vectors added to the files; later ones are made again by the next run.
+            most: bytes of vectors that are kept; later ones are made whenever they are needed.
         """
-        self._folder, self._most_bytes, self._left = folder, memory, written
+        self._folder = folder
+        self._left = most if most is not None else _MEMORY if folder is None else _WRITTEN
         self._lock = threading.Lock()
         self._stores: dict[str, _Store] = {}
-        self._recent: OrderedDict[tuple[str, bytes], Floats] = OrderedDict()
-        self._bytes = 0
 
     def of(self, encoder: Encoder, spec: str, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         """Return the vectors of texts, in order: shape (texts, encoder.width).
@@ -75,7 +72,7 @@ class Vectors:
         store = self._store(encoder, spec)
         digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         texts_by_digest = dict(zip(digests, texts, strict=True))
-        vectors = self._stored(store, texts_by_digest)
+        vectors = store.kept.read(texts_by_digest)
         # Texts of like length go together, which is what encoders are quick with.
         missing = sorted(
             texts_by_digest.keys() - vectors.keys(), key=lambda digest: (len(texts_by_digest[digest]), digest)
@@ -96,28 +93,13 @@ class Vectors:
         with self._lock:
             if key not in self._stores:
                 name = f"{spec.partition('(')[0]}-{sha256(key)[:16]}.vectors".replace("/", "-")
-                file = None if self._folder is None else VectorFile(self._folder / name)
-                self._stores[key] = _Store(key, file)
+                self._stores[key] = _Store(key, VectorFile(self._folder / name) if self._folder else VectorTable())
             return self._stores[key]
-
-    def _stored(self, store: _Store, texts: dict[bytes, str]) -> dict[bytes, Floats]:
-        """Return what memory and file hold of the texts."""
-        vectors: dict[bytes, Floats] = {}
-        with self._lock:
-            for digest in texts:
-                if (vector := self._recent.get((store.key, digest))) is not None:
-                    self._recent.move_to_end((store.key, digest))
-                    vectors[digest] = vector
-        if store.file is not None and len(vectors) < len(texts):
-            read = store.file.read(texts.keys() - vectors.keys())
-            self._hold(store, read)
-            vectors |= read
-        return vectors
 
     def _encoded(self, encoder: Encoder, store: _Store, texts: dict[bytes, str]) -> dict[bytes, Floats]:
         """Encode the texts that no other thread or process has encoded meanwhile."""
         with store.encoding:
-            vectors = self._stored(store, texts)
+            vectors = store.kept.read(texts)
             missing = [digest for digest in texts if digest not in vectors]
             if missing:
                 encoded = _checked(
@@ -129,22 +111,10 @@ class Vectors:
                 with self._lock:
                     keeps = size <= self._left
                     self._left -= size if keeps else 0
-                if store.file is not None and keeps:
-                    store.file.add(fresh)
-                self._hold(store, fresh)
+                if keeps:
+                    store.kept.add(fresh)
                 vectors |= fresh
             return vectors
-
-    def _hold(self, store: _Store, vectors: dict[bytes, Floats]) -> None:
-        with self._lock:
-            for digest, vector in vectors.items():
-                key = (store.key, digest)
-                self._bytes += vector.nbytes - (self._recent[key].nbytes if key in self._recent else 0)
-                self._recent[key] = vector
-                self._recent.move_to_end(key)
-            while self._bytes > self._most_bytes and self._recent:
-                _, vector = self._recent.popitem(last=False)
-                self._bytes -= vector.nbytes
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
@@ -161,10 +131,26 @@ def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
 class _Store:
     """The stored vectors of one encoder."""
 
-    def __init__(self, key: str, file: VectorFile | None) -> None:
-        self.key, self.file = key, file
+    def __init__(self, key: str, kept: VectorFile | VectorTable) -> None:
+        self.key, self.kept = key, kept
         self.encoding = threading.Lock()
         """Held while texts are encoded, so that two threads do not encode the same one."""
+
+
+class VectorTable:
+    """The vectors of one encoder in memory, for several threads at once."""
+
+    def __init__(self) -> None:
+        """Hold nothing yet."""
+        self._vectors: dict[bytes, Floats] = {}
+
+    def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
+        """Return the vectors that are there, by the digest of their text."""
+        return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
+
+    def add(self, vectors: Mapping[bytes, Floats]) -> None:
+        """Add vectors by the digest of their text."""
+        self._vectors.update(vectors)
 
 
 class VectorFile:

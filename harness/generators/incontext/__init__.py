@@ -66,8 +66,6 @@ def _follow_parent() -> None:
 
 
 class _Price(NamedTuple):
-    """A text to price."""
-
     prompt: Prompt
     text: str
     language: Language

@@ -289,7 +289,6 @@ def _indentation(tokens: Sequence[Token]) -> int:
 
 
 def _cursor_width(tokens: Sequence[Token]) -> int:
-    """Return the indentation of the last line of the prompt."""
     last = next((token for token in reversed(tokens) if token.kind is TokenClass.INDENT), None)
     return len(last.text.expandtabs(4)) if last is not None else 0
 
@@ -357,7 +356,6 @@ def _step_body(reading: PromptReading, body: _Body, point: TokenPoint, token: To
 
 
 def _shaped(body: _Body, token: Token) -> BodyShape:
-    """Return the shape after one more token."""
     bracketed = body.brackets > 0
     if token.kind is TokenClass.NEWLINE:
         return body.shape if bracketed else body.shape.ended()

@@ -321,7 +321,6 @@ class Client:
         _LOG.info("waiting for %s: %s; try %d of %d in %.0f s", self._settings.where, what, tries + 1, most, seconds)
 
     def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
-        """Send a request once; return its answer, or why there is none."""
         start = time.monotonic()
         try:
             reply = self._exchanged(path, body, largest)
@@ -381,7 +380,6 @@ class Client:
             return self._connections
 
     def _read(self, data: bytes, body: Body, read: Read[T], seconds: float) -> T | Problem:
-        """Return the answer in the body of a successful reply."""
         try:
             reply = json.loads(data.decode("utf-8-sig"))
             if (failed := failure(reply)) is not None:

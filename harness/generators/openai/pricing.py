@@ -21,10 +21,10 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators.base import MOST_TOKENS, Request
+from ctxbench.harness.generators.fitting import priced_pieces
 from ctxbench.harness.generators.openai import wire
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, see_whole, with_extra
-from ctxbench.harness.generators.tokens import priced_pieces
 
 _LOWEST, _HIGHEST = -1e5, 0.01
 """Range of a log-probability: servers report -9999 for a token left out, and may round a sure one up a little."""
@@ -100,7 +100,6 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
 
 
 def _encoded(text: str) -> bytes:
-    """Return a text's bytes as they are sent."""
     return text.encode("utf-8", "replace")
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.visible import visible
-from ctxbench.harness.generators import fim, lines
+from ctxbench.harness.generators import answers, fim
+from ctxbench.harness.generators.answers import LINE_CLOSE, LINE_OPEN
 from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
@@ -19,9 +20,9 @@ _BEGIN, _END = "<think>", "</think>"
 _CODE = re.compile(
     rf"""
     ^[ \t]*(`{{3,}}|~{{3,}})(?!~)[^`\n]*\n(?:(?![ \t]*\1[ \t]*\w).*\n)*?[ \t]*\1[ \t]*$   # between fences
-    | {lines.OPEN}(?:(?!{lines.OPEN})[\s\S])*?(?:{"|".join(lines.CLOSE)})                 # between a line's marks
+    | {LINE_OPEN}(?:(?!{LINE_OPEN})[\s\S])*?(?:{"|".join(LINE_CLOSE)})                       # between a line's marks
     | \[(?i:code)\](?:(?!\[(?i:code)\])[\s\S])*?\[/(?i:code)\]                            # between a function's
-    | (?<![^\Wfrb])(?<!\\)(["'`])(?:\\.|(?!\2|{lines.OPEN})[^\\\n])*\2                    # a string, no apostrophe
+    | (?<![^\Wfrb])(?<!\\)(["'`])(?:\\.|(?!\2|{LINE_OPEN})[^\\\n])*\2                     # a string, no apostrophe
     """,
     re.M | re.X,
 )
@@ -114,14 +115,14 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
         fields["seed"] = sample_seed(how.seed, request.index)
         if how.top_p < 1:
             fields["top_p"] = how.top_p
-    if stops := [*how.stop, *([lines.END] if line else [])]:
+    if stops := [*how.stop, *([answers.LINE_END] if line else [])]:
         fields["stop"] = stops
     return with_extra(fields, settings)
 
 
 def message(request: Request, settings: OpenAISettings) -> str:
     """Return the text that is sent: a chat model's message, else the prompt."""
-    return lines.message(request) if settings.chat else request.prompt.text
+    return answers.line_message(request) if settings.chat else request.prompt.text
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
@@ -258,8 +259,8 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
         see_whole(reply, tokens_in, least, settings)
-    code = lines.answer(request, text) if settings.chat else text
-    end = lines.end(text) if request.one_line and not settings.chat else None
+    code = answers.line_answer(request, text) if settings.chat else text
+    end = answers.end(text) if request.one_line and not settings.chat else None
     answered = Response(
         text=code[:end],
         finish="length" if finish in _CUT and end is None else "stop",
@@ -346,7 +347,6 @@ def _words(reply: Any, settings: OpenAISettings) -> _Words:
 
 
 def _calls(reply: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of tools in a reply."""
     written = dig(choice(reply), "message", "tool_calls") or []
     calls = [
         ToolCall(name=dig(call, "function", "name"), arguments=dig(call, "function", "arguments") or "{}")

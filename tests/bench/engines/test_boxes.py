@@ -1,4 +1,4 @@
-"""What a box is asked and told of the samples of one target file, and what is counted of its answers."""
+"""What a box holds and is asked and told of the samples of one target file, and what is counted of its answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box
+from ctxbench.bench.engines.box import cut_target, masked_lines, tree_of_file, tree_of_repository, without
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineLost, EngineUse
 from ctxbench.bench.repository import View, view
@@ -171,3 +172,65 @@ def test_a_box_that_an_import_line_may_have_been_told_is_not_asked_for_a_sample_
     listener = Listener()
     asked(tmp_path / "masked before", listener, [masking(first), at(3, 24)])
     assert [len(texts) for texts in listener.boxes] == [4]
+
+
+PAY = [
+    "import tax",
+    "import cart",
+    "",
+    "def pay(user):",
+    "    one = tax.add(1)",
+    "    two = cart.add(2)",
+    "    return two",
+]
+FILES = {
+    "shop/pay.py": "\n".join(PAY) + "\n",
+    "shop/tax.py": "def add(n):\n    return n\n",
+    "tests/test_pay.py": "x = 1\n",
+}
+
+
+def sample(line: int, masked: tuple[int, int]):
+    before = PAY[line].partition("= ")[0] + "= "
+    rows = ["" if masked[0] <= at < masked[1] else row for at, row in enumerate(PAY[:line])]
+    return make_sample(
+        id=f"demo/shop/pay.py#L{line}",
+        path="shop/pay.py",
+        cursor=Cursor(line=line, column=len(before)),
+        prefix="\n".join([*rows, before]),
+        masked=(masked,),
+        hidden=("tests/",),
+    )
+
+
+def test_a_tree_of_a_file_ends_at_the_first_cursor_without_any_masked_line(tmp_path: Path) -> None:
+    snapshot = make_snapshot(tmp_path, FILES)
+    samples = [sample(4, (0, 1)), sample(5, (1, 2))]
+    tree = tree_of_file(snapshot, samples)
+    assert tree["shop/pay.py"] == "\n\n\ndef pay(user):\n"
+    assert set(tree) == {"shop/pay.py", "shop/tax.py"} and tree["shop/tax.py"] == FILES["shop/tax.py"]
+    for one in samples:
+        shown = view(snapshot, one.query(), one.masked, one.hidden)
+        for path, text in tree.items():
+            rows = zip(text.splitlines(), shown.read(path).split("\n"), strict=False)
+            assert all(in_tree in ("", in_view) for in_tree, in_view in rows)
+
+
+def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
+    snapshot = make_snapshot(tmp_path, FILES)
+    later = sample(5, (1, 2))
+    assert tree_of_repository(snapshot, [later])["shop/pay.py"] == FILES["shop/pay.py"]
+    assert cut_target(snapshot, later) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
+
+
+def test_of_another_version_of_the_file_nothing_is_shown(tmp_path: Path) -> None:
+    snapshot = make_snapshot(tmp_path, {**FILES, "shop/pay.py": "other = 1\n"})
+    assert tree_of_file(snapshot, [sample(4, (0, 1))])["shop/pay.py"] == ""
+
+
+def test_a_line_that_one_sample_masks_is_in_no_query_of_that_file(tmp_path: Path) -> None:
+    snapshot = make_snapshot(tmp_path, FILES)
+    samples = [sample(4, (0, 1)), sample(5, (1, 2))]
+    lines = masked_lines(snapshot, samples)
+    assert lines == {"import tax", "import cart"}
+    assert [without(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", PAY[3]]] * 2

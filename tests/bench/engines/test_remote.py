@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box, recipe
-from ctxbench.bench.engines.remote import RemoteTalk
+from ctxbench.bench.engines.box import RemoteTalk
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.run.runner import fault_of

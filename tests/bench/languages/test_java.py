@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from ctxbench.bench.languages.base import InternalLoad
-from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.java import JAVA, hide
 
 SHOP = {
     "src/com/acme/shop/Cart.java": """
@@ -205,3 +205,19 @@ def test_lines_that_are_no_targets() -> None:
         10: "multiline_string",
         11: "",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        (r"""a('{', '\'', '\u007b', "\"{") + b;""", "a(   ,     ,         ,      ) + b;"),
+        ('x = """\n  "{" \\"""\n""" + y;', "x =    \n          \n    + y;"),
+        ("a /* { \n ' */ b // {\nc", "a      \n      b     \nc"),
+        ("It doesn't hide { this } of prose", "It doesn't hide { this } of prose"),
+        ('cut("{', "cut(  "),
+        ("cut('{", "cut(  "),
+        ("cut(/* {", "cut(    "),
+    ],
+)
+def test_only_code_stays(text: str, hidden: str) -> None:
+    assert hide(text) == hidden

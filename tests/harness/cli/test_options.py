@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 import pytest
 
-from ctxbench.harness.cli.options import sandbox_name
+from ctxbench.harness.cli.options import sandbox_choice
 from tests.helpers.cli import run_cli
 
-CONTEXT = click.Context(click.Command("run"))
-OPTION = click.Option(["--sandbox"])
+
+def sandbox(name: str | None, *beside: str) -> object:
+    """Return what a command receives of ``--sandbox``."""
+    command = click.command()(sandbox_choice("Where.", *beside)(lambda sandbox: sandbox))
+    return command.main([] if name is None else ["--sandbox", name], standalone_mode=False)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +41,10 @@ def test_a_group_without_a_command_says_what_it_has() -> None:
 
 @pytest.mark.parametrize("name", ["docker", "bubblewrap", "docker(runtime=runsc)", "none", None])
 def test_a_back_end_is_named_with_its_runtime(name: str | None) -> None:
-    assert sandbox_name("none")(CONTEXT, OPTION, name) == name
+    assert sandbox(name, "none") == name
 
 
 @pytest.mark.parametrize("name", ["podman", "", "docker(runsc)", "docker(runtime=)", "docker(runtime=a;b)", "none"])
 def test_another_name_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(click.BadParameter, match=r"docker, docker\(runtime=NAME\), bubblewrap"):
-        sandbox_name()(CONTEXT, OPTION, name)
+        sandbox(name)

@@ -6,7 +6,7 @@ import pytest
 
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Cursor, Kind
-from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
+from ctxbench.harness.generators.answers import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
 from tests.helpers.samples import make_sample
 
 BEFORE = "package a;\n\nclass Box {\n    /** Returns the area. */\n"

@@ -6,7 +6,7 @@ import pytest
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Cursor, Kind
-from ctxbench.harness.extract import Extracted, body, extract
+from ctxbench.harness.generators.answers import Extracted, body, extract
 from tests.helpers.samples import make_sample
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind
-from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
+from ctxbench.harness.generators.answers import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
 from tests.helpers.samples import make_sample
 
 HEAD = 'def area(width, height):\n    """Return the area."""\n'

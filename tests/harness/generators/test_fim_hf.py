@@ -13,9 +13,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.answers import end_of
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
-from ctxbench.harness.generators.lines import end_of
 from ctxbench.harness.generators.local import LocalRequest
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed

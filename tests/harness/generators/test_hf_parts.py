@@ -15,10 +15,10 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import hf as package
+from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.lines import End, end_of
+from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
 from ctxbench.harness.generators.local import configured_window, is_chat, model_digest, weight_files
-from ctxbench.harness.generators.tokens import priced_pieces, priced_tokens
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import lines, openai
+from ctxbench.harness.generators import answers, openai
+from ctxbench.harness.generators.answers import End
 from ctxbench.harness.generators.base import Request, Response, Sampling
-from ctxbench.harness.generators.lines import End
 from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
@@ -123,7 +123,7 @@ def test_other_kinds_are_asked_as_ever() -> None:
 
 @given(st.text(alphabet=" \t\n\r\x0b\u2028ab", max_size=12))
 def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> None:
-    assert lines.end(text) == End(line=True).find(text)
+    assert answers.end(text) == End(line=True).find(text)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import lines, openai, registry
+from ctxbench.harness.generators import answers, openai, registry
 from ctxbench.harness.generators.base import Request, TooLong, sample_seed
 from ctxbench.harness.generators.openai.client import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
@@ -244,15 +244,15 @@ def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Reque
     ],
 )
 def test_the_code_in_a_chat_models_answer(said: str, code: str) -> None:
-    assert lines.answer(request(), said) == code
+    assert answers.line_answer(request(), said) == code
 
 
 def test_only_code_to_go_on_with_is_put_into_the_message() -> None:
-    assert "Given a Java code prefix" in lines.message(request())
-    assert lines.message(request(BlockKind.TEXT)) == "int a = "
+    assert "Given a Java code prefix" in answers.line_message(request())
+    assert answers.line_message(request(BlockKind.TEXT)) == "int a = "
     function = request(kind=Kind.FUNCTION)
-    assert lines.message(function) == "int a = "
-    assert lines.answer(function, "<output_start>x") == "<output_start>x"
+    assert answers.line_message(function) == "int a = "
+    assert answers.line_answer(function, "<output_start>x") == "<output_start>x"
 
 
 def test_openai_itself_knows_the_limit_by_another_name() -> None:

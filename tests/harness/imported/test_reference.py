@@ -22,7 +22,8 @@ from ctxbench.harness.results import Origin, RunTable
 from ctxbench.harness.run import runner
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.details import detail
-from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.work import works
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
@@ -78,7 +79,7 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(standard, "load", sets.__getitem__)
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(authors.database) as store:
-        ids = {run.strategy: run.id for run in stored_runs(store)}
+        ids = {run.choices.strategy: run.id for run in works(store)}
         path = reference.write(store, NAME, whole, [ids[strategy] for strategy in STRATEGIES])
     assert path.parent == tmp_path
     yield whole
@@ -153,7 +154,7 @@ def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) 
     assert ours.sample == tuple(theirs.sample[place] for place in keep) and len(ours.sample) == 4
     assert ours.metrics["bits"] == tuple(theirs.metrics["bits"][place] for place in keep)
     with open_store(home.database) as store:
-        assert {run.samples_digest for run in stored_runs(store)} == {standard.load(LITE).digests["line"]}
+        assert {run.samples_digest for run in works(store)} == {standard.load(LITE).digests["line"]}
 
 
 def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:
@@ -161,7 +162,7 @@ def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:
     assert_fault(imported(home, NAME), "holds other samples", f"samples build NAME --set {NAME}")
     assert_fault(imported(home, LITE, "--samples", NAME), "holds other samples", f"samples build NAME --set {LITE}")
     with open_store(home.database) as store:
-        assert not stored_runs(store)
+        assert not works(store)
 
 
 @pytest.mark.parametrize("name", ["VERSION", "TOKENIZER"])

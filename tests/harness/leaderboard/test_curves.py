@@ -39,7 +39,11 @@ def board_of(values: dict[str, float], **changes: Any) -> Board:
 
 
 def over_budget(values: dict[str, float], **changes: Any) -> Curves | Blank:
-    return curves(board_of(values, **changes).groups[0], default=lambda name, _: 4096 if name == "engine" else None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "ctxbench.harness.leaderboard.sections.default_of", lambda name, _: 4096 if name == "engine" else None
+        )
+        return curves(board_of(values, **changes).groups[0])
 
 
 def drawn(picture: Curves | Blank) -> Curves:

@@ -21,6 +21,10 @@ from ctxbench.harness.leaderboard.signflip import step_down
 from scripts.power_table import BEGIN, EFFECTS, END, HEAD, PAGE, REPOSITORIES, SimulatedBoard, holm, line, rates
 
 
+def p_value(sums: NDArray[np.float64], *, seed: str) -> float:
+    return float(signflip.p_values(sums[np.newaxis], seed=seed)[0])
+
+
 def _brute(sums: list[float]) -> float:
     """Enumerate every flip, one after the other."""
     observed = abs(sum(sums))
@@ -32,44 +36,44 @@ def _brute(sums: list[float]) -> float:
 def test_exact_is_brute_force(count: int) -> None:
     random = np.random.default_rng(count)
     for sums in (random.normal(0.4, 1, count), random.integers(-3, 4, count).astype(float)):
-        assert signflip.p_value(sums, seed="s") == pytest.approx(_brute(sums.tolist()))
+        assert p_value(sums, seed="s") == pytest.approx(_brute(sums.tolist()))
 
 
 def test_exact_is_scipys_permutation_test() -> None:
     sums = np.random.default_rng(3).normal(0.5, 1, 9)
     theirs = reference.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=10_000)
-    assert signflip.p_value(sums, seed="s") == pytest.approx(theirs.pvalue)
+    assert p_value(sums, seed="s") == pytest.approx(theirs.pvalue)
 
 
 def test_drawn_agrees_with_the_exact_answer_of_the_normal_limit() -> None:
     sums = np.random.default_rng(5).normal(0.3, 1, 40)
     expected = 2 * reference.norm.sf(abs(sums.sum()) / np.sqrt((sums**2).sum()))
-    assert signflip.p_value(sums, seed="s") == pytest.approx(expected, abs=0.015)
+    assert p_value(sums, seed="s") == pytest.approx(expected, abs=0.015)
 
 
 def test_drawn_depends_on_its_seed_only_and_never_reaches_zero() -> None:
     sums = np.random.default_rng(5).normal(0.3, 1, 40)
-    assert signflip.p_value(sums, seed="a") == signflip.p_value(sums, seed="a")
-    assert signflip.p_value(sums, seed="a") != signflip.p_value(sums, seed="b")
-    assert signflip.p_value(np.ones(40), seed="a") == 1 / (signflip.DRAWS + 1)
+    assert p_value(sums, seed="a") == p_value(sums, seed="a")
+    assert p_value(sums, seed="a") != p_value(sums, seed="b")
+    assert p_value(np.ones(40), seed="a") == 1 / (signflip.DRAWS + 1)
 
 
 def test_direction_does_not_matter_and_no_difference_gives_one() -> None:
     sums = np.random.default_rng(6).normal(0.3, 1, 20)
-    assert signflip.p_value(sums, seed="s") == signflip.p_value(-sums, seed="s")
-    assert signflip.p_value(np.zeros(7), seed="s") == signflip.p_value(np.zeros(30), seed="s") == 1.0
-    assert signflip.p_value(np.zeros(0), seed="s") == 1.0
+    assert p_value(sums, seed="s") == p_value(-sums, seed="s")
+    assert p_value(np.zeros(7), seed="s") == p_value(np.zeros(30), seed="s") == 1.0
+    assert p_value(np.zeros(0), seed="s") == 1.0
 
 
 def test_rounding_does_not_lose_ties() -> None:
     # 0.1 + 0.2 - 0.3 is not 0 in binary; every flip below ties with the observed sum or exceeds it in exact numbers.
-    assert signflip.p_value(np.array([0.1, 0.2, -0.3]), seed="s") == 1.0
+    assert p_value(np.array([0.1, 0.2, -0.3]), seed="s") == 1.0
 
 
 @pytest.mark.parametrize(("count", "least"), [(1, 1.0), (3, 0.25), (5, 0.0625), (6, 0.03125), (30, 1 / 20_001)])
 def test_smallest_p(count: int, least: float) -> None:
     assert signflip.smallest_p(count) == least
-    assert signflip.p_value(np.ones(count), seed="s") == pytest.approx(least)
+    assert p_value(np.ones(count), seed="s") == pytest.approx(least)
 
 
 RUNS = 4000

@@ -9,7 +9,14 @@ from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.write import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
+from ctxbench.harness.store.write import (
+    Finished,
+    StoredBits,
+    StoredBlock,
+    StoredCompletion,
+    StoredGeneration,
+    StoredVerdict,
+)
 from tests.helpers.samples import make_sample
 
 
@@ -98,3 +105,21 @@ def fill(store: Store) -> None:
                 for value in values
             )
             store.add_finished(run, "c", make_finished(sample, completions=made))
+
+
+def make_verdict(**changes: Any) -> StoredVerdict:
+    """Return a verdict."""
+    fields: dict[str, Any] = {
+        "key": "k" * 64,
+        "sample_digest": "s" * 64,
+        "text_digest": "t" * 64,
+        "image": "docker sha256:1",
+        "sandbox": "docker",
+        "verdict": "PASSED",
+        "reason": "",
+        "tests_run": 3,
+        "output": "",
+        "seconds": 0.25,
+        "peak_bytes": 1 << 40,
+    }
+    return StoredVerdict(**{**fields, **changes})

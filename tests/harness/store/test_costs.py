@@ -13,9 +13,9 @@ from ctxbench.harness.results import COSTS
 from ctxbench.harness.store import Store, verdicts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.write import Imported, StoredConstruction
-from tests.harness.store.making import make_finished, make_generation
+from tests.harness.store.making import make_finished, make_generation, make_verdict
 from tests.harness.store.test_store import add_run, count
-from tests.harness.store.test_verdicts import completion, finish, make_verdict
+from tests.harness.store.test_verdicts import completion, finish
 
 RATE = Rate(match=("scripted",), looked_up=date(2026, 11, 21), input=2.0, cached=0.5, output=8.0)
 

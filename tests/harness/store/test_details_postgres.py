@@ -6,7 +6,7 @@ import pytest
 
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.search import SampleFilter, neighbours, search
-from tests.harness.store import test_access, test_details, test_details_search
+from tests.harness.store import test_details, test_details_search
 from tests.harness.store.test_postgres import make_database, port, store, url
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ _PLANS = {"test_no_other_sample_is_read", "test_a_page_is_all_that_is_read"}
 """They read SQLite's plans of its statements."""
 _SAME = {
     name: test
-    for module in (test_access, test_details, test_details_search)
+    for module in (test_details, test_details_search)
     for name, test in vars(module).items()
     if name.startswith("test_") and name not in _PLANS
 }

@@ -12,8 +12,9 @@ from sqlalchemy import text
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, samples, schema
-from ctxbench.harness.store.runs import run_tables, stored_runs
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.samples import Planned, planned_samples
+from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
@@ -132,7 +133,7 @@ def test_tables_show_what_is_missing(store: Store) -> None:
     assert (table.context_tokens[1], table.calls[1], table.seconds[1]) == (2, 1, 0.75)
     assert run_tables(store, profile="crosscodeeval")[0].metrics["em"] == (None, 0.0, None)
     assert run_tables(store, samples="other") == []
-    assert [(row.planned, row.finished) for row in stored_runs(store)] == [(3, 1)]
+    assert [(row.planned, row.finished) for row in works(store)] == [(3, 1)]
 
 
 def test_limited_runs_say_so(store: Store) -> None:

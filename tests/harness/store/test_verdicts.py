@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from sqlalchemy import text
 
@@ -13,26 +11,9 @@ from ctxbench.harness.store import Store, verdicts
 from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
-from ctxbench.harness.store.write import StoredCompletion, StoredVerdict
-from tests.harness.store.making import make_finished, make_generation, make_spec
+from ctxbench.harness.store.write import StoredCompletion
+from tests.harness.store.making import make_finished, make_generation, make_spec, make_verdict
 from tests.helpers.samples import make_sample
-
-
-def make_verdict(**changes: Any) -> StoredVerdict:
-    fields: dict[str, Any] = {
-        "key": "k" * 64,
-        "sample_digest": "s" * 64,
-        "text_digest": "t" * 64,
-        "image": "docker sha256:1",
-        "sandbox": "docker",
-        "verdict": "PASSED",
-        "reason": "",
-        "tests_run": 3,
-        "output": "",
-        "seconds": 0.25,
-        "peak_bytes": 1 << 40,
-    }
-    return StoredVerdict(**{**fields, **changes})
 
 
 def count(store: Store, table: str) -> int:

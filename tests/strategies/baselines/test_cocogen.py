@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ctxbench.bench.repository import View
 from ctxbench.bench.types import Cursor
 from ctxbench.strategies.api import BlockKind
-from tests.strategies.baselines.shop import made
-from tests.strategies.icl.shop import Model, query
+from ctxbench.strategies.baselines.cocogen import Category, Checker, DraftFault, Symbols, placed
+from ctxbench.strategies.layout import RepositoryFiles
+from tests.strategies.baselines.shop import made, view
+from tests.strategies.icl.shop import PYTHON, Model, query
 
 SHOTS = """\
 Q: "Write a function.
@@ -138,3 +143,107 @@ def test_a_lone_file_has_no_candidates() -> None:
     about = query(prefix=head, suffix="", cursor=Cursor(line=1, column=0))
     prompt = made(SPEC, about, files={}, model=Model(f"{head}    return rate\n"))
     assert prompt.flags == ("no_candidates",) and prompt.text == f"{SHOTS}```\n\n```\n{PROBLEM}A:\n"
+
+
+HEAD = query().prefix
+FILES = {**PYTHON, "shop/__init__.py": ""}
+
+
+def found(body: str, head: str = HEAD, files: dict[str, str] | None = None) -> list[tuple[Category, str, str]]:
+    """Return the faults of a body with the line that each stands in."""
+    about = query(prefix=head)
+    draft = placed(about, body)
+    assert draft is not None
+    faults = Checker(about, view(about, files or FILES)).faults(draft)
+    return [(one.category, one.name, draft.line(one.line)) for one in faults]
+
+
+def test_good_code_has_no_faults() -> None:
+    assert found("    import math\n    tax = apply_tax(store[user], rate)\n    return math.floor(tax)\n") == []
+    assert found("    global RATE\n    RATE = [x for x in store]\n    return lambda y: (y, __file__, RATE)\n") == []
+
+
+def test_undefined_names_and_members_of_the_project() -> None:
+    body = "    from shop import rules\n    a = rules.round_up(rate)\n    b = rules.RATE\n    return load_cart(a) + b\n"
+    assert found(body) == [
+        (Category.MEMBER, "rules.round_up", "a = rules.round_up(rate)"),
+        (Category.UNDEFINED, "load_cart", "return load_cart(a) + b"),
+    ]
+
+
+def test_an_import_of_what_the_project_lacks() -> None:
+    [(category, name, line)] = found("    from shop.rules import add_tax\n    return add_tax(1)\n")
+    assert category is Category.MEMBER and "add_tax" in name and line == "from shop.rules import add_tax"
+
+
+def test_a_name_used_before_it_is_bound_and_a_redefined_function() -> None:
+    body = "    def help():\n        return 1\n    def help():\n        return 2\n    return help()\n"
+    assert found(body) == [(Category.REDEFINED, "help", "def help():")]
+    assert [each[0] for each in found("    return '{} {}'.format(rate)\n")] == [Category.OTHER]
+
+
+@pytest.mark.parametrize("body", ["    return (1\n", "    x = = 1\n", "\treturn 1\n        return 2\n", "    a = '\n"])
+def test_syntax_errors_are_the_only_fault(body: str) -> None:
+    [(category, name, _)] = found(f"{body}    return undefined_name\n")
+    assert category is Category.SYNTAX and name == ""
+
+
+def test_a_method_with_a_string_at_the_margin_has_no_fault_but_its_own() -> None:
+    head = "class Shop:\n    def checkout(self):\n        "
+    body = 'text = """\nat the margin\n"""\n        return text\n'
+    assert found(body, head) == found(f"class Shop:\n    def checkout(self):\n        {body}", head) == []
+    assert found("```\ntext = 1\nreturn txt\n```", head) == [(Category.UNDEFINED, "txt", "return txt")]
+
+
+def test_faults_outside_the_function_are_the_files_own() -> None:
+    assert found("    return 1\n", f"undefined_above()\n{HEAD}") == []
+    # Python 2 above the function: nothing can be told.
+    assert found("    return undefined_name\n", f"print 'two'\n{HEAD}") == []
+    # A file that defines the function twice.
+    assert found("    return 1\n", f"def checkout():\n    pass\n\n\n{HEAD}") == []
+
+
+def test_code_that_warns_is_read_in_silence() -> None:
+    assert found("    return '\\d' is store\n") == []
+
+
+def test_methods_are_judged_by_their_class() -> None:
+    head = "class Till:\n    def __init__(self):\n        self.sum = 0\n\n    def checkout(self, rate):\n"
+    assert found("        return self.sum + self.total(rate)\n", head) == [
+        (Category.MEMBER, "self.total", "return self.sum + self.total(rate)")
+    ]
+
+
+def test_files_are_read_when_they_are_asked_for() -> None:
+    files = RepositoryFiles(view(query(), FILES))
+    assert set(files) == set(FILES) and len(files) == 4 and "shop/rules.py" in files and "no.py" not in files
+    assert "secret" not in files["shop/checkout.py"]
+    with pytest.raises(KeyError):
+        files["no.py"]
+
+
+def symbols(name: str, line: str = "", repo: View | None = None) -> list[str]:
+    return [one.text for one in Symbols(repo or view(query(), FILES), query().path, "hashed").find(name, line)]
+
+
+def test_symbols_of_that_name_come_with_their_import() -> None:
+    assert symbols("apply_tax") == ["from shop.rules import apply_tax\ndef apply_tax(amount, rate=RATE)"]
+    assert symbols("Rules") == ["from shop.rules import Rules\nclass Rules"]
+    assert symbols("step") == ["from shop.rules import Rules\nclass Rules:\n    def step(self)"]
+    assert symbols("refund") == ["def refund(store, user)"]  # in the target file
+
+
+def test_where_no_name_is_equal_the_most_similar_are_found() -> None:
+    listed = symbols("add_tax_to_amount", "total = add_tax_to_amount(amount, rate)")
+    assert len(listed) == 5 and listed[0].endswith("def apply_tax(amount, rate=RATE)")
+    # Inner functions cannot be imported.
+    assert all("power" not in one for one in symbols("power"))
+
+
+def test_the_target_is_no_symbol() -> None:
+    assert all("checkout(" not in one for one in symbols("chekout", "chekout(store, user, rate)"))
+
+
+def test_a_fault_is_told_once_a_line() -> None:
+    assert len(found("    return nothing + nothing\n")) == 1
+    assert DraftFault(category=Category.OTHER, line=1, name="", message="m").line == 1

@@ -14,7 +14,7 @@
 
 It returns ``{"nonce", "exit", "signal", "events", "changed"}``: `exit` or `signal` of the process that ran
 the tests, which of the repository's files it wrote to, and its events, one JSON list a line
-(`bench.judging.events` reads them):
+(`bench.judging.python.reports` reads them):
 ``["collected", [positions in tests]]``, ``["broken", where, message]``,
 ``["phase", position, phase, outcome, raised, ran, message]`` (canaries have the positions -1, -2, ...),
 (`raised`: whether the phase did; `ran`: whether the test's function returned, null where that cannot be seen),
@@ -29,8 +29,8 @@ are; empty: where pytest finds them), ``deselect`` (node ids left out), ``argume
 "sets": ["0-3,7", ...], "lines": {path: {line: position in sets}},
 "modules": ["", module, ...], "imports": {path: {line: [positions in modules]}}}``. A set holds positions in tests;
 `imports` says which modules of tests ran a line when they were imported, the empty one what runs before any is. Lines
-are 1-based, and `bench.judging.coverage.read` makes this plain. It trusts the repository: it is for repositories as
-they were published.
+are 1-based, and `bench.judging.python.reports.read_coverage` makes this plain. It trusts the repository: it is for
+repositories as they were published.
 
 ``ctxbench_pytest:compiled`` imports tests and compiles what that imports. Its arguments: ``paths`` (ids of tests),
 ``arguments``. It returns ``{path: content}`` of bytecode files, compressed, in base64. It trusts the repository, too.

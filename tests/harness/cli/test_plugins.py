@@ -1,3 +1,5 @@
+"""`ctxbench strategy`, `engine` and `generator`: what they list, show, check and measure."""
+
 from __future__ import annotations
 
 import re
@@ -6,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators.base import Capabilities, Request
+from ctxbench.harness.generators.conformance import abilities
+from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.sandbox.guest import landlock
+from ctxbench.sandbox.types import Sandbox
+from tests.bench.engines import rooms
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.cli import run_cli as run
 from tests.helpers.extras import missing
+from tests.helpers.openai_server import OPENAI, serving
 from tests.helpers.sets import make_set
 
 GOOD = '''\
@@ -273,3 +282,117 @@ def test_usage_errors_are_exit_2() -> None:
 def test_every_command_has_help(command: list[str]) -> None:
     result = run_cli("strategy", *command, "--help")
     assert result.code == 0 and len(result.out.splitlines()) > 4
+
+
+def test_what_a_served_model_can_do() -> None:
+    with serving(answer=lambda *_: "width * height", shape=OPENAI, model="Qwen2.5-Coder-7B", delay=0.02) as server:
+        result = run_cli("generator", "check", f"openai:Qwen2.5-Coder-7B@{server.url}(concurrency=4)")
+        calls = len(server.calls)
+    assert result.code == 0 and "11 of 11 checks passed\n\n" in result.out, result.out
+    assert re.search(r"^instructions  goes on with text", result.out, re.M)
+    assert re.search(r"^context gain  measured by the built-in copy model$", result.out, re.M)
+    assert re.search(r"^window        not known", result.out, re.M)
+    assert re.search(r"^--fim         fills in the middle, marks of qwen$", result.out, re.M)
+    assert re.search(r"^at once       4 requests, each answered by itself$", result.out, re.M)
+    assert re.search(r"^answered by   Qwen2.5-Coder-7B \(fp_1\)$", result.out, re.M)
+    assert calls == 2 + 2 + 1 + 3 + 4 + 1
+
+
+@pytest.mark.slow
+def test_what_the_built_in_model_can_do() -> None:
+    result = run_cli("generator", "check", "incontext")
+    assert result.code == 0 and re.search(r"^context gain  prices texts itself$", result.out, re.M)
+    assert re.search(r"^--fim         cannot fill in the middle$", result.out, re.M) and "answered by" not in result.out
+
+
+def test_who_fails_a_check_is_told_no_abilities() -> None:
+    with serving(window=1) as server:
+        result = run_cli("generator", "check", f"openai:tiny@{server.url}")
+    assert result.code == 1 and "FAIL" in result.out and "at once" not in result.out
+
+
+def test_a_chat_model_is_told_apart() -> None:
+    with serving() as server:
+        result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
+    assert re.search(r"^instructions  follows them$", result.out, re.M)
+    assert re.search(r"^--fim         no: is asked as a chat model", result.out, re.M)
+
+
+def test_an_unknown_name_is_one_line() -> None:
+    assert_fault(run_cli("generator", "check", "nonsense"), "nonsense", "generator list")
+
+
+def test_a_window_is_told() -> None:
+    class Windowed(Scripted):
+        capabilities = Capabilities(batch_size=16, instructs=True, counts=True)
+        window = 4096
+
+        def count(self, request: Request) -> int:
+            return 1
+
+    assert dict(abilities(Windowed(lambda _: "")))["window"] == "4,096 tokens; prompts are cut to it"
+
+
+@pytest.fixture
+def boxes(bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxbench.harness.run.execution.back_end", lambda *_: bubblewrap_sandbox)
+    monkeypatch.setattr("ctxbench.harness.run.resources.back_end", lambda *_: bubblewrap_sandbox)
+
+
+def test_it_lists_and_shows_engines_without_running_them() -> None:
+    listed = run("engine", "list")
+    assert listed.code == 0
+    names = {row.split()[0] for row in listed.out.splitlines()}
+    assert {"ripgrep", "ctags", "jedi", "repomap", "tantivy", "mcp", "command"} <= names
+    shown = run("engine", "show", "ripgrep(window=10, mode=shared)")
+    assert "mode: shared" in shown.out and "ripgrep==" in shown.out and "window = 10" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("ripgerp", "did you mean ripgrep"),
+        ("ripgrep(size=1)", "no parameter 'size'"),
+        ("ripgrep(mode=both)", "give per-file or shared"),
+        ("absent.py@Engine", "no such file"),
+        ("absent.toml", "no such file"),
+        (rooms.spy("Absent"), "no engine is called 'Absent'"),
+    ],
+)
+def test_a_wrong_spec_is_refused_in_one_line(spec: str, words: str) -> None:
+    shown = run("engine", "show", spec)
+    assert_fault(shown, words)
+
+
+def test_it_checks_an_engine_in_a_box(boxes: None, tmp_path: Path) -> None:
+    refused = run("engine", "check", rooms.spy("Absolute"), "--home", str(tmp_path))
+    assert refused.code == 1 and "an absolute path" in refused.out
+    passed = run("engine", "check", "repomap", "--home", str(tmp_path))
+    assert passed.code == 0 and "7 of 7 checks passed" in passed.out, passed.out
+
+
+@pytest.mark.slow
+def test_what_a_checked_engine_raises_stays_on_its_line(boxes: None, tmp_path: Path) -> None:
+    checked = run("engine", "check", rooms.spy("RaisesOddly"), "--home", str(tmp_path))
+    assert checked.code == 1 and checked.out.splitlines()[-1] == "1 of 7 checks passed", checked
+    assert checked.out.count("it raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
+
+
+@pytest.mark.slow
+def test_an_engine_elsewhere_has_one_mode_only(tmp_path: Path) -> None:
+    file = tmp_path / "far.toml"
+    file.write_text('protocol = "http"\nurl = "http://127.0.0.1:9/"\n')
+    refused = run("engine", "measure-leak", f"{file}(remote=on)", "--samples", "demo", "--home", str(tmp_path))
+    assert_fault(refused, "has one mode", "name an engine that lives in a box")
+
+
+@pytest.mark.slow
+def test_what_one_remembers_is_measured_as_a_leak(boxes: None, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    rooms.make_set(home, repos=6, per_file=3)
+    command = ("engine", "measure-leak", rooms.spy("Remembers"), "--samples", "demo", "--home", str(home.root))
+    leaking = run(*command)
+    assert leaking.code == 0, leaking.err
+    assert "it gains by what it saw: a leak" in leaking.out.splitlines()[-1], leaking.out
+    honest = run(*(word.replace("Remembers", "Honest") for word in command))
+    assert "no leak can be seen" in honest.out.splitlines()[-1], honest.out

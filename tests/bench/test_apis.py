@@ -1,4 +1,4 @@
-"""API records as units: what is shown of them, how they are found, and which there are."""
+"""API records as units, what is shown of them, how they are found, and their summaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ctxbench.bench import languages
-from ctxbench.bench.apis import units
+from ctxbench.bench.apis import first_sentence, post_process, split, summarise, summary, summary_prompt, units
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
@@ -181,3 +182,178 @@ def test_a_file_that_is_cut_has_what_stands_in_it() -> None:
     assert list(found(text)) == ["apply_tax", "load_all"]
     text = STORE[: STORE.index("Run it")]
     assert found(text)["CartStore.Inner.run"].text == found(STORE)["CartStore.Inner.run"].text
+
+
+RELEASE = '''\
+Act as an expert Python programmer. Given a function code or a fragment, summarize it with a short sentence.
+
+Here are two examples:
+
+code:
+def seats_left(plan, taken, row=None):
+    free = [seat for seat in plan.seats if seat not in taken]
+    if row is not None:
+        free = [seat for seat in free if seat.row == row]
+    return len(free)
+
+summary:
+Count the free seats of the plan, or of one row if it is given
+
+code:
+def merge_stops(first, second):
+    stops = list(first)
+    for stop in second:
+        if stop not in stops:
+            stops.append(stop)
+    return stops
+
+summary:
+Return the stops of both routes in order and without repeats
+
+Please answer strictly in the examples format and do not add extra sentences!
+code:
+def f():
+    """Go."""
+summary:'''
+
+
+def test_the_release_template_byte_for_byte() -> None:
+    assert summary_prompt('def f():\n    """Go."""', PYTHON) == RELEASE
+
+
+def test_the_figure_has_pairs_only() -> None:
+    text = summary_prompt("void f() { }", JAVA, template="figure6")
+    assert text.startswith("code:\npublic int seatsLeft(")
+    assert text.endswith("\n\ncode:\nvoid f() { }\n\ndocstring:")
+    assert text.count("code:") == text.count("docstring:") == 3
+    assert "summary:" not in text
+
+
+def test_java_is_asked_about_java() -> None:
+    text = summary_prompt("void f() { }", JAVA)
+    assert text.startswith("Act as an expert Java programmer.")
+    assert "def " not in text
+
+
+@pytest.mark.parametrize("language", languages.every())
+def test_the_examples_are_code(language: Language) -> None:
+    examples = summary_prompt("", language, template="figure6").split("code:\n")[1:3]
+    for example in examples:
+        code = example.partition("\n\ndocstring:")[0]
+        found = language.outline(code if language == PYTHON else f"class X {{\n{code}\n}}")
+        assert len(found.functions) == 1
+        assert not found.broken
+
+
+def test_unknown_template() -> None:
+    with pytest.raises(InputFault, match="choose of release, figure6"):
+        summary_prompt("", PYTHON, template="figure7")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Summary:\nLoads the Cart. ", "loads the cart."),
+        ("Here is the summary:\n\nLoads it", "loads it"),
+        ("summarize the code: loads it summary:", "loads it"),
+        ("", ""),
+    ],
+)
+def test_post_processing(answer: str, expected: str) -> None:
+    assert post_process(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("HTTPClient.load_all", "http client load all"),
+        ("__init__", "init"),
+        ("toBytes2", "to bytes 2"),
+        ("getURL", "get url"),
+        ("größeÄndern", "größeändern"),
+        ("_", ""),
+    ],
+)
+def test_split(name: str, expected: str) -> None:
+    assert split(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Load the cart. And more.", "Load the cart"),
+        ("Load, e.g. from disk,\nthe cart of v1.2.\nMore.", "Load, e.g. from disk, the cart of v1.2"),
+        ("Load\n\nmore.", "Load"),
+        ("Uses {@link Cart#load} of <b>List<Cart></b>.<p>More.", "Uses Cart#load of List<Cart>"),
+        ("@return the cart", ""),
+        ("Loads it\n:param x: y", "Loads it"),
+        ("", ""),
+    ],
+)
+def test_first_sentence(text: str, expected: str) -> None:
+    assert first_sentence(text) == expected
+
+
+PYTHON_FRAGMENTS = {
+    "    x = cart.add_item(user, 1)\n    return self.total(x)": "cart add item total",
+    "if (x):\n    # noqa\n    # Adds the item. Then\n    foo()": "adds the item",
+    'query = """not a remark"""\nrows = db.run(query)': "db run",
+    "text = 'call (this)'\nshow(text)": "show",
+    "def load_cart(user": "load cart",
+    "def load_cart(user):\n    return 1": "load cart",
+    '    def load_cart(user):\n        """Load the cart.\n\n        More."""\n        return 1': "load the cart",
+    "total = price": "total price",
+    "@cached\ndef f(): ...": "f",
+    "   \n": "",
+    "": "",
+    ")": "",
+}
+JAVA_FRAGMENTS = {
+    'Cart c = new Cart(x);\nif (c != null) c.addItem("if (x)", 1);': "cart c add item",
+    "/**\n * Adds {@link Item} to it. Then.\n */\npublic void add(int x) { y(); }": "adds item to it",
+    "public HTTPClient makeClient(int x) { return new HTTPClient(); }": "make client",
+    "// add the thing\nfoo();": "add the thing",
+    "return carts\n    .stream()\n    .map(f)": "carts stream map",
+    "return x;": "return x",
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), PYTHON_FRAGMENTS.items())
+def test_plain_summary_of_python(code: str, expected: str) -> None:
+    assert summary(code, PYTHON) == expected
+
+
+@pytest.mark.parametrize(("code", "expected"), JAVA_FRAGMENTS.items())
+def test_plain_summary_of_java(code: str, expected: str) -> None:
+    assert summary(code, JAVA) == expected
+
+
+def test_plain_summaries_of_python_records() -> None:
+    text = (
+        "class HTTPCart(Base):\n    def __init__(self): ...\n    def add_item(self): ...\n    def load(self):\n"
+        '        """Load It. Or not."""\n        def inner(): ...\n\n\nclass Bare: ...\n'
+    )
+    records = units("a.py", text, PYTHON, by="summary", constructors=True)
+    made = dict(zip([record.name for record in records], summarise(PYTHON, records), strict=True))
+    assert made == {
+        "HTTPCart.__init__": "http cart",
+        "HTTPCart.add_item": "http cart add item",
+        "HTTPCart.load": "load it",
+        "HTTPCart.inner": "http cart inner",
+        "Bare.__init__": "bare",
+    }
+
+
+def test_plain_summaries_of_java_records() -> None:
+    text = (
+        "class Cart {\n  Cart(int n) { }\n  /** @return how many */\n  int getCount() { return 0; }\n"
+        "  /** Pays all. */\n  void pay() { }\n  interface Shelf { int size(); }\n}\n"
+    )
+    records = units("Cart.java", text, JAVA, by="summary")
+    made = dict(zip([record.name for record in records], summarise(JAVA, records), strict=True))
+    assert made == {
+        "Cart.Cart": "cart",
+        "Cart.getCount": "cart get count",
+        "Cart.pay": "pays all",
+        "Cart.Shelf.size": "shelf size",
+    }

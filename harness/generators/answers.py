@@ -1,7 +1,9 @@
-"""Extract one whole function, as it would stand in the file, from a model's answer. Pure; no model, no test, no file.
+"""What a model answers: the end of a line, the code of a line in a chat model's answer, a whole function. Pure.
 
-A model continues the prompt with a body, or answers in prose with the function in a fence, between tags, or as bare
-code. One function is extracted, with the answer's signature if it has one, else with the sample's.
+A line's message is the one that InferCom's released code sends to a chat model, word for word: one that is shown bare
+code explains it. A model that is asked for a function continues the prompt with a body, or answers in prose with the
+function in a fence, between tags, or as bare code. One function is extracted, with the answer's signature if it has
+one, else with the sample's.
 """
 
 from __future__ import annotations
@@ -11,7 +13,90 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ctxbench.bench.languages.answers import AnswerReader, FunctionHead, before_fences, fenced, unlabelled
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.harness.generators.base import Request
+from ctxbench.strategies.api import BlockKind
+
+LINE_END = "\n"
+LINE_OPEN = "<output_start>"
+LINE_CLOSE = ("<output_end>", "</output_end>", "</output_start>")
+_MESSAGE = """\
+You are a code completion assistant. Given a {language} code prefix, your task is to generate the next few lines of \
+code that would logically follow the prefix. Stop at the first newline character. Do not include explanations or \
+additional output.
+
+Only output the generated code between the special tokens <output_start> and <output_end>.
+
+Here is the code prefix:
+
+{prefix}
+
+Complete the code (do not repeat the prefix):"""
+
+
+def is_line(request: Request) -> bool:
+    """Return whether a prompt is code to continue; questions about code are sent unchanged."""
+    blocks = request.prompt.blocks
+    return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
+
+
+def end(text: str) -> int | None:
+    """Return the end of the first line of an answer that is not blank; None if none is complete."""
+    at = text.find(LINE_END, len(text) - len(text.lstrip()))
+    return at if at >= 0 else None
+
+
+def line_message(request: Request) -> str:
+    """Return the message to a chat model: it asks for the line after code; any other prompt is the whole message."""
+    text = request.prompt.text
+    if not is_line(request):
+        return text
+    return _MESSAGE.format(language=request.language.label, prefix=text)
+
+
+def line_answer(request: Request, text: str) -> str:
+    """Return the code in an answer to `line_message`: the text between the marks, or all; of fences the first."""
+    if not is_line(request):
+        return text
+    _, mark, inner = text.partition(LINE_OPEN)
+    text = inner if mark else text
+    text = text[: min((at for close in LINE_CLOSE if (at := text.find(close)) >= 0), default=len(text))]
+    # The release leaves a fence in, and scores its mark as the line.
+    blocks = fenced(text) if text.lstrip().startswith("```") else []
+    return next(filter(str.strip, blocks), text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """The end of an answer, by texts or by its first line."""
+
+    stops: tuple[str, ...] = ()
+    """Texts; the answer ends before the first."""
+    line: bool = False
+    """Whether it ends with its first complete line that is not blank, before the line's end."""
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to search for."""
+        return self.line or bool(self.stops)
+
+    def find(self, text: str) -> int | None:
+        """Return how many characters of a text are the answer; None if it does not end there yet."""
+        ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
+        if self.line and (line_end := end(text)) is not None:
+            ends.append(line_end)
+        return min(ends, default=None)
+
+
+def end_of(request: Request, *, chat: bool) -> End:
+    """Return the end of an answer to a request.
+
+    Args:
+        request: the request.
+        chat: whether a chat model answers: its line stands between marks, and is cut there.
+    """
+    stops = tuple(stop for stop in request.sampling.stop if stop)
+    return End(stops=stops, line=request.one_line and not chat)
+
 
 _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
