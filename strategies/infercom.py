@@ -76,8 +76,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     encoder: EncoderSpec = "minilm",
     k_uer: Count = 4,
     k_fsr: Count = 4,
-    dedupe_api: bool = False,
-    reserve_api_budget: Literal["always", "printed"] = "always",
     q2_partial: Literal["join", "drop"] = "join",
     q2_lines: Literal["all", "first"] = "all",
     window: Annotated[int, AtLeast(2)] = 20,
@@ -87,8 +85,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     infile: Annotated[int, AtLeast(1)] = HALF,
     empty_header: bool = True,
     ue_quirks: bool = False,
-    synth_constructor: bool = False,
-    api_blank_decorator_line: bool = True,
     own_file: bool = True,
     repo_paths: bool = False,
 ) -> Prompt:
@@ -99,8 +95,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         uer, fsr: show the APIs found by usage example, and those found by summary.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
         k_uer, k_fsr: how many APIs by usage example, and how many by summary.
-        dedupe_api: leave an API out of the second list that stands in the first.
-        reserve_api_budget: whether APIs that are switched off still take their share of the budget.
         q2_partial: whether the cursor line's start is joined to the draft in the second query, or dropped.
         q2_lines: which lines of the draft enter the second query.
         window, stride: lines of a window, and from one window to the next.
@@ -108,8 +102,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         infile: tokens for the in-file text.
         empty_header: print the header of the similar code even over none.
         ue_quirks: build usage examples with the oddities of the release.
-        synth_constructor: take a class without a constructor as if it had one without arguments.
-        api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
         own_file: look for similar code in the target file too, before the text that is shown of it.
         repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
     """
@@ -117,10 +109,8 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     windows = WindowSearch(query, repo, window, stride, first_shown_line(query, infile) if own_file else 0, repo_paths)
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
-    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
-    apis = infer(
-        repo, generate, file_block.text, draft, search if reserve_api_budget == "always" else search.only(uer, fsr)
-    )
+    # APIs that are switched off take their share of the budget too, as the published numbers do.
+    apis = infer(repo, generate, file_block.text, draft, ApiSearch(encoder, k_uer, k_fsr, ue_quirks))
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
     fragments = windows.drafted(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
@@ -149,23 +139,12 @@ class ApiSearch:
     """How many APIs are taken by usage example; 0 for none."""
     summary: int
     """How many are taken by summary."""
-    dedupe: bool = False
-    """Whether an API in both lists is left out of the second."""
-    quirks: bool = False
+    quirks: bool
     """Whether usage examples have the oddities of the release."""
-    constructors: bool = False
-    """Whether a class without a constructor counts as having one without arguments."""
-    blank_decorator_line: bool = True
-    """Whether a blank line stands for a method's missing decorators."""
-
-    def only(self, usage: bool, summary: bool) -> ApiSearch:
-        """Return a search for the lists that are switched on."""
-        return replace(self, usage=self.usage if usage else 0, summary=self.summary if summary else 0)
 
     def unit(self, by: str) -> str:
         """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
-        names = ("blank_decorator_line", "constructors", "quirks")
-        return str(Spec(by, {name: getattr(self, name) for name in names}))
+        return str(Spec(by, {"quirks": self.quirks}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,9 +204,6 @@ def retrieve(
     if search.summary:
         summaries, flags = _summaries(generate, repo, codes)
     summary = _best(repo, summaries, search.unit("summary"), search.encoder, search.summary)
-    if search.dedupe:
-        usage_apis = {(hit.place, hit.name) for hit in usage}
-        summary = tuple(hit for hit in summary if (hit.place, hit.name) not in usage_apis)
     return Apis(usage=usage, summary=summary, flags=flags if usage or summary else (*flags, "no_apis"))
 
 
@@ -310,13 +286,10 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     encoder: EncoderSpec = "minilm",
     k_uer: Count = 4,
     k_fsr: Count = 4,
-    dedupe_api: bool = False,
     context: Annotated[int, AtLeast(1)] = CONTEXT,
     similar: Count = SIMILAR,
     infile: Annotated[int, AtLeast(1)] = HALF,
     ue_quirks: bool = False,
-    synth_constructor: bool = False,
-    api_blank_decorator_line: bool = True,
 ) -> Prompt:
     """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
 
@@ -328,18 +301,14 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
         fsr: show APIs by summary (FSR), found by what the draft does.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
         k_uer, k_fsr: how many APIs by usage example, and how many by summary.
-        dedupe_api: leave an API out of the second list that stands in the first.
         context: tokens of the whole prompt, where it ends with the file.
         similar: tokens of the inner strategy's context at most, there.
         infile: tokens of the in-file text at most, there.
         ue_quirks: build usage examples with the oddities of the InferCom release.
-        synth_constructor: take a class without a constructor as if it had one without arguments.
-        api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
     """
     inner_prompt = resolve(inner)(query, repo, generate, execute)
     draft = generate(inner_prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
-    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
-    search = search.only(uer, fsr)
+    search = ApiSearch(encoder, k_uer if uer else 0, k_fsr if fsr else 0, ue_quirks)
     file_block = _infile(query, inner_prompt, infile)
     if query.kind is Kind.LINE:
         apis = infer(repo, generate, file_block.text, draft, search)

@@ -388,15 +388,10 @@ def last_tokens(text: str, most: int) -> str:
     return "".join(tail)
 
 
-def left_block(query: Query, most: int, written: str = "") -> Block:
-    """Return the left context, at most `most` tokens, as the last block of a prompt.
-
-    What the model has written after the cursor so far stands at its end.
-    """
-    whole = query.prefix + written
-    text = last_tokens(whole, most)
-    places = _shown_lines(query, text.removesuffix(written))
-    return Block(kind=BlockKind.INFILE, text=text, places=places, cut=text != whole)
+def left_block(query: Query, most: int) -> Block:
+    """Return the left context, at most `most` tokens, as the last block of a prompt."""
+    text = last_tokens(query.prefix, most)
+    return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=text != query.prefix)
 
 
 def left_flags(query: Query, block: Block) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit, Unit, units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
-from ctxbench.strategies.icl.prompts import FileSection, render
+from ctxbench.strategies.icl.prompts import render
 from ctxbench.strategies.layout import count, last_tokens, left_block, left_flags
 from ctxbench.strategies.registry import strategy
 
@@ -54,7 +54,7 @@ def reacc(
         return prompt.flagged("no_candidates")
     chunks = _with_next(repo, best)
     if generate.instructs:
-        return render(query, (FileSection(path=best.place.path, block=chunks, retrieved=True),), instruction="B")
+        return render(query, (chunks,), instruction="B")
     return _plain(query, chunks, whole)
 
 

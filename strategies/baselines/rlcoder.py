@@ -7,7 +7,7 @@ more context is needed: what is ranked after it is left out. `repocoder_fn` is t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
@@ -16,16 +16,11 @@ from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
 from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.repocoder import repocoder
 
-DRAFT = 64
-"""New tokens of one call in the release."""
-ROUNDS = 4
-"""Calls of its progressive generation."""
 QUERY_LINES, QUERY_TOKENS = 20, 256
 CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
 """Tokens for the blocks, for the prompt, and of that left over: the published commands' numbers."""
-MINI, FIXED = "mini-block(lines=15)", "chunk(lines=12)"
+UNIT = "mini-block(lines=15)"
 FIRST_CUT = "bm25(split=spaces)"
 """How the release ranks the blocks of which the encoder then sees some."""
 STOP = "Don't need cross file context for completion"
@@ -34,57 +29,32 @@ EMPTY_DRAFT = "empty_draft"
 
 
 @strategy("base.rlcoder", kinds=(Kind.FUNCTION,))
-def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
+def rlcoder(
     query: Query,
     repo: Repository,
-    generate: Generate,
     *,
     encoder: EncoderSpec = "minilm",
     candidates: Annotated[int, AtLeast(1)] = 100,
     blocks: Annotated[int, AtLeast(1)] = 10,
     stop_block: bool = True,
-    fixed_blocks: bool = False,
     budget: Annotated[int, AtLeast(0)] = CROSS_FILE,
     whole: Annotated[int, AtLeast(64)] = WHOLE,
-    progressive: bool = False,
 ) -> Prompt:
     """Show small blocks of other files like the code before the cursor, up to the block that says to stop.
 
     The paper ran the trained retriever; give its weights as ``encoder=unixcoder(path=…)``. An encoder that was not
     trained for it gives the stop block no meaning of its own.
 
-    With `progressive` the model drafts 64 tokens three times, each draft continuing the ones before it, and blocks
-    are retrieved anew for the code so far. The release joins four such pieces; here the last call, which the
-    harness makes, writes the whole function with the blocks that the drafts led to.
-
     Args:
-        generate: the model; asked only with `progressive`.
         encoder: what ranks the candidates.
         candidates: how many blocks BM25 keeps (release: 100 for the trained retriever, 50 for the plain one).
         blocks: how many ranked ones are considered, the stop block counted (release: 10 and 5).
         stop_block: whether there is a stop block (release: with the trained retriever only).
-        fixed_blocks: take blocks of 12 lines instead of pieces between blank lines.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
-        progressive: draft and retrieve in turns.
     """
-    choices = BlockSearch(
-        encoder=encoder,
-        unit=FIXED if fixed_blocks else MINI,
-        candidates=candidates,
-        blocks=blocks,
-        stop=stop_block,
-    )
-    written = ""
-    retrieved = retrieve(repo, question(query.prefix), choices)
-    for _ in range(ROUNDS - 1 if progressive else 0):
-        draft_prompt = prompt(query, retrieved, budget=budget, whole=whole, written=written)
-        draft = generate(draft_prompt, role="draft", max_tokens=DRAFT)
-        if not draft.strip():
-            break
-        written += draft
-        retrieved = retrieve(repo, question(query.prefix + written), choices)
-    return prompt(query, retrieved, budget=budget, whole=whole)
+    choices = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
+    return prompt(query, retrieve(repo, question(query.prefix), choices), budget=budget, whole=whole)
 
 
 @strategy("base.repocoder_fn", kinds=(Kind.FUNCTION,))
@@ -93,7 +63,6 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     repo: Repository,
     generate: Generate,
     *,
-    engine: Literal["blocks", "windows"] = "blocks",
     iterations: Annotated[int, AtLeast(1)] = 2,
     encoder: EncoderSpec = "minilm",
     first_candidates: Annotated[int, AtLeast(1)] = 50,
@@ -109,13 +78,11 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 
     Which program the paper ran is unknown; RLCoder's release has a RepoCoder mode that reads CoderEval, so its
     blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``): with a draft the encoder ranks anew,
-    by the code and the draft, but BM25's candidates are those of the code alone. ``engine=windows`` is `lc.repocoder`
-    with the function as the target.
+    by the code and the draft, but BM25's candidates are those of the code alone. RepoCoder's own program, with windows,
+    is `lc.repocoder`, which takes functions too.
 
     Args:
         generate: the model, asked once less than there are rounds.
-        engine: ``blocks`` of RLCoder's release, or RepoCoder's ``windows``; those take none of what follows
-            `iterations`.
         iterations: rounds; 1 retrieves once and asks for no draft.
         encoder: what ranks the candidates (paper: UniXcoder, not trained for it).
         first_candidates: how many blocks BM25 keeps before there is a draft.
@@ -127,8 +94,6 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
         whole: tokens for the prompt.
         draft_tokens: new tokens of a draft; the release's 64 are few for a function.
     """
-    if engine == "windows":
-        return repocoder(query, repo, generate, iterations=iterations)
     text = question(query.prefix)
     flags: list[str] = []
     undrafted = BlockSearch(encoder=encoder, candidates=first_candidates, blocks=first_blocks)
@@ -147,7 +112,6 @@ class BlockSearch:
     """The settings of a search for blocks: the ranking, and how many are shown."""
 
     encoder: str
-    unit: str = MINI
     candidates: int = 50
     """How many BM25 keeps."""
     blocks: int = 5
@@ -178,7 +142,7 @@ def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "
 
     The encoder compares the last 256 tokens with each block as the prompt shows it.
     """
-    hits = repo.search(text, unit=choices.unit, ranker=FIRST_CUT, top=choices.candidates)
+    hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=choices.candidates)
     if not hits:
         return RetrievedBlocks((), (), ())
     sign = repo.language.comment
@@ -198,9 +162,7 @@ def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "
     )
 
 
-def prompt(
-    query: Query, retrieved: RetrievedBlocks, *, budget: int = CROSS_FILE, whole: int = WHOLE, written: str = ""
-) -> Prompt:
+def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int) -> Prompt:
     """Return the prompt: blocks from the best to the worst, the target's path, the left context.
 
     The blocks are cut at their end to `budget` tokens, the left context at its beginning, so that all is `whole`
@@ -209,11 +171,10 @@ def prompt(
     Args:
         budget: tokens for the blocks.
         whole: tokens for the prompt.
-        written: what a model has written after the cursor so far.
     """
     blocks, dropped, used = _packed(query, retrieved, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
-    left_context = left_block(query, whole - used - count(path) - SPARE, written)
+    left_context = left_block(query, whole - used - count(path) - SPARE)
     flags = left_flags(query, left_context)
     if not retrieved.considered:
         flags = (*flags, "no_candidates")
