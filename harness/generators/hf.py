@@ -56,14 +56,15 @@ def hf(
     """Run a model's weights by transformers; short: hf:MODEL.
 
     Args:
-        model: a folder with the model, or its name on the hub: then from the hub's cache on this machine, or fetched.
+        model: a name of `ctxbench model list`, a folder with the model, or a name on the hub: then from the hub's cache
+            on this machine, or fetched.
         revision: of a hub's model: branch, tag or commit.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if there is one.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored.
         batch: answers made at once.
         window: tokens of prompt and answer; 0: as the model's configuration says.
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
-            if its name says so (``…-Instruct``, ``…-chat``).
+            as `ctxbench model list` says, or if its name says so (``…-Instruct``, ``…-chat``).
     """
     if not _DEVICE.fullmatch(device):
         raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
