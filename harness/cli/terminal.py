@@ -106,6 +106,8 @@ def _below(pid: int) -> list[int]:
 
 
 _EVERY_SECONDS = 5.0
+_MINUTES = 120.0
+"""Seconds from which on a time is told in minutes."""
 _REMARKS = (
     "ctxbench.bench.retrieval",
     "ctxbench.harness.run.attempt",
@@ -153,14 +155,18 @@ def _notebook_bar(label: str, total: int) -> Tick | None:
 
 
 def _lines(label: str, total: int) -> Iterator[Tick]:
-    steps, last_line = 0, time.monotonic()
+    steps, began = 0, time.monotonic()
+    last_line = began
 
     def tick(step: int) -> None:
         nonlocal steps, last_line
         steps += step
-        if time.monotonic() - last_line >= _EVERY_SECONDS:
-            last_line = time.monotonic()
-            click.echo(f"{label}: {steps} of {total}", err=True)
+        now = time.monotonic()
+        if now - last_line >= _EVERY_SECONDS and steps:
+            last_line = now
+            seconds = (now - began) / steps * (total - steps)
+            left = f"{seconds:.0f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} min"
+            click.echo(f"{label}: {steps} of {total}, about {left} left", err=True)
 
     yield tick
     click.echo(f"{label}: {steps} of {total}", err=True)
