@@ -112,6 +112,7 @@ _REMARKS = (
     "ctxbench.bench.retrieval",
     "ctxbench.harness.run.attempt",
     "ctxbench.harness.run.resources",
+    "ctxbench.harness.run.runner",
     "ctxbench.harness.cells",
     "ctxbench.harness.generators",
     "ctxbench.harness.run.scheduling",
@@ -180,8 +181,13 @@ class _Echo(logging.Handler):
 
 @contextlib.contextmanager
 def remarks() -> Iterator[None]:
-    """Show log messages about other work that takes long meanwhile."""
-    loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
+    """Show log messages about other work that takes long meanwhile; each once, also within another call."""
+    handler = _Echo(logging.INFO)
+    loggers = [
+        logger
+        for logger in map(logging.getLogger, _REMARKS)
+        if not any(isinstance(other, _Echo) for other in logger.handlers)
+    ]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.addHandler(handler)
