@@ -227,7 +227,8 @@ def _check(name: str, whole: Any) -> None:
         for at, part in enumerate(value if is_tuple else (value,)):
             if _is_wrong(part, kinds):
                 expected = " or ".join(_CURES.get(kind, f"a {kind.__name__}") for kind in kinds if kind is not NoneType)
-                raise Misshapen(f"{name} with the {field.removesuffix('s')} {part!r:.60}", cure=f"make it {expected}")
+                noun = field.removesuffix("s") if is_tuple else field
+                raise Misshapen(f"{name} with the {noun} {part!r:.60}", cure=f"make it {expected}")
             if is_dataclass(part):
                 _check(_part_name(name, at, part), part)
     # A snippet without lines ends at 0.
