@@ -24,10 +24,10 @@ from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolPa
 from ctxbench.strategies.layout import (
     BUDGET,
     HALF,
-    Fragment,
     build_infile,
     count,
     first_shown_line,
+    fragment,
     similar_prompt,
     target,
 )
@@ -90,7 +90,7 @@ def explore(
         hits = repo.search("\n".join(query.prefix.split("\n")[-_LINES:]), unit="function", ranker="bm25", top=20)
         places = [place for hit in hits if (place := tools.clipped(hit.place)) is not None]
     fragments = [
-        Fragment(paths=(place.path,), text=tools.text(place), places=(place,), score=float(len(places) - at))
+        fragment([place.path], tools.text(place), (place,), float(len(places) - at))
         for at, place in enumerate(dict.fromkeys(places))
     ]
     return similar_prompt(query, fragments, budget=budget, infile=infile).flagged(*flags)

@@ -25,7 +25,6 @@ from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
     TITLE,
-    Fragment,
     bare_name,
     build_infile,
     choose,
@@ -34,7 +33,6 @@ from ctxbench.strategies.layout import (
     framed,
     infile_block,
     infile_flags,
-    pack,
     similar_prompt,
     without,
 )
@@ -120,9 +118,9 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     return Prompt(blocks=tuple(blocks), dropped=(*unfit, *dropped), flags=flags)
 
 
-def _similar(candidates: Sequence[Fragment], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
+def _similar(candidates: Sequence[Block], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
     """Pack as RepoCoder does, then again what it took into what the APIs leave, and frame it."""
-    packed, dropped = pack(candidates)
+    packed, dropped = choose(candidates)
     if budget < HEADER_TOKENS:
         unfit = [Dropped.of(block) for block in reversed(packed)]
         return [], [*dropped, *unfit]
