@@ -104,7 +104,8 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
-    windows = WindowSearch(query, repo, window, stride, first_shown_line(query, infile) if own_file else 0, repo_paths)
+    before = first_shown_line(query, infile) if own_file else 0
+    windows = WindowSearch(query, repo, window, stride, before, f"{repo.name}/" if repo_paths else "")
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     # APIs that are switched off take their share of the budget too, as the published numbers do.

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
-
-if TYPE_CHECKING:
-    from ctxbench.bench.code_tokens import P50kBase
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""
@@ -36,11 +32,11 @@ TITLE = "### Function docstring:\n"
 _STEP = "    "
 _HEADING = ("#", "//")
 """The beginnings of a heading over retrieved code; an instruction begins with a word."""
-_p50k: P50kBase | None = None
+_p50k: code_tokens.P50kBase | None = None
 """Of this process: strategies run in processes of one run, which set it before the first of them."""
 
 
-def count_in(tokenizer: P50kBase | None) -> None:
+def count_in(tokenizer: code_tokens.P50kBase | None) -> None:
     """Have all budgets of this process counted by a tokenizer; None for `ctxcode-1`."""
     global _p50k  # noqa: PLW0603 - strategies count by plain functions
     _p50k = tokenizer
@@ -99,10 +95,10 @@ def _first_line(query: Query, text: str) -> int:
     return max(0, query.cursor.line - text.count("\n"))
 
 
-def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
-    """Return the remarks that the in-file text gives reason for."""
+def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
+    """Return the remarks that the in-file text gives reason for; with `by_lines` a cut between lines is none."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
-    if block.cut and not query.prefix.endswith("\n" + block.text):
+    if block.cut and not (by_lines and query.prefix.endswith("\n" + block.text)):
         flags.append(TRIMMED)
     return tuple(flags)
 
@@ -369,9 +365,3 @@ def left_block(query: Query, most: int) -> Block:
     """Return the left context, at most `most` tokens, as the last block of a prompt."""
     text = last_tokens(query.prefix, most)
     return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=text != query.prefix)
-
-
-def left_flags(query: Query, block: Block) -> tuple[str, ...]:
-    """Return the remarks that the left context gives reason for."""
-    flags = [] if query.prefix.strip() else ["empty_current_file"]
-    return tuple([*flags, TRIMMED] if block.cut else flags)

@@ -95,22 +95,18 @@ class WindowSearch:
     stride: int
     before: int
     """Windows of the target file count too if they end at or before this line, at which the text shown of it begins."""
-    repo_paths: bool = False
-    """Whether paths are shown with the repository's name before them."""
+    folder: str = ""
+    """What is shown before paths."""
 
     def undrafted(self) -> list[Block]:
         """Return what follows the windows most like the lines before the cursor line."""
         hits = self._hits(unfinished_query(self.query, self.size))
-        return extended(hits, self.repo, self.size, self.stride, self._folder)
+        return extended(hits, self.repo, self.size, self.stride, self.folder)
 
     def drafted(self, draft: str, partial: str, lines: str) -> list[Block]:
         """Return the windows most like the lines around a draft; see `repocoder` for `q2_partial` and `q2_lines`."""
         text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
-        return as_found(self._hits(text), self._folder)
-
-    @property
-    def _folder(self) -> str:
-        return f"{self.repo.name}/" if self.repo_paths else ""
+        return as_found(self._hits(text), self.folder)
 
     def _hits(self, text: str) -> tuple[WindowHit, ...]:
         return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride, before=self.before)
