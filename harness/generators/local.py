@@ -273,13 +273,8 @@ class Tokens:
         """The template by which the model sees the text after the cursor.
 
         Raises:
-            InputFault: if its vocabulary has no marks for that, it was trained with none by the table of models, or it
-                is asked as a chat model.
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
         """
-        entry = models.known(self._settings.model)
-        if entry is not None and not entry.fim:
-            what = "was not trained to fill in the middle"
-            raise InputFault(what, where=self._settings.where, cure="leave --fim out, or take another model")
         return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
 
     @property

@@ -66,6 +66,21 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSource:
+    """A folder on this machine that transformers reads; it stays where it is."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["folder"] = "folder"
+    path: Place = field(metadata=cure("give the path of the folder, relative to this file"))
+    by: str = field(default="", metadata=_BY)
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages."""
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
     """A repository of the model hub; the file has the same name there."""
 
@@ -107,20 +122,20 @@ class WheelSource:
         return f"package index {self.wheels[0].wheel}{more}"
 
 
-Source = FileSource | HubSource | WheelSource
+Source = FileSource | FolderSource | HubSource | WheelSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """A model by name: one GGUF file, known by its hash, and what is to be known to ask it."""
+    """A model by name: one GGUF file, known by its hash, or a folder; and what is to be known to ask it."""
 
     __pydantic_config__ = STRICT
 
     name: _Name = field(metadata=cure("give a short name"))
     title: str = field(default="", metadata=cure("say which model it is"))
-    file: _FileName = field(metadata=cure("give the file's name"))
-    bytes: _Positive = field(metadata=cure("give the file's size"))
-    sha256: _Hash = field(metadata=cure(_HASH))
+    file: _FileName = field(default="", metadata=cure("give the file's name"))
+    bytes: _Positive = field(default=0, metadata=cure("give the file's size"))
+    sha256: _Hash = field(default="", metadata=cure(_HASH))
     license: Filled = field(metadata=cure('say under which licence the weights are, e.g. license = "Apache-2.0"'))
     window: _Positive = field(metadata=cure("give how many tokens of prompt and answer it takes"))
     family: str = field(default="", metadata=cure('give its architecture, e.g. "qwen2"'))
@@ -134,13 +149,22 @@ class NamedModel:
     """The places that offer the file, in the order to try."""
 
     @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no file."""
+        return isinstance(self.sources[0], FolderSource)
+
+    @property
     def place(self) -> Path:
-        """The file on this machine, there or not."""
+        """The file or folder on this machine, there or not."""
+        if isinstance(folder := self.sources[0], FolderSource):
+            return folder.path
         return home() / f"{self.name}-{self.sha256[:8]}" / self.file
 
     @property
     def is_fetched(self) -> bool:
-        """Whether the file is on this machine; its hash was compared when it came."""
+        """Whether it is on this machine; the hash of a file was compared when it came."""
+        if self.is_folder:
+            return self.place.is_dir()
         return self.place.is_file() and self.place.stat().st_size == self.bytes
 
 
@@ -190,9 +214,11 @@ def gguf(name: str) -> Path:
     Raises:
         InputFault: if there is no such model, or it was not fetched.
     """
-    model = find(name)
+    model, where = find(name), f"model {name}"
+    if model.is_folder:
+        raise InputFault("is a folder of transformers, not a GGUF file", where=where, cure=f"take hf:{name}")
     if not model.is_fetched:
-        raise InputFault("is not on this machine", where=f"model {name}", cure=f"run `ctxbench model fetch {name}`")
+        raise InputFault("is not on this machine", where=where, cure=f"run `ctxbench model fetch {name}`")
     return model.place
 
 
@@ -241,6 +267,11 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
     from ctxbench.harness.generators.fim import FAMILIES  # noqa: PLC0415 - as above
 
     for model in models:
+        folders = [source for source in model.sources if isinstance(source, FolderSource)]
+        if folders and (len(model.sources) > 1 or model.file or model.bytes or model.sha256):
+            yield f"{model.name}: a folder is its only source; leave file, bytes and sha256 out"
+        elif not folders and not (model.file and model.bytes and model.sha256):
+            yield f"{model.name}: file, bytes and sha256 are needed; give them, or one source of kind folder"
         if model.name in taken:
             yield f"name: {model.name!r} is taken; give another name"
         if model.fim and model.fim not in (families := [template.name for template in FAMILIES]):
@@ -250,6 +281,6 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
 
 def _placed(source: Source, path: Path) -> Source:
     """Return a source whose file is not relative to the table's folder."""
-    if not isinstance(source, FileSource):
+    if not isinstance(source, FileSource | FolderSource):
         return source
     return replace(source, path=(path.parent / source.path.expanduser()).absolute())
