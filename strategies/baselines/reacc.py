@@ -8,11 +8,11 @@ from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.units import Hit, Unit, units
+from ctxbench.bench.retrieval.units import Hit, units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.prompts import render
-from ctxbench.strategies.layout import count, last_tokens, left_block, left_flags
+from ctxbench.strategies.layout import count, infile_flags, last_tokens, left_block
 from ctxbench.strategies.registry import strategy
 
 UNIT = "words(count=300)"
@@ -89,12 +89,9 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
         return _block(hit.text, hit.place, hit.score)
     following = chunks[at + 1]
     place = Place(path=path, start=hit.place.start, end=following.place.end)
-    return _block(f"{hit.text}{_gap(hit.place, following)}{following.text}", place, hit.score)
-
-
-def _gap(place: Place, following: Unit) -> str:
-    """Return what separates a chunk from the next one: the lines between them, or a blank in the same line."""
-    return "\n" * (following.place.start - place.end + 1) or " "
+    # The lines between them, or a blank in the same line.
+    gap = "\n" * (following.place.start - hit.place.end + 1) or " "
+    return _block(f"{hit.text}{gap}{following.text}", place, hit.score)
 
 
 def _block(text: str, place: Place, score: float) -> Block:
@@ -105,7 +102,7 @@ def _block(text: str, place: Place, score: float) -> Block:
 def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     """Return chunk and left context, cut at the beginning."""
     left_context = left_block(query, whole)
-    flags = left_flags(query, left_context)
+    flags = infile_flags(query, left_context, by_lines=False)
     room = whole - count(left_context.text)
     if chunks is None or room <= 1:
         return Prompt(blocks=(left_context,), flags=flags)

@@ -15,7 +15,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
-from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces
+from ctxbench.strategies.layout import count, filled_stretches, infile_flags, last_tokens, left_block, pieces
 from ctxbench.strategies.registry import strategy
 
 QUERY_LINES, QUERY_TOKENS = 20, 256
@@ -168,7 +168,7 @@ def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int)
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
     left_context = left_block(query, whole - used - count(path) - SPARE)
-    flags = left_flags(query, left_context)
+    flags = infile_flags(query, left_context, by_lines=False)
     if retrieved.no_candidates:
         flags = (*flags, "no_candidates")
     elif not retrieved.blocks:
