@@ -143,7 +143,7 @@ def test_there_are_no_texts_to_export(written: SampleSet, home: Home) -> None:
     assert imported(home, NAME).code == 0
     run = next(iter(tables(home).values())).run.id
     words = ("export", run, "--format", "ctxbench", "--out", str(home.root / "out.jsonl"), "--home", str(home.root))
-    assert_fault(run_cli("results", *words), "scores and no texts", "run its strategy yourself")
+    assert_fault(run_cli("results", *words), "scores and no prompts", "run its strategy yourself")
 
 
 def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) -> None:
