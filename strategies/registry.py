@@ -34,8 +34,7 @@ from ctxbench.strategies.api import (
     Misshapen,
     Model,
     Prompt,
-    check_context,
-    check_prompt,
+    check_parts,
 )
 from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 
@@ -281,15 +280,14 @@ class BoundStrategy(Bound[Strategy]):
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
         inputs = (query, repo, Generate(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
-        if isinstance(result, Context):
-            from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
-
-            check_context(result)
-            return render(query, result)
-        if not isinstance(result, Prompt):
+        if not isinstance(result, Context | Prompt):
             raise Misshapen(type(result).__name__, cure="return a Context or a Prompt")
-        check_prompt(result)
-        return result
+        check_parts(result)
+        if isinstance(result, Prompt):
+            return result
+        from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
+
+        return render(query, result)
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tuple[str, ...] = ()) -> Callable[[F], F]:
@@ -305,7 +303,11 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
     """
 
     def register(function: F) -> F:
-        if Spec(name) != _parsed(name) or "@" in name or not kinds:
+        try:
+            is_name = specs.parse(name) == Spec(name) and "@" not in name
+        except InputFault:
+            is_name = False
+        if not is_name or not kinds:
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
         if name in CONTROLS:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
@@ -344,13 +346,6 @@ def _services(function: Callable[..., object], name: str) -> list[str]:
             cure="write it as (query, repo, *, …) or (query, repo, generate, *, …), parameters after the star",
         )
     return services
-
-
-def _parsed(name: str) -> Spec | None:
-    try:
-        return specs.parse(name)
-    except InputFault:
-        return None
 
 
 def names() -> tuple[str, ...]:
@@ -423,8 +418,10 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
     if module_spec is None:
         raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
     module = importlib.util.module_from_spec(module_spec)
-    with _collecting(module_name) as strategies, _beside(path, contents):
+    strategies: dict[str, Strategy] = {}
+    with _beside(path, contents):
         sys.modules[module_name] = module
+        token = _FILE.set((module_name, strategies))
         try:
             # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
             exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
@@ -432,18 +429,10 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
             raise InputFault(
                 f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"
             ) from error
+        finally:
+            _FILE.reset(token)
     _LOADED[path] = (version, strategies)
     return strategies
-
-
-@contextlib.contextmanager
-def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
-    strategies: dict[str, Strategy] = {}
-    token = _FILE.set((module, strategies))
-    try:
-        yield strategies
-    finally:
-        _FILE.reset(token)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,6 @@ from typing import Annotated
 
 from ctxbench.bench.languages.answers import FunctionHead
 from ctxbench.bench.languages.base import ProjectNames
-from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
@@ -267,11 +266,10 @@ class Checker:
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
         """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""
-        error = _syntax_error("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
-        if error is not None:
+        error = _parsed("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
+        if isinstance(error, SyntaxError):
             line = draft.start + max(0, (error.lineno or 1) - 1)
-            message = f"{error.msg}"
-            return (DraftFault(category=Category.SYNTAX, line=min(line, draft.end - 1), name="", message=message),)
+            return (DraftFault(category=Category.SYNTAX, line=min(line, draft.end - 1), name="", message=error.msg),)
         tree = _parsed(draft.text)
         if isinstance(tree, SyntaxError):
             return ()
@@ -307,11 +305,6 @@ class Checker:
                 owner, _, member = reading.name.rpartition(".")
                 message = f"{owner or 'the project'} has no member {member!r}"
                 yield DraftFault(category=Category.MEMBER, line=reading.line, name=reading.name, message=message)
-
-
-def _syntax_error(text: str) -> SyntaxError | None:
-    parsed = _parsed(text)
-    return parsed if isinstance(parsed, SyntaxError) else None
 
 
 def _parsed(text: str) -> ast.Module | SyntaxError:
@@ -370,17 +363,15 @@ class Symbols:
                 if type_outline.name == name:
                     place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
                     yield Symbol(name=name, header=type_outline.header, imports=self._import(path, name), place=place)
-            functions = (function for function in file_outline.functions if function.name == name)
-            yield from self._functions(path, (function for function in functions if not function.inside))
-
-    def _functions(self, path: str, functions: Iterable[Function]) -> Iterator[Symbol]:
-        for function in functions:
-            # A class inside a class is reached through the outermost.
-            owner = function.types[0].name if function.types else function.name
-            above = "".join(f"{kind.header}:\n    " for kind in function.types[-1:])
-            place = Place(path=path, start=function.lines[0], end=function.lines[1])
-            header = f"{above}{' '.join(function.header.split())}"
-            yield Symbol(name=function.qualified, header=header, imports=self._import(path, owner), place=place)
+            for function in file_outline.functions:
+                if function.name != name or function.inside:
+                    continue
+                # A class inside a class is reached through the outermost.
+                owner = function.types[0].name if function.types else function.name
+                above = "".join(f"{kind.header}:\n    " for kind in function.types[-1:])
+                place = Place(path=path, start=function.lines[0], end=function.lines[1])
+                header = f"{above}{' '.join(function.header.split())}"
+                yield Symbol(name=function.qualified, header=header, imports=self._import(path, owner), place=place)
 
     def _like(self, text: str, most: int) -> Iterator[Symbol]:
         for hit in self._repo.search(text, unit="function", ranker=self._encoder, top=most):

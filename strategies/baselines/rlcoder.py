@@ -6,13 +6,14 @@ more context is needed: what is ranked after it is left out. `repocoder_fn` is t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
-from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
 from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces
 from ctxbench.strategies.registry import strategy
@@ -53,8 +54,8 @@ def rlcoder(
         budget: tokens for the blocks.
         whole: tokens for the prompt.
     """
-    choices = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
-    return prompt(query, retrieve(repo, question(query.prefix), choices), budget=budget, whole=whole)
+    retrieved = retrieve(repo, question(query.prefix), encoder, candidates, blocks, stop=stop_block)
+    return prompt(query, retrieved, budget=budget, whole=whole)
 
 
 @strategy("base.repocoder_fn", kinds=(Kind.FUNCTION,))
@@ -96,40 +97,25 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     """
     text = question(query.prefix)
     flags: list[str] = []
-    undrafted = BlockSearch(encoder=encoder, candidates=first_candidates, blocks=first_blocks)
-    drafted = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
-    current_prompt = prompt(query, retrieve(repo, text, undrafted), budget=budget, whole=whole)
+    retrieved = retrieve(repo, text, encoder, first_candidates, first_blocks)
+    current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
             flags.append(EMPTY_DRAFT)
-        current_prompt = prompt(query, retrieve(repo, text, drafted, f"\n{draft}"), budget=budget, whole=whole)
+        retrieved = retrieve(repo, text, encoder, candidates, blocks, stop=stop_block, drafted=f"\n{draft}")
+        current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     return current_prompt.flagged(*flags)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSearch:
-    """The settings of a search for blocks: the ranking, and how many are shown."""
-
-    encoder: str
-    candidates: int = 50
-    """How many BM25 keeps."""
-    blocks: int = 5
-    """How many are ranked for the prompt, the stop block counted."""
-    stop: bool = False
-    """Whether there is a stop block."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedBlocks:
     """The blocks to show, best first, and those behind the stop block."""
 
-    hits: tuple[Hit, ...]
-    scores: tuple[float, ...]
-    places: tuple[tuple[Place, ...], ...]
-    """The stretches without blank lines that each is made of."""
+    blocks: tuple[tuple[str, Block], ...]
+    """Each with the header above it."""
     stopped: tuple[Dropped, ...] = ()
-    considered: int = 0
+    no_candidates: bool = False
 
 
 def question(left_context: str) -> str:
@@ -137,29 +123,36 @@ def question(left_context: str) -> str:
     return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
-def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "") -> RetrievedBlocks:
-    """Return the blocks for a query text, and what was drafted after it, which only the encoder sees.
+def retrieve(
+    repo: Repository, text: str, encoder: str, candidates: int, blocks: int, *, stop: bool = False, drafted: str = ""
+) -> RetrievedBlocks:
+    """Return the blocks for a query text.
 
     The encoder compares the last 256 tokens with each block as the prompt shows it.
+
+    Args:
+        text: the query.
+        encoder: what ranks the candidates.
+        candidates: how many blocks BM25 keeps.
+        blocks: how many are ranked for the prompt, the stop block counted.
+        stop: whether there is a stop block.
+        drafted: what was drafted after the query, which only the encoder sees.
     """
-    hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=choices.candidates)
+    hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=candidates)
     if not hits:
-        return RetrievedBlocks((), (), ())
+        return RetrievedBlocks((), no_candidates=True)
     sign = repo.language.comment
-    block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
-    compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
-    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=choices.encoder)
-    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
-    end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
-    best = order[:end]
-    stopped = [Dropped.of(_block(hits[at], sign, (hits[at].place,), scores[at]), "stop") for at in order[end + 1 :]]
-    return RetrievedBlocks(
-        tuple(hits[at] for at in best),
-        tuple(scores[at] for at in best),
-        tuple(filled_stretches(repo, hits[at].place) for at in best),
-        tuple(stopped),
-        len(hits),
-    )
+    found = [(_header(hit, sign), _block(hit, sign)) for hit in hits]
+    compared = [header + block.text for header, block in found] + [f"{sign} {STOP}"] * stop
+    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=encoder)
+    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[:blocks]
+    end = order.index(len(hits)) if stop and len(hits) in order else len(order)
+    shown = []
+    for at in order[:end]:
+        header, block = found[at]
+        shown.append((header, replace(block, score=scores[at], places=filled_stretches(repo, hits[at].place))))
+    stopped = [Dropped.of(replace(found[at][1], score=scores[at]), "stop") for at in order[end + 1 :]]
+    return RetrievedBlocks(tuple(shown), tuple(stopped))
 
 
 def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int) -> Prompt:
@@ -172,25 +165,23 @@ def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int)
         budget: tokens for the blocks.
         whole: tokens for the prompt.
     """
-    blocks, dropped, used = _packed(query, retrieved, budget)
+    blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
     left_context = left_block(query, whole - used - count(path) - SPARE)
     flags = left_flags(query, left_context)
-    if not retrieved.considered:
+    if retrieved.no_candidates:
         flags = (*flags, "no_candidates")
-    elif not retrieved.hits:
+    elif not retrieved.blocks:
         flags = (*flags, "stopped")
     return Prompt(blocks=(*blocks, text_block(path), left_context), dropped=(*dropped, *retrieved.stopped), flags=flags)
 
 
-def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
-    sign = query.language.comment
+def _packed(found: Iterable[tuple[str, Block]], budget: int) -> tuple[list[Block], list[Dropped], int]:
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     used = 0
-    for hit, score, places in zip(retrieved.hits, retrieved.scores, retrieved.places, strict=True):
-        header = (_APART if blocks else "") + _header(hit, sign)
-        block = _block(hit, sign, places, score)
+    for first_header, block in found:
+        header = _APART + first_header if blocks else first_header
         room = budget - used - count(header)
         if room <= 0:
             dropped.append(Dropped.of(block))
@@ -208,9 +199,6 @@ def _header(hit: Hit, sign: str) -> str:
     return f"{sign} file path: {hit.place.path}\n{sign} lines: {hit.place.start + 1}-{hit.place.end}\n"
 
 
-def _block(hit: Hit, sign: str, places: tuple[Place, ...], score: float) -> Block:
-    return Block(kind=BlockKind.SIMILAR, text=_code(hit.text, sign), places=places, score=score)
-
-
-def _code(text: str, sign: str) -> str:
-    return "\n".join(f"{sign} {line}" for line in text.split("\n") if line)
+def _block(hit: Hit, sign: str) -> Block:
+    code = "\n".join(f"{sign} {line}" for line in hit.text.split("\n") if line)
+    return Block(kind=BlockKind.SIMILAR, text=code, places=(hit.place,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -66,14 +66,15 @@ class IclRecipe:
     """Whether the current file comes last."""
     documents: Literal["no", "shown", "planned"] = "no"
     """Whether documentation of files is shown in place of code, or only to the model that plans."""
-    instruction: Literal["A", "B", "direct"] = "B"
+    extra_files: int = 0
+    """How many files besides the current one are documented unless a run says otherwise."""
 
-    def without_file(self) -> IclRecipe:
-        """Return what it falls back to where the current file holds no function."""
-        instruction: Literal["A", "B"] = "A" if self.blocks in ("function", "scope") and not self.steps else "B"
-        if self.blocks == "none":
-            return IclRecipe(blocks="function", instruction="A")
-        return IclRecipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
+    @property
+    def instruction(self) -> str:
+        """Its printed instruction, a key of `INSTRUCTIONS`."""
+        if self.documents != "no" or (self.blocks in ("function", "scope") and not self.steps):
+            return "A"
+        return "B" if self.blocks != "none" or self.infile else "direct"
 
 
 def parameters(recipe: IclRecipe) -> tuple[str, ...]:
@@ -89,12 +90,6 @@ def parameters(recipe: IclRecipe) -> tuple[str, ...]:
     return tuple(name for name in IclOptions.__dataclass_fields__ if name in names)
 
 
-def documentation(recipe: IclRecipe, summary: str) -> str:
-    """Return the docstring of a strategy."""
-    arguments = "".join(f"    {name}: {MEANING[name]}\n" for name in parameters(recipe))
-    return f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{arguments}"
-
-
 class PromptBuilder:
     """Builds one sample's prompt."""
 
@@ -108,8 +103,9 @@ class PromptBuilder:
         if empty and (recipe.infile or recipe.documents == "shown"):
             self.flags.append("empty_current_file")
             if recipe.infile:
-                self.recipe = recipe.without_file()
-                self.flags.append(f"fallback:{_other(name)}")
+                other = name.replace("infile_", "") if "infile_" in name else "icl.rag"
+                self.recipe = _ROWS[other][1]
+                self.flags.append(f"fallback:{other}")
             elif not self.extra:
                 self.extra = 1
                 self.flags.append("fallback:icl.selfdoc")
@@ -131,7 +127,7 @@ class PromptBuilder:
             return self._laid_out(self._code(self._ranked()), ())
         planned = self._steps(generate)
         if not planned:
-            self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False, instruction="A")
+            self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False)
             self.flags.append("fallback:icl.rag")
             return self._laid_out(self._code(self._ranked()), ())
         hits = [hit for step in planned for hit in self.finder.functions(step_question(step), self.choices.k)]
@@ -201,19 +197,11 @@ class PromptBuilder:
         )
 
 
-def _other(name: str) -> str:
-    """Return what an Infile strategy is without its file: ``icl.rag`` of ``icl.infile_rag`` and of ``icl.infile``."""
-    return name.replace("infile_", "") if "infile_" in name else "icl.rag"
-
-
 _RETRIEVING: dict[str, tuple[str, IclRecipe]] = {
-    "icl.rag": (
-        "Show the function that is most like signature and docstring.",
-        IclRecipe(blocks="function", instruction="A"),
-    ),
+    "icl.rag": ("Show the function that is most like signature and docstring.", IclRecipe(blocks="function")),
     "icl.rag_s": (
         "Show the function that is most like signature and docstring in its file, other functions taken out.",
-        IclRecipe(blocks="scope", instruction="A"),
+        IclRecipe(blocks="scope"),
     ),
     "icl.filerag": (
         "Show the whole file of the function that is most like signature and docstring.",
@@ -233,7 +221,7 @@ _RETRIEVING: dict[str, tuple[str, IclRecipe]] = {
     ),
 }
 _ROWS: dict[str, tuple[str, IclRecipe]] = {
-    "icl.direct": ("Show the signature and the docstring alone.", IclRecipe(instruction="direct")),
+    "icl.direct": ("Show the signature and the docstring alone.", IclRecipe()),
     **_RETRIEVING,
     "icl.infile": ("Show the current file without the function.", IclRecipe(infile=True)),
     **{
@@ -245,48 +233,40 @@ _ROWS: dict[str, tuple[str, IclRecipe]] = {
     },
     "icl.selfdoc": (
         "Show documentation that the model wrote of the current file and of files like it, and no code.",
-        IclRecipe(documents="shown", instruction="A"),
+        IclRecipe(documents="shown"),
     ),
     "icl.selfdoc_ragot_s": (
         "Let the model document files and plan with that; show what icl.ragot_s shows.",
-        IclRecipe(blocks="scope", steps=True, documents="planned", instruction="A"),
+        IclRecipe(blocks="scope", steps=True, documents="planned", extra_files=1),
     ),
 }
-_EXTRA_FILES = {"icl.selfdoc_ragot_s": 1}
-_HINTS = get_type_hints(IclOptions, include_extras=True)
 
 
 def _register(name: str, summary: str, recipe: IclRecipe) -> None:
     """Register one row, with the parameters that mean something to it."""
-    changed = {"extra_files": _EXTRA_FILES[name]} if name in _EXTRA_FILES else {}
-
-    def build(query: Query, repo: Repository, arguments: Mapping[str, Any]) -> PromptBuilder:
-        return PromptBuilder(name, recipe, IclOptions(**{**changed, **arguments}), query, repo)
-
-    def asking(query: Query, repo: Repository, generate: Generate, **arguments: Any) -> Prompt:
-        return build(query, repo, arguments).prompt(generate)
+    defaults = IclOptions(extra_files=recipe.extra_files)
 
     def quiet(query: Query, repo: Repository, **arguments: Any) -> Prompt:
-        return build(query, repo, arguments).prompt(None)
+        return asking(query, repo, None, **arguments)
+
+    def asking(query: Query, repo: Repository, generate: Generate | None, **arguments: Any) -> Prompt:
+        choices = dataclasses.replace(defaults, **arguments)
+        return PromptBuilder(name, recipe, choices, query, repo).prompt(generate)
 
     function: Any = asking if recipe.steps or recipe.documents != "no" else quiet
+    options, hints = parameters(recipe), get_type_hints(IclOptions, include_extras=True)
+    *fixed, _ = inspect.signature(function).parameters.values()
+    # The registry reads the parameters off the signature.
+    kind = inspect.Parameter.KEYWORD_ONLY
     keywords = [
-        inspect.Parameter(
-            option,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=changed.get(option, getattr(IclOptions(), option)),
-            annotation=_HINTS[option],
-        )
-        for option in parameters(recipe)
+        inspect.Parameter(option, kind, default=getattr(defaults, option), annotation=hints[option])
+        for option in options
     ]
-    fixed = [argument for argument in inspect.signature(function).parameters.values() if argument.name != "arguments"]
-    # The registry reads the parameters off the signature, and their types off the annotations.
     function.__signature__ = inspect.Signature([*fixed, *keywords])
-    function.__annotations__ = {
-        **function.__annotations__,
-        **{keyword.name: keyword.annotation for keyword in keywords},
-    }
-    function.__doc__ = documentation(recipe, summary)
+    meanings = "".join(f"    {option}: {MEANING[option]}\n" for option in options)
+    function.__doc__ = (
+        f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{meanings}"
+    )
     strategy(name, kinds=(Kind.FUNCTION,))(function)
 
 

@@ -8,7 +8,7 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.strategies.api import BlockKind
-from ctxbench.strategies.baselines.rlcoder import STOP, BlockSearch, question, retrieve
+from ctxbench.strategies.baselines.rlcoder import STOP, question, retrieve
 from tests.strategies.baselines.shop import made, view
 from tests.strategies.icl.shop import PYTHON, Model, java_query, query
 
@@ -119,7 +119,7 @@ def test_a_query_is_twenty_lines_and_the_encoder_sees_the_last_tokens(monkeypatc
     assert asked.split("\n") == lines[-20:]
     compared = ranked(monkeypatch, STOP)
     long = "\n".join(f"user_cart_{number} = load(user)" for number in range(200))
-    retrieve(view(query()), long, BlockSearch(encoder="hashed"))
+    retrieve(view(query()), long, "hashed", 50, 5)
     [(seen, *_)] = compared
     assert count(seen) == 256 and long.endswith(seen)
 
