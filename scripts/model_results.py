@@ -1,13 +1,15 @@
-"""Measure published models: ``python -m scripts.model_results HOME MODEL [KIND]``.
+"""Measure published models: ``python -m scripts.model_results [HOME MODEL [KIND]]``.
 
 With HOME and MODEL, a name of `ctxbench model list`: build the standard set there, run the rows that the study of the
 ruler asks for (docs/results.md), one after the other, and write those that are complete into the file that ships.
-Stopped, it goes on where it was.
+Stopped, it goes on where it was. Without arguments: write the tables of docs/results.md from the files.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +22,14 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
-from ctxbench.harness.run.runner import fault_of, run
+from ctxbench.harness.imported.reference import ReferenceResults
+from ctxbench.harness.leaderboard.stats import estimate
+from ctxbench.harness.run import runner
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import CONTEXT
+from scripts.pages import write_section
+from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ _FUNCTIONS = (
     "lc.infile",
     "lc.repocoder",
 )
+BEGIN, END = "<!-- models: python -m scripts.model_results -->\n", "<!-- end of the models -->"
 LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
 PLANS = {
     ("incontext", Kind.LINE): Plan(LITE, 144, _ALL),
@@ -91,7 +99,7 @@ def make(home: Home, model: str, kind: Kind) -> Path:
     generator = "incontext" if model == "incontext" else _GENERATORS[kind].format(model)
     with open_store(home.database) as store:
         for strategy in plan.strategies:
-            summaries = run(
+            summaries = runner.run(
                 home,
                 store,
                 sample_set,
@@ -100,7 +108,7 @@ def make(home: Home, model: str, kind: Kind) -> Path:
                 choices=RunOptions(limit=limit),
                 progress=progress,
             )
-            if (fault := fault_of(summaries)) is not None:
+            if (fault := runner.fault_of(summaries)) is not None:
                 raise fault
             done += [summary.run for summary in summaries]
             path = reference.write(store, plan.name, sample_set, done, model=model, limit=limit)
@@ -122,9 +130,61 @@ def _sample_set(home: Home, name: str, kind: Kind) -> SampleSet:
     return sample_set
 
 
-def main(home: str, model: str, kind: str = Kind.LINE) -> None:
-    """Measure one model."""
-    say(str(make(Home(Path(home).absolute()), model, Kind(kind))))
+def table(results: ReferenceResults, language: str) -> str:
+    """Return the rows of a model in a language as a Markdown table."""
+    here = [place for place, sample in enumerate(results.samples) if sample.language == language]
+    repos = [results.samples[place].repo for place in here]
+    lines = [f"| strategy | {' | '.join(_HEADINGS)} |", f"|---|{'---:|' * len(_HEADINGS)}"]
+    for run in results.runs:
+        scores = [(run.scores[profile], name) for profile, name in _MEANS]
+        means = [statistics.fmean(of[name][place] or 0.0 for place in here) for of, name in scores]
+        cells = [f"{100 * mean:.0f}" for mean in means[:-1]] + [f"{means[-1]:.1f}"]
+        gains = [run.scores[CONTEXT][GAIN][place] or 0.0 for place in here]
+        cells += [interval_text(estimate(gains, repos, seed="reference")), f"{statistics.median(gains):.1f}"]
+        cells.append(f"{trimmed_mean(gains):.1f}")
+        lines.append(f"| `{run.strategy.replace('(name=', '(')}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+_MEANS = (("ctxbench", "em"), ("ctxbench", "es"), ("ctxbench", "id_em"), ("ctxbench", "id_f1"), (CONTEXT, "bits"))
+_HEADINGS = ("EM", "ES", "ID-EM", "ID-F1", "bits", "gain, bits", "median", "trimmed")
+
+
+def trimmed_mean(values: Sequence[float]) -> float:
+    """Return the mean without the lowest and the highest tenth."""
+    cut = len(values) // 10
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+
+
+def page() -> str:
+    """Return the tables of all models, in both languages."""
+    parts = []
+    for results in reference.models(LITE):
+        generator, planned = results.runs[0].generator, PLANS[_model(results), Kind.LINE]
+        parts.append(f"### `{generator}`")
+        count = (
+            f"{len(results.runs)} of {len(planned.strategies)} rows"
+            if len(results.runs) < len(planned.strategies)
+            else "All rows"
+        )
+        parts.append(f"{count} over {len(results.samples)} lines of `{results.name}`.")
+        for language, name in LANGUAGES.items():
+            lines = sum(sample.language == language for sample in results.samples)
+            parts += [f"{name}, {lines} lines:", table(results, language)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _model(results: ReferenceResults) -> str:
+    generator = results.runs[0].generator
+    return next(model for model, _ in PLANS if model in generator)
+
+
+def main(home: str = "", model: str = "", kind: str = Kind.LINE) -> None:
+    """Measure one model, or write the page."""
+    if home:
+        say(str(make(Home(Path(home).absolute()), model, Kind(kind))))
+    else:
+        write_section(PAGE, BEGIN, END, page())
 
 
 if __name__ == "__main__":
