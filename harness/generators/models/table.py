@@ -225,7 +225,7 @@ def gguf(name: str) -> Path:
 @functools.cache
 def builtin() -> tuple[NamedModel, ...]:
     """Return the models that are shipped."""
-    return read(_BUILTIN)
+    return parse(read_text(_BUILTIN), _BUILTIN, ())
 
 
 def of_user() -> tuple[NamedModel, ...]:
@@ -235,29 +235,31 @@ def of_user() -> tuple[NamedModel, ...]:
         InputFault: if it is wrong; it names every fault.
     """
     path = home() / FILE
-    return read(path, {model.name for model in builtin()}) if path.exists() else ()
+    return parse(read_text(path), path) if path.exists() else ()
 
 
-def read(path: Path, taken: Iterable[str] = ()) -> tuple[NamedModel, ...]:
-    """Return the models of a file.
+def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[NamedModel, ...]:
+    """Return the models of a text.
 
     Args:
-        path: TOML with tables ``[[model]]``; files of its sources are relative to its folder.
-        taken: names that it may not use.
+        text: TOML with tables ``[[model]]``.
+        path: of its file, there or not; files of its sources are relative to its folder.
+        taken: names that it may not use; None: those of the shipped models.
 
     Raises:
-        InputFault: if it cannot be read or is wrong; it names every fault.
+        InputFault: if it is wrong; it names every fault.
     """
     # Not imported above: pydantic costs a tenth of a second, and `hf` asks for every model whether it has a name here.
     from ctxbench.bench.checking import validated  # noqa: PLC0415
 
     try:
-        data = tomllib.loads(read_text(path))
+        data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
         raise InputFault(f"is not TOML: {error}", where=str(path), cure=_EXAMPLE) from None
     table, problems = validated(_Table, data)
     models = table.models if table else ()
-    faults = [f"{key}: {what}; {mend}" for key, what, mend in problems] + list(_contradictions(models, {*taken}))
+    names_taken = {model.name for model in builtin()} if taken is None else {*taken}
+    faults = [f"{key}: {what}; {mend}" for key, what, mend in problems] + list(_contradictions(models, names_taken))
     if faults:
         raise InputFault(" | ".join(faults), where=str(path), cure=_EXAMPLE)
     return tuple(replace(model, sources=tuple(_placed(source, path) for source in model.sources)) for model in models)
