@@ -113,7 +113,8 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
     fragments = windows.drafted(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
-    blocks += [*api_blocks(repo.name, apis.only(uer, fsr)), file_block]
+    shown = replace(apis, usage=apis.usage if uer else (), summary=apis.summary if fsr else ())
+    blocks += [*api_blocks(repo.name, shown), file_block]
     remarks = [("no_candidates", not fragments), ("empty_draft", not draft.strip())]
     flags = (*infile_flags(query, file_block), *apis.flags, *(flag for flag, holds in remarks if holds))
     return Prompt(blocks=tuple(blocks), dropped=(*unfit, *dropped), flags=flags)
@@ -153,10 +154,6 @@ class Apis:
     usage: tuple[Hit, ...] = ()
     summary: tuple[Hit, ...] = ()
     flags: tuple[str, ...] = ()
-
-    def only(self, usage: bool, summary: bool) -> Apis:
-        """Return the lists that are switched on."""
-        return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
 
 
 def drafted_line(infile: str, draft: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -60,18 +60,16 @@ def reacc(
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
     """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
-    dense = _by_chunk(repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED))
-    lexical = _by_chunk(repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED))
+    dense, lexical = (
+        {(hit.place, hit.text): hit for hit in repo.search(text, unit=UNIT, ranker=ranker, top=CONSIDERED)}
+        for ranker in (encoder, "bm25")
+    )
     hits = {**lexical, **dense}
     if not hits:
         return None
     scored = {chunk: DENSE * _score(dense, chunk) + LEXICAL * _score(lexical, chunk) for chunk in hits}
     best = min(scored, key=lambda chunk: (-scored[chunk], chunk))
     return replace(hits[best], score=scored[best])
-
-
-def _by_chunk(hits: Iterable[Hit]) -> dict[Chunk, Hit]:
-    return {(hit.place, hit.text): hit for hit in hits}
 
 
 def _score(hits: Mapping[Chunk, Hit], chunk: Chunk) -> float:
@@ -85,18 +83,14 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
     path = hit.place.path
     chunks = units(path, repo.read(path), repo.language, UNIT)
     at = next((at for at, chunk in enumerate(chunks) if chunk.place == hit.place and chunk.text == hit.text), None)
-    if at is None or at + 1 == len(chunks):
-        return _block(hit.text, hit.place, hit.score)
-    following = chunks[at + 1]
-    place = Place(path=path, start=hit.place.start, end=following.place.end)
-    # The lines between them, or a blank in the same line.
-    gap = "\n" * (following.place.start - hit.place.end + 1) or " "
-    return _block(f"{hit.text}{gap}{following.text}", place, hit.score)
-
-
-def _block(text: str, place: Place, score: float) -> Block:
+    text, place = hit.text, hit.place
+    if at is not None and at + 1 < len(chunks):
+        following = chunks[at + 1]
+        place = Place(path=path, start=hit.place.start, end=following.place.end)
+        # The lines between them, or a blank in the same line.
+        text += ("\n" * (following.place.start - hit.place.end + 1) or " ") + following.text
     # It begins and ends at words, which may stand inside a line.
-    return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=score, cut=True)
+    return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=hit.score, cut=True)
 
 
 def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
@@ -110,10 +104,4 @@ def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     text = last_tokens(whole_text, room)
     if text != whole_text and TRIMMED not in flags:
         flags = (*flags, TRIMMED)
-    return Prompt(
-        blocks=(
-            Block(kind=BlockKind.SIMILAR, text=text, places=chunks.places, score=chunks.score, cut=True),
-            left_context,
-        ),
-        flags=flags,
-    )
+    return Prompt(blocks=(replace(chunks, text=text), left_context), flags=flags)

@@ -26,7 +26,6 @@ FIRST_CUT = "bm25(split=spaces)"
 """How the release ranks the blocks of which the encoder then sees some."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
-EMPTY_DRAFT = "empty_draft"
 
 
 @strategy("base.rlcoder", kinds=(Kind.FUNCTION,))
@@ -102,7 +101,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
-            flags.append(EMPTY_DRAFT)
+            flags.append("empty_draft")
         retrieved = retrieve(repo, text, encoder, candidates, blocks, stop=stop_block, drafted=f"\n{draft}")
         current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     return current_prompt.flagged(*flags)
