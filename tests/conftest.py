@@ -1,7 +1,5 @@
 """Guards for every test: no default home, no network outside `network` tests."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import itertools

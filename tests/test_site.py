@@ -1,7 +1,5 @@
 """The documentation as a site: whole, searchable, and without a link that leads nowhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Names and deletion of runs, on the command line."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Running over functions: bodies become functions, functions get verdicts, verdicts become pass@k."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Running: what is stored, what is done again, what a fault costs. Cells and coder are stand-ins."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

@@ -1,7 +1,5 @@
 """New databases for tests, without the tables made again for each of them; databases of another schema."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Small repositories written into a temporary folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent

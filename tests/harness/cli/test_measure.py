@@ -1,7 +1,5 @@
 """`ctxbench run --measure` leaves work for `ctxbench rescore`, and no board shows the mean of a part."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Whole runs by a server that dies on the way: nothing is lost, nothing is scored for it, nothing is asked twice."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Opening: new databases, and everything that a URL or a file can have wrong."""
 
-from __future__ import annotations
-
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
