@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.helpers.databases import made_once
+from tests.helpers.databases import close_all, made_once
 from tests.helpers.extras import absent
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
@@ -122,6 +122,12 @@ def _one_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext"), "cores", lambda: 1)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _databases_closed() -> Iterator[None]:
+    yield
+    close_all()
 
 
 @pytest.fixture(autouse=True)
