@@ -31,7 +31,6 @@ def units(
     by: By,
     quirks: bool = False,
     constructors: bool = False,
-    blank_decorator_line: bool = True,
 ) -> tuple[Unit, ...]:
     """Return the API records of one file, in the order of lines.
 
@@ -43,8 +42,6 @@ def units(
             dedented, to be summarised; the usage examples are there for what gets no summary.
         quirks: as the released code makes usage examples.
         constructors: whether a class that declares no constructor is a record too.
-        blank_decorator_line: whether a Python method without decorators gets a line of four blanks where they would
-            stand, as the released code prints it.
     """
     file_outline, lines = language.outline(text), text.split("\n")
 
@@ -63,7 +60,7 @@ def units(
         unit(
             function.lines,
             function.qualified,
-            style.text(function, blank_decorator_line=blank_decorator_line),
+            style.text(function),
             tuple(dict.fromkeys(style.usages(function, path, quirks=quirks))),
         )
         for function in file_outline.functions

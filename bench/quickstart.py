@@ -14,14 +14,13 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.functions import build as functions
 from ctxbench.bench.home import Home
 from ctxbench.bench.lines.build import build
-from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories import checkout
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 
-SET, FUNCTION_SET = "ctxbench-1-lite", "quickstart-functions"
+SET, FUNCTION_SET = "ctxbench-2-lite", "quickstart-functions"
 """Names of the repository sets for lines and for functions, and of the sample sets built from them."""
 STRATEGIES = ("lc.infile", "lc.repocoder")
 GENERATOR = "incontext"
@@ -80,7 +79,6 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
         workers=workers,
         report=report,
         force=True,
-        protocol=read_protocol(members.protocol),
     )
 
 

@@ -23,7 +23,7 @@ REFERENCE, AIM = "lc.repocoder", 3.0
 def main() -> None:
     """Print a line an engine."""
     home = Home(Path(sys.argv[1]))
-    name, *engines = sys.argv[2:] or ["ctxbench-1-lite"]
+    name, *engines = sys.argv[2:] or ["ctxbench-2-lite"]
     sample_set, meter = sets.load(home, name), Meter()
     count = len(sample_set.samples)
     print(f"{count} samples of {name}; processor seconds a sample of {meter.what}")

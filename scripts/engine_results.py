@@ -1,4 +1,4 @@
-"""Measure the context engines: ``python -m scripts.engine_results HOME [NAME]`` (default ``ctxbench-1-lite``).
+"""Measure the context engines: ``python -m scripts.engine_results HOME [NAME]`` (default ``ctxbench-2-lite``).
 
 Build the standard set NAME there, run what is missing (stopped, it goes on where it was) and write what came of it into
 docs/results.md: the engines beside strategies of ours, and of the default set also what their shared mode gains, and
@@ -45,7 +45,7 @@ OVER_BUDGETS = (
     f"engine(repomap, budget={BUDGETS})",
 )
 SHARED = "mode=shared"
-LITE = "ctxbench-1-lite"
+LITE = "ctxbench-2-lite"
 DRAWN = 180
 """Samples of the curves and of the shared mode: ten of each repository of the lite set."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"

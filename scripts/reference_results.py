@@ -32,7 +32,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT, run_tables
 from scripts.pages import write_section
 
-NAME = "ctxbench-1"
+NAME = "ctxbench-2"
 STRATEGIES = {
     Kind.LINE: (
         "lc.infile",

@@ -1,7 +1,7 @@
 """Write the table and picture of docs/standard-set.md from built sets: ``python -m scripts.standard_set_page HOME``.
 
-HOME holds the sample sets ``ctxbench-1``, built by ``ctxbench samples build ctxbench-1 --set ctxbench-1``, and
-``ctxbench-1-functions``, built with ``--kind function``.
+HOME holds the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set ctxbench-2``, and
+``ctxbench-2-functions``, built with ``--kind function``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scripts.pages import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
-NAME, FUNCTIONS = "ctxbench-1", "ctxbench-1-functions"
+NAME, FUNCTIONS = "ctxbench-2", "ctxbench-2-functions"
 _BEGIN, _END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
 _COUNTS = ("files", "lines", "usable lines", "tests", "usable functions")
 _WIDTH, _HEIGHT, _EDGE = 720, 420, 60

@@ -24,10 +24,10 @@ from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolPa
 from ctxbench.strategies.layout import (
     BUDGET,
     HALF,
-    Fragment,
     build_infile,
     count,
     first_shown_line,
+    fragment,
     similar_prompt,
     target,
 )
@@ -82,7 +82,7 @@ def explore(
     """
     tools = Tools(query, repo, engine, first_shown_line(query, infile))
     places: list[Place] = []
-    flags: tuple[str, ...] = (PLAIN,)
+    flags = [PLAIN]
     if generate.instructs:
         search = Exploration(query, tools, generate, steps=steps, tokens=tokens, infile=infile)
         places, flags = search.places(), search.flags
@@ -90,7 +90,7 @@ def explore(
         hits = repo.search("\n".join(query.prefix.split("\n")[-_LINES:]), unit="function", ranker="bm25", top=20)
         places = [place for hit in hits if (place := tools.clipped(hit.place)) is not None]
     fragments = [
-        Fragment(paths=(place.path,), text=tools.text(place), places=(place,), score=float(len(places) - at))
+        fragment([place.path], tools.text(place), (place,), float(len(places) - at))
         for at, place in enumerate(dict.fromkeys(places))
     ]
     return similar_prompt(query, fragments, budget=budget, infile=infile).flagged(*flags)
@@ -112,12 +112,8 @@ class Exploration:
         )
         self._chat = Chat(messages=(Message(role=Role.USER, text=task),), tools=TOOLS)
         self._called: Counter[tuple[str, str]] = Counter()
-        self._marks: dict[str, None] = {}
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """Remarks on the walk so far."""
-        return tuple(self._marks)
+        self.flags: list[str] = []
+        """Remarks on the walk so far; some may be there more than once."""
 
     def places(self) -> list[Place]:
         """Walk to the end; return the places to show, the most useful first."""
@@ -127,7 +123,7 @@ class Exploration:
             if places or last:
                 break
         if not places:
-            self._marks[UNFINISHED] = None
+            self.flags.append(UNFINISHED)
             places = self._named()
         return places
 
@@ -142,40 +138,32 @@ class Exploration:
         self._room -= count(str(message))
         self._chat = self._chat.then(message)
         if not message.calls:
-            self._marks[NONSENSE] = None
+            self.flags.append(NONSENSE)
             self._chat = self._chat.then(Message(role=Role.USER, text=_NO_CALL))
         places: list[Place] = []
         for call in message.calls:
-            if call.name == SHOW.name:
-                shown_places, result = self._show(call)
-                places += shown_places
-            else:
-                result = self._result(call)
+            result = ""
+            try:
+                if call.name == SHOW.name:
+                    places += self._tools.places(call)
+                else:
+                    result = self._result(call)
+            except Refusal as refusal:
+                self.flags.append(NONSENSE)
+                result = str(refusal)
             self._room -= count(result)
             self._chat = self._chat.then(Message(role=Role.TOOL, text=result))
         return places
 
-    def _show(self, call: ToolCall) -> tuple[list[Place], str]:
-        try:
-            return self._tools.places(call), ""
-        except Refusal as refusal:
-            self._marks[NONSENSE] = None
-            return [], str(refusal)
-
     def _result(self, call: ToolCall) -> str:
-        """Return what a call is answered with."""
         key = (call.name, call.arguments)
         self._called[key] += 1
         if self._called[key] > 1:
-            self._marks[REPEATED] = None
+            self.flags.append(REPEATED)
             return "You called this before; its result stands above."
         if self._room <= 0:
             return "There is no room for more: call show."
-        try:
-            return self._tools.answer(call, min(RESULT, self._room))
-        except Refusal as refusal:
-            self._marks[NONSENSE] = None
-            return str(refusal)
+        return self._tools.answer(call, min(RESULT, self._room))
 
     def _named(self) -> list[Place]:
         """Return the places that answers named, the last first; a single line with those around it."""
@@ -184,13 +172,12 @@ class Exploration:
             around = _NEIGHBOURS if place.end - place.start == 1 else 0
             wider = Place(path=place.path, start=max(0, place.start - around), end=place.end + around)
             clipped = self._tools.clipped(wider)
-            if clipped is not None and not any(_within(clipped, other) for other in places):
+            if clipped is not None and not any(
+                other.path == clipped.path and other.start <= clipped.start and clipped.end <= other.end
+                for other in places
+            ):
                 places.append(clipped)
         return places
-
-
-def _within(place: Place, other: Place) -> bool:
-    return place.path == other.path and other.start <= place.start and place.end <= other.end
 
 
 SHOW = Tool(

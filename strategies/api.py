@@ -9,10 +9,11 @@ makes the last call to the model itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol, overload
+from types import NoneType
+from typing import Protocol, get_args, get_origin, get_type_hints, overload
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import InputFault
@@ -68,7 +69,7 @@ class Context:
             InputFault: if a part of a snippet is not what it should be, such as a score that is no number.
         """
         context = cls(tuple(snippets))
-        check_context(context)
+        check_parts(context)
         return cls(tuple(sorted(context.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
 
     def top(self, count: int) -> Context:
@@ -190,98 +191,72 @@ class Misshapen(InputFault):
         super().__init__(f"returned {part}", cure=cure)
 
 
-def check_context(context: Context) -> None:
-    """See that every snippet can be shown.
-
-    Raises:
-        Misshapen: if one cannot; it is named.
-    """
-    snippets: object = context.snippets
-    if not isinstance(snippets, tuple | list):
-        raise Misshapen(f"a Context of {snippets!r:.60}", cure="give Context a tuple of snippets")
-    for at, snippet in enumerate(snippets):
-        if not isinstance(snippet, Snippet):
-            raise Misshapen(f"a Context with {snippet!r:.60}", cure="make it a Snippet")
-        name = f"snippet {at} ({snippet.path!r:.200})"
-        _check(name, "path", snippet.path, str)
-        _check(name, "text", snippet.text, str)
-        if snippet.end:
-            _check_lines(name, snippet.start, snippet.end)
-        _check_score(name, snippet.score, "a finite number")
-
-
-def check_prompt(prompt: Prompt) -> None:
-    """See that every part of a prompt is of the type that it should have.
+def check_parts(whole: Context | Prompt) -> None:
+    """See that every part of a context or a prompt is what its declaration says.
 
     Raises:
         Misshapen: if one is not; it is named.
     """
-    for what, kinds in (("blocks", tuple), ("dropped", tuple | list), ("flags", tuple | list)):
-        if not isinstance(getattr(prompt, what), kinds):
-            kind = type(getattr(prompt, what)).__name__
-            raise Misshapen(f"a Prompt whose {what} are a {kind}", cure="make them a tuple")
-    for at, block in enumerate(prompt.blocks):
-        if not isinstance(block, Block):
-            raise Misshapen(f"a Prompt with the block {block!r:.60}", cure="make it a Block")
-        _check(f"block {at}", "kind", block.kind, BlockKind)
-        name = named(at, block)
-        _check(name, "text", block.text, str)
-        _check(name, "cut", block.cut, bool)
-        _check_places(name, block)
-    for at, item in enumerate(prompt.dropped):
-        name = f"dropped block {at}"
-        if not isinstance(item, Dropped):
-            raise Misshapen(f"a Prompt with the dropped block {item!r:.60}", cure="make it a Dropped")
-        _check(name, "kind", item.kind, BlockKind)
-        _check(name, "reason", item.reason, str)
-        if type(item.tokens) is not int or item.tokens < 0:
-            raise Misshapen(f"{name} with the tokens {item.tokens!r:.60}", cure="make it an int of at least 0")
-        _check_places(name, item)
-    for flag in prompt.flags:
-        _check("a Prompt", "flag", flag, str)
+    _check(f"a {type(whole).__name__}", whole)
 
 
 def named(at: int, block: Block) -> str:
     """Return what a message calls a block: its number from 0, its kind, and the places that it names."""
-    return f"block {at} ({block.kind}{''.join(_spans(block))})"
+    places = block.places[:3] if isinstance(block.places, tuple) else ()
+    spans = [f", {place.path} lines {place.start} to {place.end}" for place in places if isinstance(place, Place)]
+    return f"block {at} ({block.kind}{''.join(spans)})"
 
 
-def _spans(block: Block) -> Iterator[str]:
-    for place in block.places[:3] if isinstance(block.places, tuple | list) else ():
-        if isinstance(place, Place):
-            yield f", {place.path} lines {place.start} to {place.end}"
+_CURES = {int: "an int of at least 0", float: "a finite number, of Python's own types"}
 
 
-def _check_places(name: str, block: Block | Dropped) -> None:
-    if not isinstance(block.places, tuple | list) or not all(isinstance(place, Place) for place in block.places):
-        raise Misshapen(f"{name} with the places {block.places!r:.60}", cure="make them a tuple of Place")
-    for place in block.places:
-        _check(name, "path", place.path, str)
-        _check_lines(name, place.start, place.end)
-    if block.score is not None:
-        _check_score(name, block.score, "a finite number, or None")
+def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
+    """Return, by the names of a dataclass's fields, whether each is a tuple, and the types that it may hold."""
+    hints = get_type_hints(kind)
+    kinds = {name: tuple(part for part in get_args(hint) if part is not ...) for name, hint in hints.items()}
+    return {name: (get_origin(hint) is tuple, kinds[name] or (hint,)) for name, hint in hints.items()}
 
 
-def _check(name: str, part: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise Misshapen(f"{name} with the {part} {value!r:.60}", cure=f"make it a {kind.__name__}")
+_FIELDS = {kind: _fields(kind) for kind in (Context, Prompt, Snippet, Block, Dropped, Place)}
 
 
-def _check_lines(name: str, start: object, end: object) -> None:
-    for line in (start, end):
-        if type(line) is not int:
-            raise Misshapen(f"{name} with the line {line!r:.60}", cure="make it an int")
-        if line < 0:
-            raise Misshapen(f"{name} with the line {line}", cure="count lines from 0")
-    if isinstance(start, int) and isinstance(end, int) and end < start:
+def _check(name: str, whole: object) -> None:
+    # A strategy's own subclass may have more fields, of any type.
+    fields = next(fields for kind, fields in _FIELDS.items() if isinstance(whole, kind))
+    for field, (is_tuple, kinds) in fields.items():
+        value = getattr(whole, field)
+        if is_tuple and not isinstance(value, tuple):
+            raise Misshapen(f"{name} whose {field} are a {type(value).__name__}", cure="make them a tuple")
+        for at, part in enumerate(value if is_tuple else (value,)):
+            if _is_wrong(part, kinds):
+                expected = " or ".join(_CURES.get(kind, f"a {kind.__name__}") for kind in kinds if kind is not NoneType)
+                noun = field.removesuffix("s") if is_tuple else field
+                raise Misshapen(f"{name} with the {noun} {part!r:.60}", cure=f"make it {expected}")
+            if isinstance(part, tuple(_FIELDS)):
+                _check(_part_name(name, at, part), part)
+    # A snippet without lines ends at 0.
+    if isinstance(whole, Place | Snippet) and (isinstance(whole, Place) or whole.end) and whole.end < whole.start:
         raise Misshapen(f"{name}, which ends before it starts", cure="give the line after the last as its end")
 
 
-def _check_score(name: str, score: object, expected: str) -> None:
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        raise Misshapen(f"{name} with the score {score!r:.60}", cure=f"make it {expected}, of Python's own types")
-    if not math.isfinite(score):
-        raise Misshapen(f"{name} with the score {score!r}", cure=f"make it {expected}")
+def _is_wrong(part: object, kinds: tuple[type, ...]) -> bool:
+    if isinstance(part, bool):
+        return bool not in kinds
+    if isinstance(part, int):
+        return float not in kinds and (int not in kinds or part < 0)
+    return not isinstance(part, kinds) or (isinstance(part, float) and not math.isfinite(part))
+
+
+def _part_name(whole: str, at: int, part: object) -> str:
+    """Return what messages call a part; a place is that of its block."""
+    match part:
+        case Block():
+            return named(at, part)
+        case Snippet():
+            return f"snippet {at} ({part.path!r:.200})"
+        case Dropped():
+            return f"dropped block {at}"
+    return whole
 
 
 class Generate:
@@ -330,7 +305,7 @@ class Generate:
         if isinstance(prompt, str):
             prompt = Prompt(blocks=(text_block(prompt),))
         try:
-            check_prompt(prompt)
+            check_parts(prompt)
         except Misshapen as error:
             raise TypeError(f"generate: prompt has {error.part}; {error.cure}") from None
         return self._model(prompt, role=role, max_tokens=max_tokens)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product, zip_longest
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from ctxbench.strategies.registry import BoundStrategy
 from ctxbench.strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
+_SEED = "seed random numbers with query.seed and sort what comes from sets"
+_HIDDEN = ("with another answer", "so it reads what is hidden")
 _MARKS = ("", "# ", "// ")
 """What layouts put before a line of code."""
 _NETWORK = tuple(
@@ -65,7 +67,6 @@ class _Model:
 
 
 def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG001 - the protocol's
-    """Run nothing."""
     return Execution(finished=False, output="NameError: name 'checkout' is not defined")
 
 
@@ -89,9 +90,12 @@ def in_process(strategy: BoundStrategy) -> Attempt:
     def attempt(
         query: Query, repo: Repository, generate: Model, execute: Execute | None
     ) -> tuple[Prompt, Sequence[str]]:
-        network: list[str] = []
-        with _watched(network.append):
-            return strategy(query, repo, generate, execute), network
+        _watch()
+        _TRIES.append([])
+        try:
+            return strategy(query, repo, generate, execute), _TRIES[-1]
+        finally:
+            _TRIES.pop()
 
     return attempt
 
@@ -113,10 +117,14 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
         ("runs with a model that takes no instructions", plain.fault, f"{len(plain.model_prompts)} calls to the model"),
     ]
     outcomes += [
-        ("is deterministic", _difference(first, second), "two runs, equal prompts"),
+        ("is deterministic", _difference(first, second, "the second time", _SEED), "two runs, equal prompts"),
         ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
         ("keeps to the cursor", _leak([first, bare, plain]), "the planted answer is in no prompt"),
-        ("cannot tell one answer from another", _hidden_text_fault(first, other), "two planted answers, equal prompts"),
+        (
+            "cannot tell one answer from another",
+            _difference(first, other, *_HIDDEN),
+            "two planted answers, equal prompts",
+        ),
         ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
         ("uses no network", ", ".join(sorted({*first.network, *bare.network})), "no connection tried"),
     ]
@@ -145,19 +153,11 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
     return trial
 
 
-def _hidden_text_fault(first: _Trial, other: _Trial) -> str:
-    if other.fault:
-        return f"with another answer it failed, so it reads what is hidden: {other.fault}"
-    if differing := _first_difference(first, other):
-        return f"with another answer it gave another {differing}: it reads what is hidden"
-    return ""
-
-
-def _difference(first: _Trial, second: _Trial) -> str:
+def _difference(first: _Trial, second: _Trial, setting: str, reason: str) -> str:
     if second.fault:
-        return f"the second of two runs failed: {second.fault}"
+        return f"{setting} it failed, {reason}: {second.fault}"
     if differing := _first_difference(first, second):
-        return f"two runs gave a different {differing}; seed random numbers with query.seed, sort what comes from sets"
+        return f"{setting} it gave another {differing}; {reason}"
     return ""
 
 
@@ -253,27 +253,19 @@ def _ending_fault(prompt: Prompt, query: Query) -> str:
     return ""
 
 
-_WATCHERS: list[Callable[[str], None]] = []
-_HOOKED: list[bool] = []
+_TRIES: list[list[str]] = []
+"""Where those who watch have tries to use the network noted."""
+
+
+@cache
+def _watch() -> None:
+    """Note tries to use the network, also those from C code; the hook stays, idle while nobody watches."""
+    sys.addaudithook(_audit)
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
-    if not _WATCHERS or event not in _NETWORK:
+    if not _TRIES or event not in _NETWORK:
         return
     # One of another family is no network: programs use it within themselves.
     if event != "socket.__new__" or arguments[1] in (socket.AF_INET, socket.AF_INET6):
-        for watcher in _WATCHERS:
-            watcher(f"{event} {arguments[1:]!r:.80}")
-
-
-@contextlib.contextmanager
-def _watched(note: Callable[[str], None]) -> Iterator[None]:
-    """Note every try to use the network, also one from C code."""
-    if not _HOOKED:
-        sys.addaudithook(_audit)  # stays for the process's life, idle while nobody watches
-        _HOOKED.append(True)
-    _WATCHERS.append(note)
-    try:
-        yield
-    finally:
-        _WATCHERS.remove(note)
+        _TRIES[-1].append(f"{event} {arguments[1:]!r:.80}")

@@ -25,7 +25,6 @@ from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
     TITLE,
-    Fragment,
     bare_name,
     build_infile,
     choose,
@@ -34,7 +33,6 @@ from ctxbench.strategies.layout import (
     framed,
     infile_block,
     infile_flags,
-    pack,
     similar_prompt,
     without,
 )
@@ -76,8 +74,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     encoder: EncoderSpec = "minilm",
     k_uer: Count = 4,
     k_fsr: Count = 4,
-    dedupe_api: bool = False,
-    reserve_api_budget: Literal["always", "printed"] = "always",
     q2_partial: Literal["join", "drop"] = "join",
     q2_lines: Literal["all", "first"] = "all",
     window: Annotated[int, AtLeast(2)] = 20,
@@ -87,8 +83,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     infile: Annotated[int, AtLeast(1)] = HALF,
     empty_header: bool = True,
     ue_quirks: bool = False,
-    synth_constructor: bool = False,
-    api_blank_decorator_line: bool = True,
     own_file: bool = True,
     repo_paths: bool = False,
 ) -> Prompt:
@@ -99,8 +93,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         uer, fsr: show the APIs found by usage example, and those found by summary.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
         k_uer, k_fsr: how many APIs by usage example, and how many by summary.
-        dedupe_api: leave an API out of the second list that stands in the first.
-        reserve_api_budget: whether APIs that are switched off still take their share of the budget.
         q2_partial: whether the cursor line's start is joined to the draft in the second query, or dropped.
         q2_lines: which lines of the draft enter the second query.
         window, stride: lines of a window, and from one window to the next.
@@ -108,31 +100,29 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         infile: tokens for the in-file text.
         empty_header: print the header of the similar code even over none.
         ue_quirks: build usage examples with the oddities of the release.
-        synth_constructor: take a class without a constructor as if it had one without arguments.
-        api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
         own_file: look for similar code in the target file too, before the text that is shown of it.
         repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
-    windows = WindowSearch(query, repo, window, stride, first_shown_line(query, infile) if own_file else 0, repo_paths)
+    before = first_shown_line(query, infile) if own_file else 0
+    windows = WindowSearch(query, repo, window, stride, before, f"{repo.name}/" if repo_paths else "")
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
-    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
-    apis = infer(
-        repo, generate, file_block.text, draft, search if reserve_api_budget == "always" else search.only(uer, fsr)
-    )
+    # APIs that are switched off take their share of the budget too, as the published numbers do.
+    apis = infer(repo, generate, file_block.text, draft, ApiSearch(encoder, k_uer, k_fsr, ue_quirks))
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
     fragments = windows.drafted(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
-    blocks += [*api_blocks(repo.name, apis.only(uer, fsr)), file_block]
+    shown = replace(apis, usage=apis.usage if uer else (), summary=apis.summary if fsr else ())
+    blocks += [*api_blocks(repo.name, shown), file_block]
     remarks = [("no_candidates", not fragments), ("empty_draft", not draft.strip())]
     flags = (*infile_flags(query, file_block), *apis.flags, *(flag for flag, holds in remarks if holds))
     return Prompt(blocks=tuple(blocks), dropped=(*unfit, *dropped), flags=flags)
 
 
-def _similar(candidates: Sequence[Fragment], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
+def _similar(candidates: Sequence[Block], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
     """Pack as RepoCoder does, then again what it took into what the APIs leave, and frame it."""
-    packed, dropped = pack(candidates)
+    packed, dropped = choose(candidates)
     if budget < HEADER_TOKENS:
         unfit = [Dropped.of(block) for block in reversed(packed)]
         return [], [*dropped, *unfit]
@@ -149,23 +139,12 @@ class ApiSearch:
     """How many APIs are taken by usage example; 0 for none."""
     summary: int
     """How many are taken by summary."""
-    dedupe: bool = False
-    """Whether an API in both lists is left out of the second."""
-    quirks: bool = False
+    quirks: bool
     """Whether usage examples have the oddities of the release."""
-    constructors: bool = False
-    """Whether a class without a constructor counts as having one without arguments."""
-    blank_decorator_line: bool = True
-    """Whether a blank line stands for a method's missing decorators."""
-
-    def only(self, usage: bool, summary: bool) -> ApiSearch:
-        """Return a search for the lists that are switched on."""
-        return replace(self, usage=self.usage if usage else 0, summary=self.summary if summary else 0)
 
     def unit(self, by: str) -> str:
         """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
-        names = ("blank_decorator_line", "constructors", "quirks")
-        return str(Spec(by, {name: getattr(self, name) for name in names}))
+        return str(Spec(by, {"quirks": self.quirks}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,10 +154,6 @@ class Apis:
     usage: tuple[Hit, ...] = ()
     summary: tuple[Hit, ...] = ()
     flags: tuple[str, ...] = ()
-
-    def only(self, usage: bool, summary: bool) -> Apis:
-        """Return the lists that are switched on."""
-        return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
 
 
 def drafted_line(infile: str, draft: str) -> str:
@@ -225,9 +200,6 @@ def retrieve(
     if search.summary:
         summaries, flags = _summaries(generate, repo, codes)
     summary = _best(repo, summaries, search.unit("summary"), search.encoder, search.summary)
-    if search.dedupe:
-        usage_apis = {(hit.place, hit.name) for hit in usage}
-        summary = tuple(hit for hit in summary if (hit.place, hit.name) not in usage_apis)
     return Apis(usage=usage, summary=summary, flags=flags if usage or summary else (*flags, "no_apis"))
 
 
@@ -310,13 +282,10 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     encoder: EncoderSpec = "minilm",
     k_uer: Count = 4,
     k_fsr: Count = 4,
-    dedupe_api: bool = False,
     context: Annotated[int, AtLeast(1)] = CONTEXT,
     similar: Count = SIMILAR,
     infile: Annotated[int, AtLeast(1)] = HALF,
     ue_quirks: bool = False,
-    synth_constructor: bool = False,
-    api_blank_decorator_line: bool = True,
 ) -> Prompt:
     """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
 
@@ -328,18 +297,14 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
         fsr: show APIs by summary (FSR), found by what the draft does.
         encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
         k_uer, k_fsr: how many APIs by usage example, and how many by summary.
-        dedupe_api: leave an API out of the second list that stands in the first.
         context: tokens of the whole prompt, where it ends with the file.
         similar: tokens of the inner strategy's context at most, there.
         infile: tokens of the in-file text at most, there.
         ue_quirks: build usage examples with the oddities of the InferCom release.
-        synth_constructor: take a class without a constructor as if it had one without arguments.
-        api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
     """
     inner_prompt = resolve(inner)(query, repo, generate, execute)
     draft = generate(inner_prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
-    search = ApiSearch(encoder, k_uer, k_fsr, dedupe_api, ue_quirks, synth_constructor, api_blank_decorator_line)
-    search = search.only(uer, fsr)
+    search = ApiSearch(encoder, k_uer if uer else 0, k_fsr if fsr else 0, ue_quirks)
     file_block = _infile(query, inner_prompt, infile)
     if query.kind is Kind.LINE:
         apis = infer(repo, generate, file_block.text, draft, search)

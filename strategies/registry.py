@@ -34,8 +34,7 @@ from ctxbench.strategies.api import (
     Misshapen,
     Model,
     Prompt,
-    check_context,
-    check_prompt,
+    check_parts,
 )
 from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 
@@ -173,18 +172,13 @@ class Bound(Generic[R]):
         }
         self.spec: str = str(Spec(spec.name, self.arguments))
         """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
-        if not self.kinds:
-            raise InputFault(
-                f"{self.spec} would take no samples", cure=f"{spec.name} takes {listed(strategy.kinds)} samples only"
-            )
         named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
         """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
-        if named and not self.languages:
-            raise InputFault(
-                f"{self.spec} would take no samples",
-                cure=f"{spec.name} takes {' and '.join(sorted(strategy.languages))} samples only",
-            )
+        for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
+            if is_none:
+                cure = f"{spec.name} takes {listed(own)} samples only"
+                raise InputFault(f"{self.spec} would take no samples", cure=cure)
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -234,13 +228,12 @@ class Bound(Generic[R]):
         return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
 
 
-def listed(kinds: frozenset[Kind]) -> str:
-    """Return task kinds in words."""
-    return " and ".join(sorted(kinds))
+def listed(names: frozenset[str]) -> str:
+    """Return task kinds or languages in words."""
+    return " and ".join(sorted(names))
 
 
 def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
-    """Return the strategy that a wrapper wraps."""
     spec = specs.parse(text)
     strategy = lookup(spec.name)
     # Before its parameters are looked at: a wrapper whose default is itself would never come to an end.
@@ -281,15 +274,14 @@ class BoundStrategy(Bound[Strategy]):
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
         inputs = (query, repo, Generate(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
-        if isinstance(result, Context):
-            from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
-
-            check_context(result)
-            return render(query, result)
-        if not isinstance(result, Prompt):
+        if not isinstance(result, Context | Prompt):
             raise Misshapen(type(result).__name__, cure="return a Context or a Prompt")
-        check_prompt(result)
-        return result
+        check_parts(result)
+        if isinstance(result, Prompt):
+            return result
+        from ctxbench.strategies.layout import render  # noqa: PLC0415 - it imports the strategies' common parts
+
+        return render(query, result)
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tuple[str, ...] = ()) -> Callable[[F], F]:
@@ -305,7 +297,11 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
     """
 
     def register(function: F) -> F:
-        if Spec(name) != _parsed(name) or "@" in name or not kinds:
+        try:
+            is_name = specs.parse(name) == Spec(name) and "@" not in name
+        except InputFault:
+            is_name = False
+        if not is_name or not kinds:
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
         if name in CONTROLS:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
@@ -344,13 +340,6 @@ def _services(function: Callable[..., object], name: str) -> list[str]:
             cure="write it as (query, repo, *, …) or (query, repo, generate, *, …), parameters after the star",
         )
     return services
-
-
-def _parsed(name: str) -> Spec | None:
-    try:
-        return specs.parse(name)
-    except InputFault:
-        return None
 
 
 def names() -> tuple[str, ...]:
@@ -403,15 +392,7 @@ def default_of(name: str, parameter: str) -> float | None:
 
 
 def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
-    """Return the strategies of a file by name.
-
-    Args:
-        path: the file.
-        display_name: how messages call it.
-
-    Raises:
-        InputFault: if it cannot be read or imported.
-    """
+    """Return the strategies of a file by name; messages call the file by its display name."""
     with explained(display_name):
         contents = with_neighbours(path)
     version = digest(contents)
@@ -423,8 +404,10 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
     if module_spec is None:
         raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
     module = importlib.util.module_from_spec(module_spec)
-    with _collecting(module_name) as strategies, _beside(path, contents):
+    strategies: dict[str, Strategy] = {}
+    with _beside(path, contents):
         sys.modules[module_name] = module
+        token = _FILE.set((module_name, strategies))
         try:
             # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
             exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
@@ -432,28 +415,15 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
             raise InputFault(
                 f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"
             ) from error
+        finally:
+            _FILE.reset(token)
     _LOADED[path] = (version, strategies)
     return strategies
 
 
 @contextlib.contextmanager
-def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
-    strategies: dict[str, Strategy] = {}
-    token = _FILE.set((module, strategies))
-    try:
-        yield strategies
-    finally:
-        _FILE.reset(token)
-
-
-@contextlib.contextmanager
 def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
-    """Let a strategy file import its neighbours, after everything that is installed, and as they are now.
-
-    Args:
-        path: the file.
-        files: itself and its neighbours.
-    """
+    """Let a strategy file import its neighbours among `files`, after what is installed, and as they are now."""
     folder = str(path.parent)
     names = {file.relative_to(path.parent).parts[0].removesuffix(".py") for file in files}
     for name in [name for name in _NEIGHBOURS if name.partition(".")[0] in names]:

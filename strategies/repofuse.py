@@ -8,7 +8,7 @@ module or a class. Only definitions one step away are returned, not what they re
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated
@@ -81,7 +81,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
         unmasked: see the import lines that samples mask, as in that paper.
     """
     file_block = infile_block(query, infile)
-    related = [*_rationale(query, repo)] if rationale else []
+    related = definitions(query, repo) if rationale else []
     related += _analogy(query, repo, analogies) if analogies else ()
     candidates = list({(piece.path, piece.text): piece for piece in reversed(related)}.values())[::-1]
     blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), repo.language.comment, budget)
@@ -90,14 +90,6 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
         rationale and not unmasked and query.benchmark in MASKED
     )
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=tuple(flags))
-
-
-def _rationale(query: Query, repo: Repository) -> Iterator[RankedPiece]:
-    for definition in rationale(query, repo):
-        kind = BlockKind.API if definition.stub else BlockKind.SIMILAR
-        text = "\n".join(line for line in definition.text.split("\n") if line.strip())
-        places = (definition.place,) if definition.stub else filled_stretches(repo, definition.place)
-        yield RankedPiece(kind=kind, path=definition.place.path, text=text, places=places)
 
 
 def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]:
@@ -149,73 +141,40 @@ def _pack(ranked: Sequence[tuple[float, RankedPiece]], mark: str, budget: int) -
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
-def rationale(query: Query, repo: Repository) -> list[ExternalDefinition]:
+def definitions(query: Query, repo: Repository) -> list[RankedPiece]:
     """Return the definitions in other files that the shown part of the target file refers to, each once.
 
     Python: what is imported, called, instantiated, inherited from or otherwise named, and the methods of imported
     base classes that the method around the cursor overrides. Functions come whole, classes and modules as stubs;
     variables are left out. Java: the imported types, as stubs; of a package those that the file names.
     """
-    sources = Sources(repo)
+    outline = cache(lambda path: repo.language.outline(repo.read(path)))
     names = repo.language.referred(query.path, query.cursor.line, RepositoryFiles(repo))
-    others = (sources.definition(name) for name in names if name.path != query.path)
-    return list(dict.fromkeys(other for other in others if other is not None and other.text.strip()))
+    others = (_definition(name, repo, outline) for name in names if name.path != query.path)
+    return list(dict.fromkeys(other for other in others if other is not None and other.text))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalDefinition:
-    """One definition in another file."""
-
-    place: Place
-    text: str
-    stub: bool
-    """Whether it is a class or a module with its bodies left out; a function is whole."""
-
-
-class Sources:
-    """The definitions in a repository's files; each file is read once."""
-
-    def __init__(self, repo: Repository) -> None:
-        """Look things up in `repo`."""
-        self._repo = repo
-        self.outline = cache(self._outline)
-
-    def _outline(self, path: str) -> Outline:
-        return self._repo.language.outline(self._repo.read(path))
-
-    def definition(self, name: DefinitionName) -> ExternalDefinition | None:
-        """Return what a name stands for; None if its file has no such definition."""
-        if name.kind == "module":
-            return self.module(name.path)
-        return (self.type if name.kind == "class" else self.function)(name.path, name.name)
-
-    def module(self, path: str) -> ExternalDefinition:
-        """Return a whole file."""
-        text = self._repo.read(path)
-        place = Place(path=path, start=0, end=len(split_lines(text)))
-        return ExternalDefinition(place=place, text=stub(text, self._repo.language), stub=True)
-
-    def type(self, path: str, name: str) -> ExternalDefinition | None:
-        """Return a type by its name, or the name of one inside (``Outer.Inner``)."""
-        types = self.outline(path).types
-        type_outline = next((inner for inner in types if inner.name == name.rpartition(".")[2]), None)
-        if type_outline is None:
-            return None
-        text = self._lines(path, type_outline.lines)
-        place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
-        return ExternalDefinition(place=place, text=stub(textwrap.dedent(text), self._repo.language), stub=True)
-
-    def function(self, path: str, name: str) -> ExternalDefinition | None:
-        """Return a function by its name with the classes around it."""
-        functions = (function for function in self.outline(path).functions if not function.inside)
-        function = next((function for function in functions if function.qualified == name), None)
-        if function is None:
-            return None
-        place = Place(path=path, start=function.lines[0], end=function.lines[1])
-        return ExternalDefinition(place=place, text=self._lines(path, function.lines), stub=False)
-
-    def _lines(self, path: str, lines: tuple[int, int]) -> str:
-        return "\n".join(self._repo.read(path).split("\n")[slice(*lines)])
+def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str], Outline]) -> RankedPiece | None:
+    """Return what a name stands for; None if its file has no such definition."""
+    text = repo.read(name.path)
+    if name.kind == "module":
+        spans = [(0, len(split_lines(text)))]
+    elif name.kind == "class":
+        bare = name.name.rpartition(".")[2]
+        spans = [kind.lines for kind in outline(name.path).types if kind.name == bare]
+    else:
+        functions = (function for function in outline(name.path).functions if not function.inside)
+        spans = [function.lines for function in functions if function.qualified == name.name]
+    if not spans:
+        return None
+    place = Place(path=name.path, start=spans[0][0], end=spans[0][1])
+    code = "\n".join(text.split("\n")[place.start : place.end])
+    if name.kind == "function":
+        code = "\n".join(line for line in code.split("\n") if line.strip())
+        places = filled_stretches(repo, place)
+        return RankedPiece(kind=BlockKind.SIMILAR, path=name.path, text=code, places=places)
+    shown = stub(textwrap.dedent(code) if name.kind == "class" else text, repo.language)
+    return RankedPiece(kind=BlockKind.API, path=name.path, text=shown, places=(place,))
 
 
 def stub(text: str, language: Language) -> str:

@@ -134,12 +134,13 @@ def _databases_closed() -> Iterator[None]:
 def _own_home(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keep every test out of the working directory's home. Most need no folder, so that none is made for them."""
+    """Keep every test out of the working directory's home and the user's models. Most need no folder: none is made."""
     if "tmp_path" in request.fixturenames:
         folder: Path = request.getfixturevalue("tmp_path")
     else:
         folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
     monkeypatch.setenv("CTXBENCH_HOME", str(folder / "home"))
+    monkeypatch.setenv("CTXBENCH_MODELS", str(folder / "models"))
     monkeypatch.delenv("CTXBENCH_DB", raising=False)
 
 

@@ -157,7 +157,7 @@ def test_the_wheel_works_beside_folders_that_are_named_like_ours(outside: Path) 
     assert "scored 3" in installed(outside, "run", "--samples", "demo", *chosen)
     rows = json.loads(installed(outside, "leaderboard", "--format", "json"))
     assert {row["strategy"] for row in rows} == {"lc.repocoder", "mine.py@mine"}
-    assert "ctxbench-1-lite" in installed(outside, "results", "import", "--reference", "ctxbench-1-lite")
+    assert "ctxbench-2-lite" in installed(outside, "results", "import", "--reference", "ctxbench-2-lite")
     assert "pip install 'ctxbench[dashboard]'" in installed(outside, "dashboard", code=1)
 
 

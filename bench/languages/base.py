@@ -124,7 +124,7 @@ class ApiStyle(Protocol):
         """Say whether a function is an API record."""
         ...
 
-    def text(self, function: Function, *, blank_decorator_line: bool) -> str:
+    def text(self, function: Function) -> str:
         """Return a function as an API entry shows it, without the line of its path."""
         ...
 

@@ -112,7 +112,7 @@ def sample_repository(
         usable_cuts = _without(usable_cuts, [_age(line_cut, days) for line_cut in usable_cuts], drops)
     # Ordered before what is in sight goes, so that lines which are dropped exchange no others.
     usable_cuts = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)
-    if protocol.compared == "tokens":
+    if protocol.filtered:
         usable_cuts = _without(usable_cuts, _sights(usable_cuts, snapshot, lines), drops)
     if added is not None:
         usable_cuts = _without(usable_cuts, _seen(usable_cuts, added), drops)

@@ -41,7 +41,6 @@ POOL_FROM = 3_000_000
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 FirstUse = Literal["name", "member"]
-Compared = Literal["tokens", "text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,26 +55,21 @@ class LineProtocol:
     first_use: FirstUse = "name"
     """What a line must be the first of its file to use, so that its import is masked: the imported ``name``, or the
     ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
-    compared: Compared = "tokens"
-    """What tells a line whose answer stands in another place: its ``tokens`` and the names of its masked imports
-    (`bench.sight`), or its ``text`` alone, as when `ctxbench-1` was made."""
 
     def __str__(self) -> str:
         """Return the spec that `read_protocol` reads."""
-        if self.filtered:
-            return self.name if self.compared == "tokens" else f"{self.name}(compared={self.compared})"
         return self.name if self.first_use == "name" else f"{self.name}(first_use={self.first_use})"
 
 
 OURS = LineProtocol()
 
 
-def _ours(*, compared: Compared = "tokens") -> LineProtocol:
-    return LineProtocol(compared=compared)
+def _ours() -> LineProtocol:
+    return OURS
 
 
 def _projbench(*, first_use: FirstUse = "name") -> LineProtocol:
-    return LineProtocol(name="projbench", per_repo=200, filtered=False, first_use=first_use, compared="text")
+    return LineProtocol(name="projbench", per_repo=200, filtered=False, first_use=first_use)
 
 
 def read_protocol(text: str) -> LineProtocol:

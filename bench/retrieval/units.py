@@ -199,19 +199,10 @@ def _apis(
     *,
     quirks: bool = False,
     constructors: bool = False,
-    blank_decorator_line: bool = True,
 ) -> tuple[Unit, ...]:
     from ctxbench.bench.apis import units as apis  # noqa: PLC0415 - only these units need it
 
-    return apis(
-        path,
-        text,
-        language,
-        by=by,
-        quirks=quirks,
-        constructors=constructors,
-        blank_decorator_line=blank_decorator_line,
-    )
+    return apis(path, text, language, by=by, quirks=quirks, constructors=constructors)
 
 
 _CUTTERS: Mapping[str, Callable[..., Iterable[Unit]]] = {

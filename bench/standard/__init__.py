@@ -32,8 +32,6 @@ class StandardSet:
     """Kind of sample -> most samples of a repository."""
     seed: int
     """Of every draw."""
-    protocol: str
-    """The rules by which its lines are chosen, as `bench.lines.candidates.read_protocol` reads them."""
     domains: Mapping[str, str]
     """Name of a shipped repository -> what its project is about; in the order of the set."""
     tested: frozenset[str]
@@ -88,7 +86,6 @@ def load(name: str) -> StandardSet:
         name=data["name"],
         per_repo=MappingProxyType(data["per_repo"]),
         seed=data["seed"],
-        protocol=data["protocol"],
         domains=MappingProxyType({entry["name"]: entry["domain"] for entry in data["repository"]}),
         tested=frozenset(entry["name"] for entry in data["repository"] if entry.get("functions")),
         digests=MappingProxyType(data["digests"]),

@@ -64,7 +64,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
         # The lines are done and shown all the same; the exit code and the last line report the fault.
         other = missing
     say(
-        "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-1-lite` and "
+        "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-2-lite` and "
         "`ctxbench leaderboard`; then your own: `ctxbench strategy --help`"
     )
     if fault is not None:

@@ -40,8 +40,8 @@ def results() -> None:
 @click.option(
     "--reference",
     metavar="S",
-    help="Instead of files, the results that ship with ctxbench: those over the standard set S, such as ctxbench-1 or "
-    "ctxbench-1-lite.",
+    help="Instead of files, the results that ship with ctxbench: those over the standard set S, such as ctxbench-2 or "
+    "ctxbench-2-lite.",
 )
 @click.option(
     "--samples",

@@ -101,7 +101,7 @@ def list_sets(home: Home) -> None:
     "--set",
     "set_name",
     metavar="S",
-    help="A standard set, such as ctxbench-1 or ctxbench-1-lite: its repositories, --per-repo and --seed.",
+    help="A standard set, such as ctxbench-2 or ctxbench-2-lite: its repositories, --per-repo and --seed.",
 )
 @language_option("Use only the repositories in this language.")
 @after_option("Use only the repositories whose release was published after DATE.")
@@ -120,8 +120,7 @@ def list_sets(home: Home) -> None:
 @click.option(
     "--protocol",
     metavar="SPEC",
-    help="Lines: the rules that choose them: ctxbench unless given, ctxbench(compared=text) as in ctxbench-1, "
-    "projbench or projbench(first_use=member).",
+    help="Lines: the rules that choose them: ctxbench unless given, projbench or projbench(first_use=member).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")
@@ -159,12 +158,10 @@ def build(
     from ctxbench.bench.lines.build import build as build_set
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 
-    line_protocol = OURS if protocol is None else read_protocol(protocol)
     standard_set = _standard_set(context, set_name, repos)
     sets.folder(home, name)
     if standard_set is not None:
         per_repo, seed = standard_set.per_repo[kind], standard_set.seed
-        line_protocol = read_protocol(standard_set.protocol)
     manifests = _manifests(standard_set, repos, kind, language, after)
     if kind == "function":
         sample_set = _build_functions(
@@ -188,7 +185,7 @@ def build(
             report=say,
             force=force,
             since=since,
-            protocol=line_protocol,
+            protocol=OURS if protocol is None else read_protocol(protocol),
         )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):

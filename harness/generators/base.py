@@ -75,6 +75,8 @@ class Request:
     """What `prompt` is the text of, for a generator that calls `tools` itself; its answer is that text's protocol."""
     one_line: bool = False
     """Whether only the answer's first line that is not blank counts: a generator may end it there."""
+    reference: str | None = None
+    """A text to price beside the answer, from the same reading of the prompt; decides nothing of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class Response:
     """How many of `tokens_in` the service had cached from earlier requests, by its own account."""
     counted: bool = True
     """Whether the model's own tokens were counted; else those of ctxbench stand in."""
+    bits: float | None = None
+    """The price of the request's reference, as `Generator.bits` gives it; None: `bits` is asked for it afterwards."""
 
 
 def sample_seed(base: int, index: int) -> int:
@@ -190,6 +194,11 @@ class Generator(ABC):
     def count(self, request: Request) -> int:
         """Return how many tokens a request's prompt has for the model, with everything put around it."""
         raise self._undefined("counts", "count")
+
+    @property
+    def remark(self) -> str:
+        """A line about its work so far, shown at the end of a run; empty if there is nothing to say."""
+        return ""
 
     @property
     def served(self) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ _LEEWAY = 0.02
 _AROUND = 8
 """Tokens that may surround a text to continue: a mark of its beginning, and those that its ends join with."""
 _MOST_THREADS = 64
+_NEAR = 0.05
+"""Share by which two prices of one text may differ; numbers of 16 bits are that exact."""
 _TOOL_TOKENS = 256
 
 
@@ -105,6 +107,7 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
         yield _filling(generator)
     if able.prices:
         yield from _pricing(generator.bits)
+        yield _pricing_beside(generator, requests[0], first[0].text)
 
 
 def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
@@ -160,6 +163,17 @@ def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
     sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
     yield "prices texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
     yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, and noise"
+
+
+def _pricing_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
+    """Price a text beside an answer: the answer stays, and the price is that of the text alone."""
+    name = "prices beside its answer"
+    [priced] = _answers(generator, [replace(request, reference=_ANSWER)])
+    if priced.bits is None:
+        return name, priced.text == answer, "no: texts are priced afterwards"
+    [alone] = generator.bits([request.prompt], [_ANSWER], PYTHON)
+    sound = priced.text == answer and math.isclose(priced.bits, alone, rel_tol=_NEAR)
+    return name, sound, f"{priced.bits:.1f} bits, {alone:.1f} alone"
 
 
 def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:

@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
@@ -19,24 +20,26 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
+from ctxbench.harness.generators import precision
 from ctxbench.harness.generators.base import Request, Response, generator
+from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.generators.local import (
     AUTO,
     Local,
     LocalModel,
     LocalRequest,
+    configured_dtype,
     is_chat,
     model_digest,
     transformers_module,
     unreadable,
 )
+from ctxbench.harness.generators.prefill import Prefill, TokensRead
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "2"
 """Incremented when the same request would be answered differently."""
-_SORTED = 4
-"""Batches to ask for at once, so that rows of similar length go together."""
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 Choose = Callable[[Any], int]
 """A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""
@@ -56,14 +59,16 @@ def hf(
     """Run a model's weights by transformers; short: hf:MODEL.
 
     Args:
-        model: a folder with the model, or its name on the hub: then from the hub's cache on this machine, or fetched.
+        model: a name of `ctxbench model list`, a folder with the model, or a name on the hub: then from the hub's cache
+            on this machine, or fetched.
         revision: of a hub's model: branch, tag or commit.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if there is one.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored, or float32 on a processor
+            that is slower with 16 bits, which is measured once.
         batch: answers made at once.
         window: tokens of prompt and answer; 0: as the model's configuration says.
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
-            if its name says so (``…-Instruct``, ``…-chat``).
+            as `ctxbench model list` says, or if its name says so (``…-Instruct``, ``…-chat``).
     """
     if not _DEVICE.fullmatch(device):
         raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
@@ -85,15 +90,26 @@ class HF(Local):
 
     def __init__(self, settings: LocalModel, *, device: str = AUTO) -> None:
         """Prepare; files are found when the version is needed, and read with the first request."""
-        super().__init__(settings, batch_size=settings.batch * _SORTED)
+        super().__init__(settings, batch_size=settings.batch)
         self._settings, self._wanted_device = settings, device
         self._lock = threading.Lock()
         self._read: Any = None
+        self._counted = TokensRead()
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # found when first asked for
-        """Digest of configuration, tokenizer and weights, see `model_digest`."""
-        return f"{PROTOCOL}-{model_digest(self._folder)}"
+        """Digest of configuration, tokenizer and weights, see `model_digest`; and a format that this machine chose."""
+        chosen = "" if self._dtype == self._settings.dtype else f"-{self._dtype}"
+        return f"{PROTOCOL}-{model_digest(self._folder)}{chosen}"
+
+    @functools.cached_property
+    def _dtype(self) -> str:
+        """The format to compute in; `AUTO` is that of the stored weights."""
+        stored = configured_dtype(self._folder) if self._settings.dtype == AUTO else ""
+        # Neither torch nor a GPU is asked where the answer makes no difference.
+        if stored in precision.HALVES and self._wanted_device in (AUTO, "cpu") and not precision.is_fast(stored):
+            return "float32" if self._device == "cpu" else AUTO
+        return self._settings.dtype
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -110,15 +126,13 @@ class HF(Local):
                 return fitting[number].most
 
             # Rows of a batch are computed to the end of the longest, so those of equal limits go together: others
-            # would run over the window. The longest prompt first: a lack of memory shows at once.
-            order = sorted(fitting, key=lambda number: (most(number), -len(fitting[number].ids)))
+            # would run over the window. Prompts with the same beginning follow each other.
+            order = sorted(fitting, key=lambda number: (most(number), fitting[number].ids))
+            work = functools.partial(self._answers, self._prefill())
             for _, group in itertools.groupby(order, most):
                 for batch in batches(list(group), self._settings.batch):
-                    start = time.perf_counter()
-                    answers = self._halving(self._decode, [fitting[number] for number in batch])
-                    seconds = (time.perf_counter() - start) / len(batch)
-                    for number, (generated, stopped) in zip(batch, answers, strict=True):
-                        outcomes[number] = self._response(fitting[number], generated, stopped=stopped, seconds=seconds)
+                    answers = self._halving(work, [fitting[number] for number in batch])
+                    outcomes |= dict(zip(batch, answers, strict=True))
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
@@ -130,12 +144,21 @@ class HF(Local):
         """
         costs = [0.0] * len(prompts)
         with self._lock:
-            pieces = sorted(self._priced(prompts, texts, self.window), key=lambda piece: -len(piece[1]))
-            for batch in batches(pieces, self._settings.batch):
-                batch_costs = self._halving(self._costs, [(ids, count) for _, ids, count in batch])
-                for (number, _, _), cost in zip(batch, batch_costs, strict=True):
-                    costs[number] += cost
+            prefill = self._prefill()
+            for number, ids, count in sorted(self._priced(prompts, texts, self.window), key=lambda piece: piece[1]):
+                [cost] = self._halving(lambda pieces: [prefill.cost(*piece) for piece in pieces], [(ids, count)])
+                if not math.isfinite(cost):
+                    cure = "give dtype=float32"
+                    raise MachineFault("a text's price is no number", where=self._settings.where, cure=cure)
+                costs[number] += cost
         return costs
+
+    @property
+    def remark(self) -> str:
+        """How many tokens the model read so far, and how many of them it had to."""
+        counted = self._counted
+        ratio = counted.read / max(1, counted.needed)
+        return f"{counted.read:,} tokens read, {ratio:.2f} times those needed" if counted.read else ""
 
     def close(self) -> None:
         """Release the weights."""
@@ -186,7 +209,7 @@ class HF(Local):
                 raise InputFault(
                     "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
                 )
-            self._takes = {name for name in ("position_ids", "logits_to_keep") if name in parameters}
+            self._keeps = "logits_to_keep" in parameters
             named = network.generation_config.eos_token_id
             self._ends = self._tokens.ends | set(named if isinstance(named, list) else [named])
             # The run decides, not the model's own file with, for example, a penalty for repetitions.
@@ -195,7 +218,7 @@ class HF(Local):
         return self._read
 
     def _loaded(self) -> Any:
-        dtype = self._settings.dtype
+        dtype = self._dtype
         network, report = transformers_module().AutoModelForCausalLM.from_pretrained(
             self._folder,
             local_files_only=True,
@@ -208,8 +231,46 @@ class HF(Local):
             raise InputFault(what, where=self._settings.where, cure="fetch the model again")
         return network
 
-    def _decode(self, rows: Sequence[LocalRequest]) -> list[tuple[list[int], bool]]:
-        """Decode answers of equal limits; return the tokens of each, and whether it came to an end within its limit."""
+    def _prefill(self) -> Prefill:
+        return Prefill(
+            self._network,
+            torch=self._torch,
+            transformers=transformers_module(),
+            counted=self._counted,
+            keeps=self._keeps,
+        )
+
+    def _answers(self, prefill: Prefill, rows: Sequence[LocalRequest]) -> list[Response]:
+        """Read prompts of equal limits, each with the text that is to be priced; decode their answers together."""
+        start, pricing = time.perf_counter(), 0.0
+        texts, costs = [], []
+        for row in rows:
+            texts.append(prefill.text(row.ids[:-1]))
+            began = time.perf_counter()
+            costs.append(self._cost(prefill, row.request))
+            pricing += time.perf_counter() - began
+        decoded = self._decode(rows, prefill.merged(texts))
+        seconds = (time.perf_counter() - start - pricing) / len(rows)
+        return [
+            replace(self._response(row, generated, stopped=stopped, seconds=seconds), bits=cost)
+            for row, cost, (generated, stopped) in zip(rows, costs, decoded, strict=True)
+        ]
+
+    def _cost(self, prefill: Prefill, request: Request) -> float | None:
+        """Return the price of a request's reference; None if it has none, or it is no number, which `bits` tells."""
+        if request.reference is None:
+            return None
+        pieces = self._priced([unmarked(request.prompt)], [request.reference], self.window)
+        cost = sum(prefill.cost(ids, count) for _, ids, count in pieces)
+        return cost if math.isfinite(cost) else None
+
+    def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:
+        """Decode answers of equal limits; return the tokens of each, and whether it came to an end within its limit.
+
+        Args:
+            rows: the requests.
+            cache: what is read of their prompts, all but the last token; None if nothing.
+        """
         network, torch, most = self._network, self._torch, rows[0].most
         ids, mask = self._padded([row.ids for row in rows])
         width = ids.shape[1]
@@ -236,6 +297,7 @@ class HF(Local):
         tokens = network.generate(
             input_ids=ids,
             attention_mask=mask,
+            past_key_values=cache,
             generation_config=transformers_module().GenerationConfig(
                 do_sample=False, max_new_tokens=most, pad_token_id=0
             ),
@@ -243,33 +305,15 @@ class HF(Local):
             stopping_criteria=[ended],
         )
         answers = tokens[:, width:].tolist()
-        return [(answer[: lengths.get(at, most)], at in lengths) for at, answer in enumerate(answers)]
+        decoded = [(answer[: lengths.get(at, most)], at in lengths) for at, answer in enumerate(answers)]
+        self._counted.read += sum(map(len, answers))
+        self._counted.needed += sum(len(answer) for answer, _ in decoded)
+        return decoded
 
     def _ended(self, row: LocalRequest, generated: list[int]) -> bool:
         if generated[-1] in self._ends or generated[-1] in self._tokens.middle_ends(row.request):
             return True
         return bool(row.end) and row.end.find(self._tokens.text(row.ids, generated)) is not None
-
-    def _costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return the cost of the last n tokens of each piece (tokens, n): minus log2 of the probability."""
-        network, costs = self._network, []
-        ids, mask = self._padded([piece for piece, _ in pieces])
-        more = {
-            "logits_to_keep": max(count for _, count in pieces) + 1,
-            # Padding does not count: a row's first token is at 0 whatever stands beside it.
-            "position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0),
-        }
-        arguments = {name: value for name, value in more.items() if name in self._takes}
-        with self._torch.inference_mode():
-            logits = network(input_ids=ids, attention_mask=mask, use_cache=False, **arguments).logits
-            for at, (_, count) in enumerate(pieces):
-                # Row by row: the probabilities of a whole vocabulary are the largest thing here.
-                logs = logits[at, -count - 1 : -1].float().log_softmax(dim=-1)
-                nats = -logs.gather(1, ids[at, -count:, None]).double().sum()
-                costs.append(float(nats) / math.log(2))
-        if not all(map(math.isfinite, costs)):
-            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=float32")
-        return costs
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """Return tokens and mask, both of shape (rows, longest); rows end together."""

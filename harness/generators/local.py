@@ -19,7 +19,7 @@ from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.retrieval.encoders.weights import WEIGHTS, weight_files
-from ctxbench.harness.generators import answers, fim
+from ctxbench.harness.generators import answers, fim, models
 from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.fim import Template
@@ -45,7 +45,7 @@ class LocalModel:
     by: str
     """The generator that runs it, for messages."""
     model: str
-    """A folder, or a name on the hub."""
+    """A name of `ctxbench model list`, a folder, or a name on the hub."""
     revision: str
     dtype: str
     batch: int
@@ -76,7 +76,7 @@ class LocalModel:
 
 
 def is_chat(chat: str, model: str, *, by: str) -> bool:
-    """Return whether a model is asked by its chat template; `AUTO` goes by its name.
+    """Return whether a model is asked by its chat template; `AUTO` goes by the table of models, or the model's name.
 
     A template alone says nothing: models that only continue text are published with one too.
 
@@ -87,20 +87,26 @@ def is_chat(chat: str, model: str, *, by: str) -> bool:
         raise InputFault(f"chat={chat} does not fit", where=by, cure=f"give on, off, {AUTO}")
     if chat != AUTO:
         return chat == "on"
+    if (entry := models.known(model)) is not None:
+        return entry.chat
     path = PurePath(model)
     cached = (part.replace("--", "/") for part in path.parts if part.startswith(_CACHED))
     return any(follows_instructions(name) for name in (path.name, *cached))
 
 
 def model_folder(settings: LocalModel) -> Path:
-    """Return the folder of a model: the named one, else that in the hub's cache, fetched if needed.
+    """Return the folder of a model: that of its name in the table, the named one, or that in the hub's cache.
 
-    The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
+    The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set. It
+    fetches what is not in its cache.
 
     Raises:
-        InputFault: if the folder holds no model, or the hub has none of that name, or may not be asked.
+        InputFault: if the folder holds no model, the hub has none of that name or may not be asked, or a model of the
+            table is not on this machine.
         MachineFault: if the hub cannot be reached.
     """
+    if models.known(settings.model) is not None:
+        return models.folder(settings.model)
     if Path(settings.model).expanduser().exists():
         return weights.local(settings.model, where=settings.by)
     hub: Any = importlib.import_module("huggingface_hub")
@@ -133,7 +139,10 @@ def model_folder(settings: LocalModel) -> Path:
 
 
 def _unknown(settings: LocalModel, what: str) -> InputFault:
-    cure = "check the name and revision=, or fetch it where the hub can be reached and give its folder"
+    cure = (
+        "check the name (`ctxbench model list` has some) and revision=, or fetch it where the hub can be reached and "
+        "give its folder"
+    )
     return InputFault(what, where=settings.where, cure=cure)
 
 
@@ -169,6 +178,24 @@ def configured_window(folder: Path) -> int:
     Raises:
         InputFault: if the file is no JSON object.
     """
+    config = _configuration(folder)
+    # Models that also read pictures have a part of its own for text.
+    parts = [config, config.get("text_config") or {}]
+    numbers = (part.get(key) for part in parts for key in _POSITIONS)
+    return next((number for number in numbers if type(number) is int and number > 0), 0)
+
+
+def configured_dtype(folder: Path) -> str:
+    """Return the format of a model's weights by its ``config.json``, such as ``bfloat16``; empty if it does not say.
+
+    Raises:
+        InputFault: if the file is no JSON object.
+    """
+    config = _configuration(folder)
+    return str(config.get("dtype") or config.get("torch_dtype") or "")
+
+
+def _configuration(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config = json.loads(read_text(path))
@@ -176,10 +203,7 @@ def configured_window(folder: Path) -> int:
         config = None
     if not isinstance(config, dict):
         raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
-    # Models that also read pictures have a part of its own for text.
-    parts = [config, config.get("text_config") or {}]
-    numbers = (part.get(key) for part in parts for key in _POSITIONS)
-    return next((number for number in numbers if type(number) is int and number > 0), 0)
+    return config
 
 
 _TAIL = 16

@@ -61,13 +61,14 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     """Run a model's weights by vLLM, in this process; short: vllm:MODEL.
 
     Args:
-        model: a folder with the model, or its name on the hub: then from the hub's cache on this machine, or fetched.
+        model: a name of `ctxbench model list`, a folder with the model, or a name on the hub: then from the hub's cache
+            on this machine, or fetched.
         revision: of a hub's model: branch, tag or commit.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored, 32 bits as 16.
         quantization: how vLLM is to shrink the weights as it reads them, such as ``fp8``; empty: as the files say.
         window: tokens of prompt and answer; 0: as the model's configuration says.
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
-            if its name says so (``…-Instruct``, ``…-chat``).
+            as `ctxbench model list` says, or if its name says so (``…-Instruct``, ``…-chat``).
         batch: requests handed to the engine at once, while as many samples more are prepared.
         tensor_parallel: GPUs that share the model.
         gpu_memory: part of each GPU's memory that the engine takes.

@@ -209,8 +209,12 @@ class Attempt:
             # What leaves as shards is not in the store.
             costs=costs if costs.samples else None,
             spent=self._resources.spent if self._resources.dear else None,
-            remark=self._resources.summaries.spent.remark,
+            remark="\n".join(filter(None, self._remarks())),
         )
+
+    def _remarks(self) -> Iterator[str]:
+        yield self._resources.summaries.spent.remark
+        yield self._resources.batcher.generator.remark
 
     def _lacking(self) -> list[UnscoredCompletion]:
         """Return the stored completions of functions that have no verdict."""

@@ -159,7 +159,12 @@ class Batcher:
         for slot in slots.values():
             if isinstance(slot.result, BaseException):
                 raise slot.result
-        return [Answer(id_, result) for id_ in ids if isinstance(result := slots[id_].result, Response)]
+        return [
+            # An equal request may have had another text to price.
+            Answer(id_, result if slots[id_].request.reference == reference else dataclasses.replace(result, bits=None))
+            for id_, reference in zip(ids, (request.reference for request in requests), strict=True)
+            if isinstance(result := slots[id_].result, Response)
+        ]
 
     def id_of(self, request: Request) -> str:
         """Return the key of everything that decides an answer: model, prompt, decoding, and which of n."""
@@ -316,7 +321,12 @@ class Batcher:
         self.spent += sum(generation.price or 0.0 for generation in generations)
         self._store.add_generations(generations)
         stored = self._store.generations([generation.id for generation in generations])
-        return [(slot, stored.get(slot.id, outcome)) for slot, outcome in answered]
+        return [
+            (slot, dataclasses.replace(stored.get(slot.id, outcome), bits=outcome.bits))
+            if isinstance(outcome, Response)
+            else (slot, outcome)
+            for slot, outcome in answered
+        ]
 
     def _row(self, slot: _Slot, response: Response) -> StoredGeneration:
         request = slot.request

@@ -45,7 +45,7 @@ from ctxbench.harness.run.execution import (
     open_judge,
     open_tools,
 )
-from ctxbench.harness.run.sample import Asker
+from ctxbench.harness.run.sample import Ahead, Asker
 from ctxbench.harness.run.scoring import Pricer
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.store import Store
@@ -125,7 +125,7 @@ class Resources:
         card: StrategyCard,
         store: Store,
         snapshots: Mapping[str, Snapshot],
-        ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
+        ahead: Ahead = lambda _, __: None,
     ) -> Asker:
         """Return what takes samples through a strategy to their completions; see `Asker`."""
         return Asker(

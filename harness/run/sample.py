@@ -36,6 +36,8 @@ STILL_MASKED = "masked_imports"
 UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows that were not had the harder task."
 FINAL = "final"
 """Role of the call whose answer is the completion."""
+Ahead = Callable[[Sample, Prompt], str | None]
+"""Sample and final prompt -> the text that the model is to price beside its answer; None: none. Must not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples, from many threads; knows no answers."""
+    """Completes samples, from many threads; knows no answers but what is priced after the strategy's work."""
 
     def __init__(  # noqa: PLR0913 - the parts that take a sample to its completions
         self,
@@ -117,7 +119,7 @@ class Asker:
         store: Store,
         retrieval: Retrieval | None = None,
         execute: Execute | None = None,
-        ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
+        ahead: Ahead = lambda _, __: None,
         summariser: Batcher | None = None,
         unmasked: bool = False,
         engines: Engines | None = None,
@@ -132,7 +134,7 @@ class Asker:
             store: where an answer is noted that the model is not asked for.
             retrieval: what strategies' searches share; None if they need no cache of an encoder.
             execute: what runs strategies' programs; None if no strategy runs any.
-            ahead: called with each final prompt before the model is asked; must not wait.
+            ahead: called with each final prompt before the model is asked.
             summariser: the model that answers strategies' calls for summaries; None: the same.
             unmasked: whether strategies are shown the lines that samples mask.
             engines: the context engines that the strategy may ask, each sample in its turn; None if it asks none.
@@ -260,8 +262,8 @@ class Asker:
             # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
-            self._ahead(sample, prompt)
-            finals = self._batcher.ask([replace(request, index=index) for index in range(n)])
+            priced = replace(request, reference=self._ahead(sample, prompt))
+            finals = self._batcher.ask([priced, *(replace(request, index=index) for index in range(1, n))])
         return AnsweredSample(
             sample=sample,
             prompt=prompt,

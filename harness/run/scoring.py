@@ -1,7 +1,8 @@
 """`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
 
 Context gain is the difference between the costs in bits (`Bits`) of a reference after two prompts, which a coder
-measures (`Pricer`). One that is not the writing model measures a prompt as soon as it is made, while the other writes.
+measures (`Pricer`). The writing model measures a prompt as it reads it; another one as soon as it is made, while the
+model writes.
 
 Beside `harness.run.controls` this is the only reader of references.
 """
@@ -110,10 +111,9 @@ class SampleScorer:
         if self._bits is not None:
             self._bits.wake(language)
 
-    def ahead(self, sample: Sample, prompt: Prompt) -> None:
-        """Begin to measure what needs no answer of the model; does not wait."""
-        if self._bits is not None:
-            self._bits.ahead(sample, prompt)
+    def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
+        """Begin to measure what needs no answer of the model, or return the text that it is to price; does not wait."""
+        return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
         """Score some samples; their costs in bits are measured together.
@@ -297,17 +297,25 @@ class Bits:
         """Start a coder that starts slowly."""
         self._pricer.wake(language)
 
-    def ahead(self, sample: Sample, prompt: Prompt) -> None:
-        """Begin to measure a prompt that will be asked for; does not wait."""
-        if self._pricer.aside is None:
-            return
+    def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
+        """Begin to measure a prompt that will be asked for; does not wait.
+
+        Returns:
+            What a model that measures its own contexts is to price as it reads the prompt; None if that is known.
+        """
         pairs = self._pairs(sample, prompt)
+        if self._pricer.aside is None:
+            # The last one is the final prompt's.
+            for key, (_, target) in list(pairs.items())[-1:]:
+                return None if self._store.bits(self._pricer.name, [key]) else target
+            return None
         with self._lock:
             begun = bool(self._wanted)
             self._wanted.update(pairs)
             self._begun[sample.id] = prompt, pairs
         if pairs and not begun:
             self._go_on(self._pricer.aside)
+        return None
 
     def _go_on(self, aside: Executor) -> None:
         # The executor refuses work at the end of an interrupted run.
@@ -345,7 +353,11 @@ class Bits:
 
     def _pairs_of(self, answered: AnsweredSample) -> _Pairs:
         prompt, pairs = self._begun.pop(answered.sample.id, (None, {}))
-        return pairs if prompt is answered.prompt else self._pairs(answered.sample, answered.prompt)
+        pairs = pairs if prompt is answered.prompt else self._pairs(answered.sample, answered.prompt)
+        for bits in [answer.response.bits for _, answer in answered.calls if answer.response.bits is not None]:
+            with self._lock:
+                self._known[list(pairs)[-1]] = bits
+        return pairs
 
     def _pairs(self, sample: Sample, prompt: Prompt) -> _Pairs:
         """Return the pairs to measure for a sample, the in-file prompt first; one pair if the prompts are equal."""

@@ -15,11 +15,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated
 
 from ctxbench.bench.languages.answers import FunctionHead
 from ctxbench.bench.languages.base import ProjectNames
-from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
@@ -27,7 +27,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.rlcoder import WHOLE
-from ctxbench.strategies.layout import RepositoryFiles, bare_name, left_block, left_flags
+from ctxbench.strategies.layout import RepositoryFiles, bare_name, infile_flags, left_block
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024
@@ -125,7 +125,7 @@ def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
     left_context = left_block(query, WHOLE)
     return Prompt(
         blocks=(*(part for block in context_blocks for part in (block, apart)), left_context),
-        flags=left_flags(query, left_context),
+        flags=infile_flags(query, left_context, by_lines=False),
     )
 
 
@@ -263,15 +263,17 @@ class Checker:
     def __init__(self, query: Query, repo: Repository) -> None:
         """Prepare."""
         self._query, self._repo = query, repo
-        self._project: ProjectNames | None = None
+
+    @cached_property
+    def _project(self) -> ProjectNames:
+        return PYTHON.project(RepositoryFiles(self._repo))
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
         """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""
-        error = _syntax_error("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
-        if error is not None:
+        error = _parsed("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
+        if isinstance(error, SyntaxError):
             line = draft.start + max(0, (error.lineno or 1) - 1)
-            message = f"{error.msg}"
-            return (DraftFault(category=Category.SYNTAX, line=min(line, draft.end - 1), name="", message=message),)
+            return (DraftFault(category=Category.SYNTAX, line=min(line, draft.end - 1), name="", message=error.msg),)
         tree = _parsed(draft.text)
         if isinstance(tree, SyntaxError):
             return ()
@@ -300,18 +302,11 @@ class Checker:
 
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
         """Yield the names of the project that the function reads and the project does not define."""
-        if self._project is None:
-            self._project = PYTHON.project(RepositoryFiles(self._repo))
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")
                 message = f"{owner or 'the project'} has no member {member!r}"
                 yield DraftFault(category=Category.MEMBER, line=reading.line, name=reading.name, message=message)
-
-
-def _syntax_error(text: str) -> SyntaxError | None:
-    parsed = _parsed(text)
-    return parsed if isinstance(parsed, SyntaxError) else None
 
 
 def _parsed(text: str) -> ast.Module | SyntaxError:
@@ -352,7 +347,10 @@ class Symbols:
     def __init__(self, repo: Repository, path: str, encoder: str) -> None:
         """Look things up for a target file; `encoder` finds symbols where no name is equal."""
         self._repo, self._path, self._encoder = repo, path, encoder
-        self._modules: ModuleIndex | None = None
+
+    @cached_property
+    def _modules(self) -> ModuleIndex:
+        return ModuleIndex(self._repo.files(), ())
 
     def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
         """Return at most `most` symbols of that bare name, or else the functions most like the line that uses it."""
@@ -370,17 +368,15 @@ class Symbols:
                 if type_outline.name == name:
                     place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
                     yield Symbol(name=name, header=type_outline.header, imports=self._import(path, name), place=place)
-            functions = (function for function in file_outline.functions if function.name == name)
-            yield from self._functions(path, (function for function in functions if not function.inside))
-
-    def _functions(self, path: str, functions: Iterable[Function]) -> Iterator[Symbol]:
-        for function in functions:
-            # A class inside a class is reached through the outermost.
-            owner = function.types[0].name if function.types else function.name
-            above = "".join(f"{kind.header}:\n    " for kind in function.types[-1:])
-            place = Place(path=path, start=function.lines[0], end=function.lines[1])
-            header = f"{above}{' '.join(function.header.split())}"
-            yield Symbol(name=function.qualified, header=header, imports=self._import(path, owner), place=place)
+            for function in file_outline.functions:
+                if function.name != name or function.inside:
+                    continue
+                # A class inside a class is reached through the outermost.
+                owner = function.types[0].name if function.types else function.name
+                above = "".join(f"{kind.header}:\n    " for kind in function.types[-1:])
+                place = Place(path=path, start=function.lines[0], end=function.lines[1])
+                header = f"{above}{' '.join(function.header.split())}"
+                yield Symbol(name=function.qualified, header=header, imports=self._import(path, owner), place=place)
 
     def _like(self, text: str, most: int) -> Iterator[Symbol]:
         for hit in self._repo.search(text, unit="function", ranker=self._encoder, top=most):
@@ -397,8 +393,6 @@ class Symbols:
 
     def module(self, path: str) -> str:
         """Return the dotted name of a file's module."""
-        if self._modules is None:
-            self._modules = ModuleIndex(self._repo.files(), ())
         return self._modules.name(path)
 
 

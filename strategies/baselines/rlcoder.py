@@ -6,84 +6,54 @@ more context is needed: what is ranked after it is left out. `repocoder_fn` is t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
-from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
-from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces
+from ctxbench.strategies.layout import count, filled_stretches, infile_flags, last_tokens, left_block, pieces
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.repocoder import repocoder
 
-DRAFT = 64
-"""New tokens of one call in the release."""
-ROUNDS = 4
-"""Calls of its progressive generation."""
 QUERY_LINES, QUERY_TOKENS = 20, 256
 CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
 """Tokens for the blocks, for the prompt, and of that left over: the published commands' numbers."""
-MINI, FIXED = "mini-block(lines=15)", "chunk(lines=12)"
+UNIT = "mini-block(lines=15)"
 FIRST_CUT = "bm25(split=spaces)"
 """How the release ranks the blocks of which the encoder then sees some."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
-EMPTY_DRAFT = "empty_draft"
 
 
 @strategy("base.rlcoder", kinds=(Kind.FUNCTION,))
-def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
+def rlcoder(
     query: Query,
     repo: Repository,
-    generate: Generate,
     *,
     encoder: EncoderSpec = "minilm",
     candidates: Annotated[int, AtLeast(1)] = 100,
     blocks: Annotated[int, AtLeast(1)] = 10,
     stop_block: bool = True,
-    fixed_blocks: bool = False,
     budget: Annotated[int, AtLeast(0)] = CROSS_FILE,
     whole: Annotated[int, AtLeast(64)] = WHOLE,
-    progressive: bool = False,
 ) -> Prompt:
     """Show small blocks of other files like the code before the cursor, up to the block that says to stop.
 
     The paper ran the trained retriever; give its weights as ``encoder=unixcoder(path=…)``. An encoder that was not
     trained for it gives the stop block no meaning of its own.
 
-    With `progressive` the model drafts 64 tokens three times, each draft continuing the ones before it, and blocks
-    are retrieved anew for the code so far. The release joins four such pieces; here the last call, which the
-    harness makes, writes the whole function with the blocks that the drafts led to.
-
     Args:
-        generate: the model; asked only with `progressive`.
         encoder: what ranks the candidates.
         candidates: how many blocks BM25 keeps (release: 100 for the trained retriever, 50 for the plain one).
         blocks: how many ranked ones are considered, the stop block counted (release: 10 and 5).
         stop_block: whether there is a stop block (release: with the trained retriever only).
-        fixed_blocks: take blocks of 12 lines instead of pieces between blank lines.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
-        progressive: draft and retrieve in turns.
     """
-    choices = BlockSearch(
-        encoder=encoder,
-        unit=FIXED if fixed_blocks else MINI,
-        candidates=candidates,
-        blocks=blocks,
-        stop=stop_block,
-    )
-    written = ""
-    retrieved = retrieve(repo, question(query.prefix), choices)
-    for _ in range(ROUNDS - 1 if progressive else 0):
-        draft_prompt = prompt(query, retrieved, budget=budget, whole=whole, written=written)
-        draft = generate(draft_prompt, role="draft", max_tokens=DRAFT)
-        if not draft.strip():
-            break
-        written += draft
-        retrieved = retrieve(repo, question(query.prefix + written), choices)
+    retrieved = retrieve(repo, question(query.prefix), encoder, candidates, blocks, stop=stop_block)
     return prompt(query, retrieved, budget=budget, whole=whole)
 
 
@@ -93,7 +63,6 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     repo: Repository,
     generate: Generate,
     *,
-    engine: Literal["blocks", "windows"] = "blocks",
     iterations: Annotated[int, AtLeast(1)] = 2,
     encoder: EncoderSpec = "minilm",
     first_candidates: Annotated[int, AtLeast(1)] = 50,
@@ -109,13 +78,11 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 
     Which program the paper ran is unknown; RLCoder's release has a RepoCoder mode that reads CoderEval, so its
     blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``): with a draft the encoder ranks anew,
-    by the code and the draft, but BM25's candidates are those of the code alone. ``engine=windows`` is `lc.repocoder`
-    with the function as the target.
+    by the code and the draft, but BM25's candidates are those of the code alone. RepoCoder's own program, with windows,
+    is `lc.repocoder`, which takes functions too.
 
     Args:
         generate: the model, asked once less than there are rounds.
-        engine: ``blocks`` of RLCoder's release, or RepoCoder's ``windows``; those take none of what follows
-            `iterations`.
         iterations: rounds; 1 retrieves once and asks for no draft.
         encoder: what ranks the candidates (paper: UniXcoder, not trained for it).
         first_candidates: how many blocks BM25 keeps before there is a draft.
@@ -127,45 +94,27 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
         whole: tokens for the prompt.
         draft_tokens: new tokens of a draft; the release's 64 are few for a function.
     """
-    if engine == "windows":
-        return repocoder(query, repo, generate, iterations=iterations)
     text = question(query.prefix)
     flags: list[str] = []
-    undrafted = BlockSearch(encoder=encoder, candidates=first_candidates, blocks=first_blocks)
-    drafted = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks, stop=stop_block)
-    current_prompt = prompt(query, retrieve(repo, text, undrafted), budget=budget, whole=whole)
+    retrieved = retrieve(repo, text, encoder, first_candidates, first_blocks)
+    current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
-            flags.append(EMPTY_DRAFT)
-        current_prompt = prompt(query, retrieve(repo, text, drafted, f"\n{draft}"), budget=budget, whole=whole)
+            flags.append("empty_draft")
+        retrieved = retrieve(repo, text, encoder, candidates, blocks, stop=stop_block, drafted=f"\n{draft}")
+        current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     return current_prompt.flagged(*flags)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSearch:
-    """The settings of a search for blocks: the ranking, and how many are shown."""
-
-    encoder: str
-    unit: str = MINI
-    candidates: int = 50
-    """How many BM25 keeps."""
-    blocks: int = 5
-    """How many are ranked for the prompt, the stop block counted."""
-    stop: bool = False
-    """Whether there is a stop block."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedBlocks:
     """The blocks to show, best first, and those behind the stop block."""
 
-    hits: tuple[Hit, ...]
-    scores: tuple[float, ...]
-    places: tuple[tuple[Place, ...], ...]
-    """The stretches without blank lines that each is made of."""
+    blocks: tuple[tuple[str, Block], ...]
+    """Each with the header above it."""
     stopped: tuple[Dropped, ...] = ()
-    considered: int = 0
+    no_candidates: bool = False
 
 
 def question(left_context: str) -> str:
@@ -173,34 +122,39 @@ def question(left_context: str) -> str:
     return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
-def retrieve(repo: Repository, text: str, choices: BlockSearch, drafted: str = "") -> RetrievedBlocks:
-    """Return the blocks for a query text, and what was drafted after it, which only the encoder sees.
+def retrieve(
+    repo: Repository, text: str, encoder: str, candidates: int, blocks: int, *, stop: bool = False, drafted: str = ""
+) -> RetrievedBlocks:
+    """Return the blocks for a query text.
 
     The encoder compares the last 256 tokens with each block as the prompt shows it.
+
+    Args:
+        text: the query.
+        encoder: what ranks the candidates.
+        candidates: how many blocks BM25 keeps.
+        blocks: how many are ranked for the prompt, the stop block counted.
+        stop: whether there is a stop block.
+        drafted: what was drafted after the query, which only the encoder sees.
     """
-    hits = repo.search(text, unit=choices.unit, ranker=FIRST_CUT, top=choices.candidates)
+    hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=candidates)
     if not hits:
-        return RetrievedBlocks((), (), ())
+        return RetrievedBlocks((), no_candidates=True)
     sign = repo.language.comment
-    block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
-    compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
-    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=choices.encoder)
-    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
-    end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
-    best = order[:end]
-    stopped = [Dropped.of(_block(hits[at], sign, (hits[at].place,), scores[at]), "stop") for at in order[end + 1 :]]
-    return RetrievedBlocks(
-        tuple(hits[at] for at in best),
-        tuple(scores[at] for at in best),
-        tuple(filled_stretches(repo, hits[at].place) for at in best),
-        tuple(stopped),
-        len(hits),
-    )
+    found = [(_header(hit, sign), _block(hit, sign)) for hit in hits]
+    compared = [header + block.text for header, block in found] + [f"{sign} {STOP}"] * stop
+    scores = repo.similarity(last_tokens(text + drafted, QUERY_TOKENS), compared, ranker=encoder)
+    order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[:blocks]
+    end = order.index(len(hits)) if stop and len(hits) in order else len(order)
+    shown = []
+    for at in order[:end]:
+        header, block = found[at]
+        shown.append((header, replace(block, score=scores[at], places=filled_stretches(repo, hits[at].place))))
+    stopped = [Dropped.of(replace(found[at][1], score=scores[at]), "stop") for at in order[end + 1 :]]
+    return RetrievedBlocks(tuple(shown), tuple(stopped))
 
 
-def prompt(
-    query: Query, retrieved: RetrievedBlocks, *, budget: int = CROSS_FILE, whole: int = WHOLE, written: str = ""
-) -> Prompt:
+def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int) -> Prompt:
     """Return the prompt: blocks from the best to the worst, the target's path, the left context.
 
     The blocks are cut at their end to `budget` tokens, the left context at its beginning, so that all is `whole`
@@ -209,27 +163,24 @@ def prompt(
     Args:
         budget: tokens for the blocks.
         whole: tokens for the prompt.
-        written: what a model has written after the cursor so far.
     """
-    blocks, dropped, used = _packed(query, retrieved, budget)
+    blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
-    left_context = left_block(query, whole - used - count(path) - SPARE, written)
-    flags = left_flags(query, left_context)
-    if not retrieved.considered:
+    left_context = left_block(query, whole - used - count(path) - SPARE)
+    flags = infile_flags(query, left_context, by_lines=False)
+    if retrieved.no_candidates:
         flags = (*flags, "no_candidates")
-    elif not retrieved.hits:
+    elif not retrieved.blocks:
         flags = (*flags, "stopped")
     return Prompt(blocks=(*blocks, text_block(path), left_context), dropped=(*dropped, *retrieved.stopped), flags=flags)
 
 
-def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
-    sign = query.language.comment
+def _packed(found: Iterable[tuple[str, Block]], budget: int) -> tuple[list[Block], list[Dropped], int]:
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     used = 0
-    for hit, score, places in zip(retrieved.hits, retrieved.scores, retrieved.places, strict=True):
-        header = (_APART if blocks else "") + _header(hit, sign)
-        block = _block(hit, sign, places, score)
+    for first_header, block in found:
+        header = _APART + first_header if blocks else first_header
         room = budget - used - count(header)
         if room <= 0:
             dropped.append(Dropped.of(block))
@@ -247,9 +198,6 @@ def _header(hit: Hit, sign: str) -> str:
     return f"{sign} file path: {hit.place.path}\n{sign} lines: {hit.place.start + 1}-{hit.place.end}\n"
 
 
-def _block(hit: Hit, sign: str, places: tuple[Place, ...], score: float) -> Block:
-    return Block(kind=BlockKind.SIMILAR, text=_code(hit.text, sign), places=places, score=score)
-
-
-def _code(text: str, sign: str) -> str:
-    return "\n".join(f"{sign} {line}" for line in text.split("\n") if line)
+def _block(hit: Hit, sign: str) -> Block:
+    code = "\n".join(f"{sign} {line}" for line in hit.text.split("\n") if line)
+    return Block(kind=BlockKind.SIMILAR, text=code, places=(hit.place,))

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
+from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import Block, Generate, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.prompts import (
     DOCUMENTATION_TOKENS,
     STEPS_TOKENS,
-    FileSection,
     ask_for_documentation,
     ask_for_steps,
     parse_steps,
     plain_documentation,
     plain_steps,
     render,
-    step_question,
 )
-from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder, IclOptions, fit_to_window
-from ctxbench.strategies.icl.source import FileLines, SourceFile
+from ctxbench.strategies.icl.retrieved import Finder, shown_code
+from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file
 from ctxbench.strategies.registry import strategy
 
 MEANING = {
@@ -37,21 +36,21 @@ MEANING = {
     "k": "How many functions or files are retrieved; for steps, of each.",
     "instruction": "Which printed instruction; ``default`` is the strategy's own.",
     "target_style": "How the closing section shows a Python docstring: as printed, quotes doubled, or as in a file.",
-    "show_paths": "Name the file in each block's header.",
     "max_steps": "How many steps the model is asked for at most.",
     "extra_files": "How many files besides the current one are documented.",
-    "keep_nonfunction_current": "Show a current file without functions, if not blank, after what is retrieved instead.",
-    "retrieve_from_current": "Whether functions of the current file may be found; ``auto``: unless the file is shown.",
-    "dedent": "Show a retrieved function without the indentation that its class gives it, as the paper's figures do.",
-    "decorators": "Show a retrieved function with its decorators or annotations.",
-    "strip_license": "Take the comment at the top of a file out of its scopes.",
-    "window": "Tokens that the model takes, its answer's 1024 included; 0: no limit.",
-    "overflow": "What becomes of a prompt over the window: cut, or failed.",
-    "trim_mode": "What is cut of a retrieved file first: what is far from the function found, or its end.",
 }
-_ALWAYS = ("instruction", "target_style", "window", "overflow")
-_BLOCKS = ("show_paths", "trim_mode")
-_RETRIEVAL = ("encoder", "k", "retrieve_from_current")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IclOptions:
+    """The parameters of the family (see `MEANING`); each strategy has those that mean something to it."""
+
+    encoder: EncoderSpec = "minilm"
+    k: Annotated[int, AtLeast(1)] = 1
+    instruction: Literal["default", "A", "B"] = "default"
+    target_style: Literal["paper", "clean"] = "paper"
+    max_steps: Annotated[int, AtLeast(1)] = 3
+    extra_files: Annotated[int, AtLeast(0)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,41 +65,28 @@ class IclRecipe:
     """Whether the current file comes last."""
     documents: Literal["no", "shown", "planned"] = "no"
     """Whether documentation of files is shown in place of code, or only to the model that plans."""
-    instruction: Literal["A", "B", "direct"] = "B"
+    extra_files: int = 0
+    """How many files besides the current one are documented unless a run says otherwise."""
 
-    def without_file(self) -> IclRecipe:
-        """Return what it falls back to where the current file holds no function."""
-        instruction: Literal["A", "B"] = "A" if self.blocks in ("function", "scope") and not self.steps else "B"
-        if self.blocks == "none":
-            return IclRecipe(blocks="function", instruction="A")
-        return IclRecipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
+    @property
+    def instruction(self) -> str:
+        """Its printed instruction, a key of `INSTRUCTIONS`."""
+        if self.documents != "no" or (self.blocks in ("function", "scope") and not self.steps):
+            return "A"
+        return "B" if self.blocks != "none" or self.infile else "direct"
 
 
 def parameters(recipe: IclRecipe) -> tuple[str, ...]:
     """Return the names of the choices that a strategy has, in the order of `IclOptions`."""
-    names = set(_ALWAYS)
-    if recipe.blocks != "none" or recipe.infile or recipe.documents == "shown":
-        names.update(_BLOCKS)
+    names = {"instruction", "target_style"}
     if recipe.blocks != "none" or recipe.infile:
         # The Infile strategies retrieve where the current file is empty.
-        names.update(_RETRIEVAL)
-    if recipe.blocks == "function" or (recipe.infile and recipe.blocks == "none"):
-        names.update(("dedent", "decorators"))
-    if recipe.blocks == "scope":
-        names.add("strip_license")
-    if recipe.infile:
-        names.add("keep_nonfunction_current")
+        names.update(("encoder", "k"))
     if recipe.steps:
         names.add("max_steps")
     if recipe.documents != "no":
         names.update(("encoder", "extra_files"))
     return tuple(name for name in IclOptions.__dataclass_fields__ if name in names)
-
-
-def documentation(recipe: IclRecipe, summary: str) -> str:
-    """Return the docstring of a strategy."""
-    arguments = "".join(f"    {name}: {MEANING[name]}\n" for name in parameters(recipe))
-    return f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{arguments}"
 
 
 class PromptBuilder:
@@ -111,24 +97,21 @@ class PromptBuilder:
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files
-        self.current = Finder(query, repo, choices=choices, current=True).file(query.path)
+        self.current = read_file(repo, query.path, query)
         empty = not self.current.functions
         if empty and (recipe.infile or recipe.documents == "shown"):
             self.flags.append("empty_current_file")
             if recipe.infile:
-                self.recipe = recipe.without_file()
-                self.flags.append(f"fallback:{_other(name)}")
+                other = name.replace("infile_", "") if "infile_" in name else "icl.rag"
+                self.recipe = _ROWS[other][1]
+                self.flags.append(f"fallback:{other}")
             elif not self.extra:
                 self.extra = 1
                 self.flags.append("fallback:icl.selfdoc")
-        keeps = recipe.infile and (not empty or choices.keep_nonfunction_current)
-        self.file = self.current.lines if keeps and not self.current.lines.blank else None
+        self.file = self.current.lines if recipe.infile and not self.current.lines.blank else None
         if not self.current.exact:
             self.flags.append("parse_failed")
-        current = choices.retrieve_from_current == "yes" or (
-            choices.retrieve_from_current == "auto" and self.file is None
-        )
-        self.finder = Finder(query, repo, choices=choices, current=current)
+        self.finder = Finder(query, repo, encoder=choices.encoder, current=self.file is None)
 
     @property
     def question(self) -> str:
@@ -140,14 +123,16 @@ class PromptBuilder:
         if self.recipe.documents == "shown" and generate is not None:
             return self._laid_out(self._documents(generate), ())
         if not self.recipe.steps or generate is None:
-            return self._laid_out(self._excerpts(self._ranked()), ())
+            return self._laid_out(self._code(self._ranked()), ())
         planned = self._steps(generate)
         if not planned:
-            self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False, instruction="A")
+            self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False)
             self.flags.append("fallback:icl.rag")
-            return self._laid_out(self._excerpts(self._ranked()), ())
-        hits = [hit for step in planned for hit in self.finder.functions(step_question(step), self.choices.k)]
-        return self._laid_out(self._excerpts(hits), planned)
+            return self._laid_out(self._code(self._ranked()), ())
+        # Title and sentence are looked for, without the asterisks.
+        questions = [step.replace("*", "") for step in planned]
+        hits = [hit for question in questions for hit in self.finder.functions(question, self.choices.k)]
+        return self._laid_out(self._code(hits), planned)
 
     def _ranked(self) -> list[Hit]:
         if self.recipe.blocks == "none" or not self.question:
@@ -155,36 +140,24 @@ class PromptBuilder:
         find = self.finder.in_files if self.recipe.blocks == "file" else self.finder.functions
         return find(self.question, self.choices.k)
 
-    def _excerpts(self, hits: Sequence[Hit]) -> list[ContextExcerpt]:
+    def _code(self, hits: Sequence[Hit]) -> list[Block]:
         if not hits and self.recipe.blocks != "none":
             self.flags.append("no_candidates")
-        excerpts = self.finder.show(hits, self.recipe.blocks)
-        if self.file is not None:
-            excerpts.append(ContextExcerpt(path=self.query.path, lines=self.file, retrieved=False))
-        return excerpts
+        blocks = self.finder.show(hits, self.recipe.blocks)
+        return blocks if self.file is None else [*blocks, shown_code(self.query.path, self.file)]
 
-    def _laid_out(self, excerpts: Sequence[ContextExcerpt], planned: Sequence[str]) -> Prompt:
-        def layout(remaining: Sequence[ContextExcerpt]) -> Prompt:
-            return self._rendered([excerpt.section() for excerpt in remaining], planned)
-
-        choices = self.choices
-        prompt = fit_to_window(
-            excerpts, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode
-        )
-        return dataclasses.replace(prompt, flags=()).flagged(*self.flags, *self.finder.flags, *prompt.flags)
-
-    def _rendered(self, sections: Sequence[FileSection], planned: Sequence[str]) -> Prompt:
+    def _laid_out(self, sections: Sequence[Block], planned: Sequence[str]) -> Prompt:
         requested = self.choices.instruction
         instruction = self.recipe.instruction if requested == "default" else requested
-        return render(
+        prompt = render(
             self.query,
             sections,
             # Without any context it is the prompt of icl.direct.
             instruction=instruction if sections or self.recipe.instruction == "direct" else "direct",
             steps=planned,
             style=self.choices.target_style,
-            show_paths=self.choices.show_paths,
         )
+        return prompt.flagged(*self.flags, *self.finder.flags)
 
     # The model on the way
 
@@ -194,11 +167,11 @@ class PromptBuilder:
             return plain_steps(self.query, self.choices.max_steps)
         documentation: list[Block] = []
         if self.recipe.documents == "planned":
-            documentation = [excerpt.section().block for excerpt in self._documents(generate)]
+            documentation = self._documents(generate)
         prompt = ask_for_steps(self.query, self.choices.max_steps, self.choices.target_style, documentation)
         return parse_steps(generate(prompt, role="steps", max_tokens=STEPS_TOKENS))
 
-    def _documents(self, generate: Generate) -> list[ContextExcerpt]:
+    def _documents(self, generate: Generate) -> list[Block]:
         """Return the documentation of the retrieved files, then that of the current one."""
         hits: list[Hit] = []
         if self.extra and self.question:
@@ -208,9 +181,9 @@ class PromptBuilder:
         documentation = [self._document(self.finder.file(hit.place.path), hit, generate) for hit in hits]
         if self.current.functions:
             documentation.append(self._document(self.current, None, generate))
-        return [excerpt for excerpt in documentation if excerpt is not None]
+        return [block for block in documentation if block is not None]
 
-    def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> ContextExcerpt | None:
+    def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> Block | None:
         if generate.instructs:
             text = generate(ask_for_documentation(file), role="documentation", max_tokens=DOCUMENTATION_TOKENS).strip()
         else:
@@ -219,28 +192,17 @@ class PromptBuilder:
         if not text:
             self.flags.append("empty_documentation")
             return None
-        return ContextExcerpt(
-            path=file.path,
-            lines=FileLines.whole(text),
-            retrieved=hit is not None,
-            score=None if hit is None else hit.score,
-            documents=file.lines.places(file.path),
+        score = None if hit is None else hit.score
+        return Block(
+            kind=BlockKind.API, text=FileLines.whole(text).text, places=file.lines.places(file.path), score=score
         )
 
 
-def _other(name: str) -> str:
-    """Return what an Infile strategy is without its file: ``icl.rag`` of ``icl.infile_rag`` and of ``icl.infile``."""
-    return name.replace("infile_", "") if "infile_" in name else "icl.rag"
-
-
 _RETRIEVING: dict[str, tuple[str, IclRecipe]] = {
-    "icl.rag": (
-        "Show the function that is most like signature and docstring.",
-        IclRecipe(blocks="function", instruction="A"),
-    ),
+    "icl.rag": ("Show the function that is most like signature and docstring.", IclRecipe(blocks="function")),
     "icl.rag_s": (
         "Show the function that is most like signature and docstring in its file, other functions taken out.",
-        IclRecipe(blocks="scope", instruction="A"),
+        IclRecipe(blocks="scope"),
     ),
     "icl.filerag": (
         "Show the whole file of the function that is most like signature and docstring.",
@@ -260,7 +222,7 @@ _RETRIEVING: dict[str, tuple[str, IclRecipe]] = {
     ),
 }
 _ROWS: dict[str, tuple[str, IclRecipe]] = {
-    "icl.direct": ("Show the signature and the docstring alone.", IclRecipe(instruction="direct")),
+    "icl.direct": ("Show the signature and the docstring alone.", IclRecipe()),
     **_RETRIEVING,
     "icl.infile": ("Show the current file without the function.", IclRecipe(infile=True)),
     **{
@@ -272,48 +234,40 @@ _ROWS: dict[str, tuple[str, IclRecipe]] = {
     },
     "icl.selfdoc": (
         "Show documentation that the model wrote of the current file and of files like it, and no code.",
-        IclRecipe(documents="shown", instruction="A"),
+        IclRecipe(documents="shown"),
     ),
     "icl.selfdoc_ragot_s": (
         "Let the model document files and plan with that; show what icl.ragot_s shows.",
-        IclRecipe(blocks="scope", steps=True, documents="planned", instruction="A"),
+        IclRecipe(blocks="scope", steps=True, documents="planned", extra_files=1),
     ),
 }
-_EXTRA_FILES = {"icl.selfdoc_ragot_s": 1}
-_HINTS = get_type_hints(IclOptions, include_extras=True)
 
 
 def _register(name: str, summary: str, recipe: IclRecipe) -> None:
     """Register one row, with the parameters that mean something to it."""
-    changed = {"extra_files": _EXTRA_FILES[name]} if name in _EXTRA_FILES else {}
-
-    def build(query: Query, repo: Repository, arguments: Mapping[str, Any]) -> PromptBuilder:
-        return PromptBuilder(name, recipe, IclOptions(**{**changed, **arguments}), query, repo)
-
-    def asking(query: Query, repo: Repository, generate: Generate, **arguments: Any) -> Prompt:
-        return build(query, repo, arguments).prompt(generate)
+    defaults = IclOptions(extra_files=recipe.extra_files)
 
     def quiet(query: Query, repo: Repository, **arguments: Any) -> Prompt:
-        return build(query, repo, arguments).prompt(None)
+        return asking(query, repo, None, **arguments)
+
+    def asking(query: Query, repo: Repository, generate: Generate | None, **arguments: Any) -> Prompt:
+        choices = dataclasses.replace(defaults, **arguments)
+        return PromptBuilder(name, recipe, choices, query, repo).prompt(generate)
 
     function: Any = asking if recipe.steps or recipe.documents != "no" else quiet
+    options, hints = parameters(recipe), get_type_hints(IclOptions, include_extras=True)
+    *fixed, _ = inspect.signature(function).parameters.values()
+    # The registry reads the parameters off the signature.
+    kind = inspect.Parameter.KEYWORD_ONLY
     keywords = [
-        inspect.Parameter(
-            option,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=changed.get(option, getattr(IclOptions(), option)),
-            annotation=_HINTS[option],
-        )
-        for option in parameters(recipe)
+        inspect.Parameter(option, kind, default=getattr(defaults, option), annotation=hints[option])
+        for option in options
     ]
-    fixed = [argument for argument in inspect.signature(function).parameters.values() if argument.name != "arguments"]
-    # The registry reads the parameters off the signature, and their types off the annotations.
     function.__signature__ = inspect.Signature([*fixed, *keywords])
-    function.__annotations__ = {
-        **function.__annotations__,
-        **{keyword.name: keyword.annotation for keyword in keywords},
-    }
-    function.__doc__ = documentation(recipe, summary)
+    meanings = "".join(f"    {option}: {MEANING[option]}\n" for option in options)
+    function.__doc__ = (
+        f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{meanings}"
+    )
     strategy(name, kinds=(Kind.FUNCTION,))(function)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.types import Query
@@ -39,40 +38,27 @@ APART = "\n\n"
 """What stands after a block's text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSection:
-    """What stands under one ``FILE n``."""
-
-    path: str
-    block: Block
-    retrieved: bool
-    """Whether it was retrieved; else it is the current file, which comes last."""
-
-
 def render(
     query: Query,
-    sections: Sequence[FileSection],
+    sections: Sequence[Block],
     *,
     instruction: str,
     steps: Sequence[str] = (),
     style: str = "paper",
-    show_paths: bool = False,
 ) -> Prompt:
     """Return the prompt.
 
     Args:
-        sections: in order; without any the prompt has no context.
+        sections: what stands under each ``FILE n``, the current file last; without any the prompt has no context.
         instruction: ``A``, ``B`` or ``direct``.
         steps: shown between the context and the target, if any.
         style: of the target section.
-        show_paths: whether a block's header names its file.
     """
     blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
     if sections:
         blocks.append(text_block(CONTEXT))
     for number, section in enumerate(sections, 1):
-        named = f": {section.path}" if show_paths else ""
-        blocks += [text_block(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, text_block(APART)]
+        blocks += [text_block(f"{_RULE}FILE {number}\n{_RULE}"), section, text_block(APART)]
     if steps:
         blocks.append(text_block(numbered_list(steps)))
     return Prompt(blocks=(*blocks, *closing(query, style)))
@@ -165,11 +151,6 @@ def plain_steps(query: Query, most: int) -> tuple[str, ...]:
     steps = tuple(sentence for sentence in sentences if _WORD.search(sentence))[:most]
     words = _WORD.findall((query.name or "").partition("(")[0].rpartition(".")[2])
     return steps or ((" ".join(words).lower(),) if words else ())
-
-
-def step_question(step: str) -> str:
-    """Return what is looked for: title and sentence, without the asterisks."""
-    return step.replace("*", "")
 
 
 def numbered_list(steps: Sequence[str]) -> str:

@@ -164,31 +164,13 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
     return start, len(lines)
 
 
-def decorator_lines(file: SourceFile, numbers: Collection[int]) -> set[int]:
-    """Return the lines among `numbers` that hold nothing but a decorator or an annotation of a function."""
-    lines = dict(zip(file.lines.numbers, file.lines.lines, strict=True))
-    decorators = [
-        [line.strip() for line in decorator.split("\n")]
-        for function in file.functions
-        if set(file.numbers(function)) <= set(numbers)
-        for decorator in function.decorators
-    ]
-    return {
-        number + at
-        for decorator in decorators
-        for number in numbers
-        if [lines.get(number + at, "").strip() for at in range(len(decorator))] == decorator
-        for at in range(len(decorator))
-    }
-
-
-def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> FileLines:
+def scope(file: SourceFile, names: Collection[str]) -> FileLines:
     """Return the file with only the functions of these bare names; runs of blank lines become one.
 
     Kept are imports, constants, block headers, class headers with docstring and attributes, top-level statements, and
     all functions of the names: in Java overloads, and constructors by their class's name. Whole lines are taken out, so
-    that a block's header may be left without a body (ICL-strategies paper, RAG-S, Figure 3). `strip_license` takes out
-    the comment at the top too.
+    that a block's header may be left without a body, and the comment at the top of the file too (ICL-strategies paper,
+    RAG-S, Figure 3).
     """
     dropped = {
         number
@@ -196,8 +178,7 @@ def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = Tru
         if function.name not in names and not (not file.language.indented and _holds_type(function))
         for number in range(*function.lines)
     }
-    if strip_license:
-        dropped |= set(range(_license_end(file.lines.lines, file.language)))
+    dropped |= set(range(_license_end(file.lines.lines, file.language)))
     return file.lines.without({file.lines.numbers[at] for at in dropped}).stripped()
 
 

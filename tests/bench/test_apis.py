@@ -91,12 +91,6 @@ def test_python_texts() -> None:
     }
 
 
-def test_python_without_the_blank_decorator_line() -> None:
-    texts = found(STORE, blank_decorator_line=False)
-    assert texts["CartStore.load"].text == "class CartStore(Base, metaclass=Meta):\n    def load(self, user_id)"
-    assert texts["CartStore.from_env"].text == found(STORE)["CartStore.from_env"].text
-
-
 def test_java_texts() -> None:
     texts = {name: unit.text for name, unit in found(CART, JAVA).items()}
     assert texts["Cart.checkout"] == (

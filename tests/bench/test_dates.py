@@ -49,7 +49,7 @@ def test_a_line_has_its_own_day_and_else_that_of_the_release() -> None:
 def test_an_imported_standard_set_has_the_days_of_its_list() -> None:
     sample = make_sample(repo="mistune")
     imported = SampleSet(
-        "mine", standard.load("ctxbench-1-lite").digests["line"], (sample,), {}, {"repositories": {"mistune": {}}}
+        "mine", standard.load("ctxbench-2-lite").digests["line"], (sample,), {}, {"repositories": {"mistune": {}}}
     )
     assert dates_of(imported) == {sample.id: manifest.load("mistune").released}
     assert dates_of(replace(imported, digest="d")) == {}

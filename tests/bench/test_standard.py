@@ -13,14 +13,13 @@ from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.lines.build import build
-from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
 from ctxbench.bench.samples import SampleSet
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
-WHOLE, LITE = standard.load("ctxbench-1"), standard.load("ctxbench-1-lite")
+WHOLE, LITE = standard.load("ctxbench-2"), standard.load("ctxbench-2-lite")
 PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC"}
 
 
@@ -65,12 +64,12 @@ def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.Monkey
     monkeypatch.setattr("ctxbench.bench.functions.build.build", build_functions)
     monkeypatch.setattr("ctxbench.harness.cli.samples.opened_sandbox", lambda *_: None)
     rule = {"per_repo": {"function": 3}, "seed": 7, "tested": frozenset({"tinydb", "mistune", "jheaps"})}
-    command = ("samples", "build", "mine", "--set", "ctxbench-1", "--kind", "function", "--home", str(tmp_path))
+    command = ("samples", "build", "mine", "--set", "ctxbench-2", "--kind", "function", "--home", str(tmp_path))
     digest = make_set(Home(tmp_path), name="equal").digest
     for digests, code, outcome in (
         ({"function": "0" * 64}, 1, "these are not the published samples"),
         ({"function": digest}, 0, "equal to the published samples"),
-        ({}, 0, "no function samples of ctxbench-1 are published yet"),
+        ({}, 0, "no function samples of ctxbench-2 are published yet"),
     ):
         members = replace(WHOLE, **rule, digests=digests)
         monkeypatch.setattr(standard, "load", lambda _, members=members: members)
@@ -92,9 +91,9 @@ def test_lite_is_the_beginning_of_each_language() -> None:
 
 
 def test_names() -> None:
-    assert standard.names() == ("ctxbench-1", "ctxbench-1-lite")
-    with pytest.raises(UnknownName, match="did you mean ctxbench-1"):
-        standard.load("ctxbench1")
+    assert standard.names() == ("ctxbench-2", "ctxbench-2-lite")
+    with pytest.raises(UnknownName, match="did you mean ctxbench-2"):
+        standard.load("ctxbench2")
 
 
 def test_the_page_states_every_digest() -> None:
@@ -111,15 +110,15 @@ def test_the_page_states_every_digest() -> None:
 
 def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
     for options, refused in (
-        (["--set", "ctxbench-1", "--repo", "fasta2a"], "--repo, or a standard set with --set"),
+        (["--set", "ctxbench-2", "--repo", "fasta2a"], "--repo, or a standard set with --set"),
         ([], "--repo, or a standard set with --set"),
-        (["--set", "ctxbench-1", "--seed", "1"], "--seed is for --repo"),
-        (["--set", "ctxbench-1", "--per-repo", "25"], "--per-repo is for --repo"),
+        (["--set", "ctxbench-2", "--seed", "1"], "--seed is for --repo"),
+        (["--set", "ctxbench-2", "--per-repo", "25"], "--per-repo is for --repo"),
     ):
         result = run_cli("samples", "build", "mine", *options)
         assert result.code == 2 and refused in result.err
-    assert_fault(run_cli("samples", "build", "mine", "--set", "ctxbench-2"), "no standard set is called 'ctxbench-2'")
-    listed = run_cli("repo", "list", "--set", "ctxbench-1-lite").out
+    assert_fault(run_cli("samples", "build", "mine", "--set", "ctxbench-0"), "no standard set is called 'ctxbench-0'")
+    listed = run_cli("repo", "list", "--set", "ctxbench-2-lite").out
     assert "\nmistune " in listed and "\njoda-time " in listed and "petl" not in listed
 
 
@@ -130,10 +129,9 @@ def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:
     home = tmp_path / "home"
     result = run_cli("samples", "build", "lite", "--set", LITE.name, "--home", str(home))
     assert result.code == 0 and f"450 samples, digest {LITE.digests['line']}" in result.out, result.err
-    assert "equal to the published samples of ctxbench-1-lite" in result.err
+    assert "equal to the published samples of ctxbench-2-lite" in result.err
     (alone,) = [repository for repository in LITE.manifests if repository.name == "tenacity"]
-    rules = read_protocol(LITE.protocol)
-    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed, protocol=rules)
+    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed)
     lines = (home / "samples" / "lite" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     alone_lines = (home / "samples" / "alone" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(built.samples) == 25 and set(alone_lines) < set(lines)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +11,9 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Reference
-from ctxbench.harness.generators.base import TooLong
+from ctxbench.harness.generators.base import Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run.batching import Answer
 from ctxbench.harness.run.sample import AnsweredSample
 from ctxbench.harness.run.scoring import Bits, Pricer
 from ctxbench.harness.store import Store
@@ -116,3 +118,16 @@ def test_what_was_measured_beside_a_fault_is_not_measured_again(store: Store) ->
         costs.of([MADE, answered])
     asked = len(coder.calls)
     assert [cost.bits for cost in costs.of([answered])[0]] == [1.0] and len(coder.calls) == asked
+
+
+def test_a_model_that_measures_its_own_contexts_is_given_the_reference_once(store: Store) -> None:
+    coder = Coder()
+    costs = bits(store, coder, None)
+    assert costs.ahead(SAMPLE, PROMPT) == "total(1)" and coder.calls == []
+    response = Response(text="y", finish="stop", tokens_in=1, tokens_out=1, seconds=0.0, bits=2.5)
+    answered = replace(
+        MADE, calls=(("draft", Answer("d", replace(response, bits=None))), ("final", Answer("f", response)))
+    )
+    [[infile, final]] = costs.of([answered])
+    assert (infile.bits, final.bits) == (8.0, 2.5) and coder.calls == [[infile.prompt]]
+    assert final.prompt == "x = "

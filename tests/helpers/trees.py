@@ -1,11 +1,15 @@
 """Small repositories written into a temporary folder."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
+from unittest import mock
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.lines import build
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 
@@ -24,3 +28,14 @@ def make_snapshot(
 ) -> Snapshot:
     """Write files and read them as a snapshot."""
     return snapshot.load(name, write_tree(root, files), language)
+
+
+@contextmanager
+def blind() -> Iterator[None]:
+    """Build line samples without a look at what is in sight: only lines that stand elsewhere to the letter go."""
+
+    def nothing(cuts: Sequence[Any], *_: Any) -> list[str]:
+        return [""] * len(cuts)
+
+    with mock.patch.object(build, "_sights", nothing):
+        yield

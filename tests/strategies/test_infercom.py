@@ -90,15 +90,15 @@ def test_the_draft_is_asked_for_with_the_first_prompt_of_repocoder() -> None:
 @pytest.mark.parametrize(
     ("switches", "apis", "asked"),
     [
-        ({"uer": False, "fsr": False, "reserve_api_budget": "printed"}, [], ["draft"]),
-        ({"uer": True, "fsr": False, "reserve_api_budget": "printed"}, ["price_rules.py"], ["draft"]),
-        ({"uer": False, "fsr": True, "reserve_api_budget": "printed"}, ["store.py"], ["draft", "summary"]),
+        ({"k_uer": 0, "k_fsr": 0}, [], ["draft"]),
+        ({"k_fsr": 0}, ["price_rules.py"], ["draft"]),
+        ({"k_uer": 0}, ["store.py"], ["draft", "summary"]),
         ({"uer": False, "fsr": False}, [], ["draft", "summary"]),
         ({"uer": True, "fsr": False}, ["price_rules.py"], ["draft", "summary"]),
     ],
 )
 def test_the_variants(switches: dict[str, Any], apis: list[str], asked: list[str]) -> None:
-    prompt, model = _prompt(k_uer=1, k_fsr=1, **switches)
+    prompt, model = _prompt(**{"k_uer": 1, "k_fsr": 1, **switches})
     assert _apis(prompt) == apis and [role for role, _ in model.calls] == asked
     assert prompt.text.count(API_HEADER) == 1
     before = prompt.text.removesuffix(CHECKOUT)
@@ -106,21 +106,18 @@ def test_the_variants(switches: dict[str, Any], apis: list[str], asked: list[str
 
 
 def test_base_leaves_the_apis_that_it_does_not_print_their_budget() -> None:
-    switches = {"uer": False, "fsr": False, "k_uer": 1, "k_fsr": 1}
     full, _ = _prompt(k_uer=1, k_fsr=1)
     apis = "".join(b.text for b in full.blocks if b.kind is BlockKind.API) + "\n\n\n"
     context = count(apis + CHECKOUT) + 90
-    always, _ = _prompt(context=context, **switches)
-    printed, _ = _prompt(context=context, reserve_api_budget="printed", **switches)
-    shown = [sum(b.kind is BlockKind.SIMILAR for b in prompt.blocks) for prompt in (always, printed)]
+    base, _ = _prompt(context=context, uer=False, fsr=False, k_uer=1, k_fsr=1)
+    none_sought, _ = _prompt(context=context, k_uer=0, k_fsr=0)
+    shown = [sum(b.kind is BlockKind.SIMILAR for b in prompt.blocks) for prompt in (base, none_sought)]
     assert shown[0] < shown[1]
 
 
-def test_both_lists_may_hold_an_api_unless_told_otherwise() -> None:
+def test_both_lists_may_hold_an_api() -> None:
     twice, _ = _prompt(k_uer=2, k_fsr=2)
-    once, _ = _prompt(k_uer=2, k_fsr=2, dedupe_api=True)
     assert _apis(twice) == ["price_rules.py", "store.py", "store.py", "price_rules.py"]
-    assert _apis(once) == ["price_rules.py", "store.py"]
 
 
 def test_the_last_apis_go_first_where_they_do_not_fit() -> None:
@@ -207,7 +204,7 @@ package com.acme.pay;
 
 def test_java_by_usage_example() -> None:
     query, repo = case(JAVA, "com/acme/pay/Pay.java", PAY)
-    spec = "lc.infercom(fsr=off, k_uer=1, encoder=bm25, reserve_api_budget=printed, similar=60, empty_header=off)"
+    spec = "lc.infercom(k_uer=1, k_fsr=0, encoder=bm25, similar=60, empty_header=off)"
     prompt = resolve(spec)(query, repo, Scripted("cart.checkout(card, true);\n"))
     assert prompt.text.startswith(JAVA_PROMPT) and prompt.text.endswith(PAY)
     assert len(prompt.text) == len(JAVA_PROMPT) + len(PAY) - len("package com.acme.pay;\n")

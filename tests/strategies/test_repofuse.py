@@ -7,7 +7,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Place
 from ctxbench.strategies import BlockKind, Prompt, resolve
-from ctxbench.strategies.repofuse import rationale, stub
+from ctxbench.strategies.repofuse import definitions, stub
 from tests.strategies.projects import JAVA, PAY, Scripted, case
 
 STORE = '''\
@@ -44,7 +44,8 @@ FILES = {
 
 def _found(before: str, path: str = "shop/pay.py", files: dict[str, str] = FILES) -> list[tuple[str, str, bool]]:
     query, repo = case(files, path, before)
-    return [(one.place.path, one.text.split("\n")[0], one.stub) for one in rationale(query, repo)]
+    found = definitions(query, repo)
+    return [(piece.path, piece.text.split("\n")[0], piece.kind is BlockKind.API) for piece in found]
 
 
 def test_a_stub_has_no_bodies_and_no_comments() -> None:

@@ -52,7 +52,7 @@ def record(code: str, owner: str) -> str:
     return f"class {owner or 'X'} {{\n{code}\n}}\n"
 
 
-def text(function: Function, *, blank_decorator_line: bool) -> str:
+def text(function: Function) -> str:
     """Return a method in its classes as an API entry shows it."""
     return _wrapped(function.types, f"{_stripped(function.header)};".split("\n"))
 

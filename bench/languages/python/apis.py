@@ -51,20 +51,17 @@ def record(code: str, owner: str) -> str:
     return code
 
 
-def text(function: Function, *, blank_decorator_line: bool) -> str:
+def text(function: Function) -> str:
     """Return a function as an API entry shows it.
 
-    Args:
-        function: of an outline.
-        blank_decorator_line: whether a method without decorators gets a line of four blanks where they would stand,
-            as the released code prints it.
+    Where a method has no decorators a line of four blanks stands, as the released code prints it.
     """
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
         signature += f" -> {function.returns}"
     if not function.types:
         return signature
-    lines = [*function.decorators] or ([""] if blank_decorator_line else [])
+    lines = [*function.decorators] or [""]
     return "\n".join([f"{function.types[-1].header}:", *(_INDENT + line for line in [*lines, signature])])
 
 

@@ -1,5 +1,6 @@
 """Tiny repositories that show the answer of one line in another place: it gives no sample, and is counted."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,8 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.lines.build import BuiltSamples, build_samples
-from ctxbench.bench.lines.candidates import read_protocol
 from ctxbench.bench.repositories.snapshot import load
-from tests.helpers.trees import make_snapshot, write_tree
+from tests.helpers.trees import blind, make_snapshot, write_tree
 from tests.independent import in_sight
 
 PY_LINE = "due = apply_tax(cart.total, rate=0.2)"
@@ -64,10 +64,11 @@ LINES = {
 }
 
 
-def built(root: Path, language: Language, extra: dict[str, str], *, spec: str = "ctxbench") -> BuiltSamples:
+def built(root: Path, language: Language, extra: dict[str, str], *, seeing: bool = True) -> BuiltSamples:
     files = {**(PY if language == PYTHON else JAVA_FILES), **extra}
     read = make_snapshot(root, files, language=language)
-    return build_samples([read], per_repo=100, seed=0, protocol=read_protocol(spec))
+    with nullcontext() if seeing else blind():
+        return build_samples([read], per_repo=100, seed=0)
 
 
 def paths(made: BuiltSamples) -> set[str]:
@@ -79,7 +80,7 @@ def test_a_line_that_stands_elsewhere_gives_no_sample(
     tmp_path: Path, language: Language, extra: dict[str, str]
 ) -> None:
     target = next(path for path in (PY if language == PYTHON else JAVA_FILES) if path.endswith(("pay.py", "Pay.java")))
-    before = built(tmp_path / "before", language, extra, spec="ctxbench(compared=text)")
+    before = built(tmp_path / "before", language, extra, seeing=False)
     assert target in paths(before), "the place shows nothing that text alone would not"
     assert in_sight.found(before.samples, before.references, load("demo", tmp_path / "before", language).texts)
     made = built(tmp_path / "after", language, extra)
@@ -110,7 +111,7 @@ def test_a_masked_import_that_the_file_still_says_gives_no_sample(
     text = (PY if language == PYTHON else JAVA_FILES)[path]
     statement = "from shop.tax import apply_tax\n" if language == PYTHON else "import shop.tax.Tax;\n"
     extra = {path: text.replace(statement, before + statement) + after}
-    assert path in paths(built(tmp_path / "before", language, extra, spec="ctxbench(compared=text)"))
+    assert path in paths(built(tmp_path / "before", language, extra, seeing=False))
     made = built(tmp_path / "after", language, extra)
     assert path not in paths(made) and made.counts["demo"]["drops"]["import_in_sight"] == 1
 

@@ -217,9 +217,9 @@ def test_a_part_of_a_standard_set_is_not_held_against_the_published_one(
 ) -> None:
     origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:4])})
     origin.manifest()
-    small = replace(standard.load("ctxbench-1"), domains={str(tmp_path / "shop.toml"): "shops"})
+    small = replace(standard.load("ctxbench-2"), domains={str(tmp_path / "shop.toml"): "shops"})
     monkeypatch.setattr(standard, "load", lambda _: small)
-    command = ("samples", "build", "new", "--set", "ctxbench-1", "--since", "2024-06-01")
+    command = ("samples", "build", "new", "--set", "ctxbench-2", "--since", "2024-06-01")
     result = run_cli(*command, "--home", str(tmp_path / "home"))
     assert result.code == 0 and "published" not in result.err
 

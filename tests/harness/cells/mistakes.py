@@ -110,13 +110,13 @@ MISTAKES: dict[str, Mistake] = {
     "score-large": Mistake(body="return shown(query, block(score=1e13))", fault="is no number from -1e+12 to 1e+12"),
     "line-negative": Mistake(
         body="return shown(query, block(places=(Place(path='a', start=-1, end=3),)))",
-        fault="block 0 (similar, a lines -1 to 3) with the line -1; count lines from 0",
+        fault="block 0 (similar, a lines -1 to 3) with the start -1; make it an int of at least 0",
     ),
     "line-backwards": Mistake(
         body="return shown(query, block(places=(Place(path='a', start=9, end=3),)))", fault="ends before it starts"
     ),
     "line-float": Mistake(
-        body="return shown(query, block(places=(Place(path='a', start=1.0, end=3),)))", fault="with the line 1.0"
+        body="return shown(query, block(places=(Place(path='a', start=1.0, end=3),)))", fault="with the start 1.0"
     ),
     "blocks-in-a-list": Mistake(body="return Prompt(blocks=[infile_block(query, 9)])", fault="make them a tuple"),
     "dropped-in-words": Mistake(

@@ -16,7 +16,7 @@ TABLE = "infercom-table6"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     found = Home(tmp_path_factory.mktemp("reproduce") / "home")
-    make_set(found, name="ctxbench-1-lite", repos=2, per_repo=2)
+    make_set(found, name="ctxbench-2-lite", repos=2, per_repo=2)
     make_set(found, name="more", repos=1, per_repo=2)
     return found
 
@@ -41,7 +41,7 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
     assert first.code == 0, first.err
     assert first.out.startswith("infercom-table6: InferCom paper, Table 6\n")
     assert "encoder: ours hashed for every row" in first.out and "not a reproduction" in first.out
-    assert first.out.count("ours: ctxbench-1-lite, scripted(text=apply_tax)") == 3
+    assert first.out.count("ours: ctxbench-2-lite, scripted(text=apply_tax)") == 3
     assert [line.split()[-2:] for line in first.out.splitlines() if " paper: " in line] == [
         ["624.35", "3.46"],
         ["91.43", "3.90"],
@@ -57,7 +57,7 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
     assert (again.code, again.out) == (0, first.out) and runs(home) == once
     picture = home.root / "solved.svg"
     assert reproduce(home, "--figure", str(picture)).code == 0
-    assert "who solves what: ctxbench-1-lite, python, scripted(text=apply_tax), by em" in picture.read_text()
+    assert "who solves what: ctxbench-2-lite, python, scripted(text=apply_tax), by em" in picture.read_text()
 
 
 @pytest.mark.slow
@@ -74,16 +74,16 @@ def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
         "lc.infercom(encoder=hashed, fsr=false, uer=true)",
     }
     ours = rows[0]["ours"][0]
-    assert ours["samples"] == "ctxbench-1-lite" and ours["unscored"] == 0 and ours["em"]["n"] == 4
+    assert ours["samples"] == "ctxbench-2-lite" and ours["unscored"] == 0 and ours["em"]["n"] == 4
 
 
 @pytest.mark.slow
 def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
-    found = reproduce(home, "--samples", "ctxbench-1-lite", "--samples", "more", "--limit", "2", "--format", "markdown")
+    found = reproduce(home, "--samples", "ctxbench-2-lite", "--samples", "more", "--limit", "2", "--format", "markdown")
     assert found.code == 0, found.err
-    assert "| ours: ctxbench-1-lite[:2], scripted(text=apply_tax) |" in found.out
+    assert "| ours: ctxbench-2-lite[:2], scripted(text=apply_tax) |" in found.out
     assert "| ours: more, scripted(text=apply_tax) |" in found.out
-    assert "ctxbench-1-lite[:2] (2 tasks in Python), more (2 tasks in Python)" in found.out
+    assert "ctxbench-2-lite[:2] (2 tasks in Python), more (2 tasks in Python)" in found.out
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: 
     assert (
         found.out.count(" in Python ") == 6 and "19" in found.out and "completed: tasks completed exactly" in found.out
     )
-    assert "who solves what: ctxbench-1-lite[:2], python, scripted(text=other), by em" in found.out
+    assert "who solves what: ctxbench-2-lite[:2], python, scripted(text=other), by em" in found.out
 
 
 @pytest.mark.slow

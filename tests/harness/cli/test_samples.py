@@ -63,7 +63,7 @@ def test_build_by_the_protocol_of_the_paper(manifest: str) -> None:
     assert_fault(run_cli(*build, "--protocol", "projbenc"), "did you mean projbench")
     for options, words in (
         (("--kind", "function"), "--protocol is for --kind line"),
-        (("--set", "ctxbench-1"), "a standard set has its own"),
+        (("--set", "ctxbench-2"), "a standard set has its own"),
     ):
         refused = run_cli("samples", "build", "x", *options, "--protocol", "projbench")
         assert refused.code == 2 and words in refused.err

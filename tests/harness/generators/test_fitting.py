@@ -11,7 +11,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
-from ctxbench.strategies.icl.prompts import CONTEXT, FileSection, render
+from ctxbench.strategies.icl.prompts import CONTEXT, render
 from ctxbench.strategies.layout import closing, framed
 
 QUERY = Query(
@@ -57,10 +57,7 @@ def line_prompt(*blocks: Block, lines: int = 10) -> Prompt:
 
 
 def icl_prompt(*retrieved: Block, current: int = 10, style: str = "paper") -> Prompt:
-    sections = [FileSection(path="p", block=block, retrieved=True) for block in retrieved]
-    if current:
-        own = found("own", None, current)
-        sections.append(FileSection(path=QUERY.path, block=own, retrieved=False))
+    sections = [*retrieved, found("own", None, current)] if current else retrieved
     return render(QUERY, sections, instruction="B", steps=("**Add**: add the prices.",), style=style)
 
 

@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def price(made: HF, *pairs: tuple[str, str]) -> list[float]:
 
 def test_it_does_all_that_a_generator_must(model: HF) -> None:
     findings = check(model)
-    assert len(findings) == 10 and [one for one in findings if not one.passed] == []
+    assert len(findings) == 11 and [one for one in findings if not one.passed] == []
 
 
 # Decoding
@@ -169,14 +170,14 @@ def test_a_row_that_is_done_does_not_run_over_the_window_beside_a_longer_one(fol
 
 
 def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, most = HF._decode, 2
+    real, most = HF._answers, 2
 
-    def decode(self: HF, rows: Sequence[Any]) -> Any:
+    def some(self: HF, prefill: Any, rows: Sequence[Any]) -> Any:
         if len(rows) > most:
             raise torch.OutOfMemoryError("full")
-        return real(self, rows)
+        return real(self, prefill, rows)
 
-    monkeypatch.setattr(HF, "_decode", decode)
+    monkeypatch.setattr(HF, "_answers", some)
     made = hf(model=str(folder))
     assert len(answers(made, [request(text, max_tokens=2) for text in CODE[:5]])) == 5
     most = 0
@@ -306,6 +307,23 @@ def test_bits_are_the_models_own_log_probabilities(model: HF, oracle: tuple[Any,
 def test_a_price_does_not_depend_on_what_is_priced_beside_it(model: HF, single: HF) -> None:
     pairs = [(text, "x.append(item)" * (1 + number)) for number, text in enumerate(CODE)]
     assert price(model, *pairs) == pytest.approx(price(single, *pairs), rel=1e-4)
+
+
+def test_answer_and_price_come_from_one_reading(folder: Path, model: HF) -> None:
+    asked = [request(text, Kind.LINE) for text in (*CODE, CODE[0] + "ArgumentParser()", CODE[0])]
+    made = hf(model=str(folder))
+    priced = answers(made, [replace(one, reference="self.name") for one in asked])
+    costs = price(model, *[(one.prompt.text, "self.name") for one in asked])
+    assert [one.bits for one in priced] == [pytest.approx(cost, rel=1e-4) for cost in costs]
+    plain = answers(model, asked)
+    assert [(one.text, one.finish, one.tokens_out) for one in plain] == [
+        (one.text, one.finish, one.tokens_out) for one in priced
+    ]
+    assert {one.bits for one in plain} == {None}
+    prompts = sum(one.tokens_in for one in priced[:9]) - priced[0].tokens_in
+    written = sum(one.tokens_out for one in priced)
+    assert made._counted.needed < prompts + written + 12 * len(asked)
+    assert made._counted.read < 1.15 * made._counted.needed and "tokens read" in made.remark
 
 
 def test_the_model_has_learnt_something(model: HF) -> None:

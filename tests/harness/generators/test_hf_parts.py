@@ -85,7 +85,7 @@ def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bo
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
     made = package.hf(model="/no/such/folder", batch=4)
-    assert made.capabilities.prices and made.capabilities.batch_size == 16
+    assert made.capabilities.prices and made.capabilities.batch_size == 4
     made.close()
 
 

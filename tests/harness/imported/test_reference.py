@@ -27,7 +27,7 @@ from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
-NAME, LITE = "ctxbench-1", "ctxbench-1-lite"
+NAME, LITE = "ctxbench-2", "ctxbench-2-lite"
 STRATEGIES = ("lc.infile", "lc.repocoder")
 
 
@@ -68,7 +68,6 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
             name=name,
             per_repo=MappingProxyType({"line": 2}),
             seed=0,
-            protocol="ctxbench(compared=text)",
             domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "shops")),
             tested=frozenset(),
             digests=MappingProxyType({"line": sample_set.digest}),
@@ -186,7 +185,6 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         name=NAME,
         per_repo=MappingProxyType({"function": 3}),
         seed=0,
-        protocol="ctxbench(compared=text)",
         domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "kits")),
         tested=frozenset(sample_set.manifest["repositories"]),
         digests=MappingProxyType({"function": sample_set.digest}),
@@ -204,7 +202,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
             cells=open_inline,
         )
         path = reference.write(store, NAME, sample_set, [summary.run for summary in summaries])
-    assert path.name == "ctxbench-1-function.jsonl.gz" and reference.kinds(NAME) == (Kind.FUNCTION,)
+    assert path.name == "ctxbench-2-function.jsonl.gz" and reference.kinds(NAME) == (Kind.FUNCTION,)
     return theirs
 
 
@@ -255,7 +253,7 @@ def test_the_kind_of_a_set_that_is_named_is_known_by_its_digest(functions: Home,
 
 
 def test_names_and_options(written: SampleSet, home: Home) -> None:
-    assert_fault(imported(home, "ctxbench1"), "did you mean ctxbench-1")
+    assert_fault(imported(home, "ctxbench2"), "did you mean ctxbench-2")
     assert_fault(imported(home, NAME, "--samples", "none"), "none")
     for words in (("--format", "ctxbench"), ("file.jsonl",), ("--strategy", "mine")):
         assert imported(home, NAME, *words).code == 2

@@ -15,8 +15,7 @@ from tests.strategies.icl.shop import Model, java_query, query
 
 SPECS = [
     "base.repocoder_fn(encoder=hashed)",
-    "base.repocoder_fn(engine=windows)",
-    "base.rlcoder(encoder=hashed, progressive=on)",
+    "base.rlcoder(encoder=hashed)",
     "base.rlcoder(encoder=bm25, stop_block=off)",
     "base.reacc(encoder=hashed)",
     "base.cocogen(encoder=hashed)",

@@ -6,7 +6,7 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.strategies.api import BlockKind
-from ctxbench.strategies.baselines.rlcoder import STOP, BlockSearch, question, retrieve
+from ctxbench.strategies.baselines.rlcoder import STOP, question, retrieve
 from tests.strategies.baselines.shop import made, view
 from tests.strategies.icl.shop import PYTHON, Model, java_query, query
 
@@ -111,43 +111,13 @@ def test_blocks_are_cut_at_their_end_and_the_file_at_its_beginning(monkeypatch: 
     assert block.cut and not STORE.endswith(block.text) and block.text in STORE
 
 
-def test_blocks_of_twelve_lines_are_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked(monkeypatch, "def power", STOP)
-    shown = made("base.rlcoder(fixed_blocks=on)").text.split(PATH)[0]
-    assert shown.count("\n# ") == 1 + 12 and shown.startswith("# file path: shop/rules.py\n# lines: 21-37\n")
-
-
-def test_progressive_drafts_go_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = ranked(monkeypatch, "load_cart", STOP)
-    model = Model("    cart = load_cart(user)\n", "    rate = 1\n", "    return cart\n")
-    prompt = made("base.rlcoder(progressive=on)", model=model)
-    assert [(role, tokens) for role, tokens, _ in model.asked] == [("draft", 64)] * 3
-    assert [text.split(PATH)[1].removeprefix(HEAD) for _, _, text in model.asked] == [
-        "",
-        "    cart = load_cart(user)\n",
-        "    cart = load_cart(user)\n    rate = 1\n",
-    ]
-    assert [asked.rpartition("\n")[2].strip() for asked, *_ in compared] == [
-        '"""',
-        "cart = load_cart(user)",
-        "rate = 1",
-        "return cart",
-    ]
-    assert prompt.text == f"{STORE}{PATH}{HEAD}"
-
-
-def test_a_blank_draft_ends_the_drafting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked(monkeypatch, "load_cart", STOP)
-    assert made("base.rlcoder(progressive=on)", model=Model(" \n")).text == f"{STORE}{PATH}{HEAD}"
-
-
 def test_a_query_is_twenty_lines_and_the_encoder_sees_the_last_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"name_{number} = other_{number} + 1" for number in range(60)]
     asked = question("\n\n".join(lines) + "\n")
     assert asked.split("\n") == lines[-20:]
     compared = ranked(monkeypatch, STOP)
     long = "\n".join(f"user_cart_{number} = load(user)" for number in range(200))
-    retrieve(view(query()), long, BlockSearch(encoder="hashed"))
+    retrieve(view(query()), long, "hashed", 50, 5)
     [(seen, *_)] = compared
     assert count(seen) == 256 and long.endswith(seen)
 
@@ -183,13 +153,6 @@ def test_repocoder_keeps_an_empty_draft_and_says_so(monkeypatch: pytest.MonkeyPa
     ranked(monkeypatch, "load_cart")
     assert made("base.repocoder_fn", model=Model("")).flags == ("empty_draft",)
     assert made("base.repocoder_fn(iterations=1)").flags == ()
-
-
-def test_repocoder_with_windows_is_the_line_strategy_on_a_function() -> None:
-    draft = "    cart = load_cart(user)\n"
-    model, line = Model(draft), Model(draft)
-    assert made("base.repocoder_fn(engine=windows)", model=model) == made("lc.repocoder", model=line)
-    assert model.asked == line.asked
 
 
 def test_real_rankings_hold_together() -> None:

@@ -8,7 +8,6 @@ from ctxbench.strategies.icl.prompts import (
     numbered_list,
     parse_steps,
     plain_steps,
-    step_question,
     with_section,
 )
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, made, query
@@ -262,7 +261,7 @@ def test_one_more_section_stands_before_the_steps() -> None:
     assert bare.text == f"{DIRECT}\n\n### Context with implementations:\n#####\nMORE\n#####\nx\n\n{PYTHON_END}"
 
 
-def test_styles_and_paths() -> None:
+def test_styles_and_instructions() -> None:
     assert made("icl.direct(target_style=clean)").text.endswith(
         '### Function docstring:\ndef checkout(store, user, rate):\n    """\n    Take the money of a user.\n\n'
         '    Add the tax to the cart.\n    """'
@@ -272,7 +271,6 @@ def test_styles_and_paths() -> None:
     assert made("icl.direct", bare).text.endswith(':\ndef checkout(store, user, rate): """\n    """\n    """')
     whole = java_query(docstring="/**\n     * Take it.\n     */", signature="double pay(double amount) {")
     assert made("icl.direct", whole).text.endswith(":\n/**\n     * Take it.\n     */\ndouble pay(double amount)")
-    assert "#####\nFILE 1: shop/checkout.py\n#####\n" in made("icl.infile(show_paths=on)").text
     assert made("icl.infile(instruction=A)").text.startswith(f"{A}\n\n###")
     assert made("icl.infile", java_query(), JAVA).text.count("FILE") == 1
 
@@ -300,37 +298,13 @@ at the margin
 """
 
 
-def test_a_function_is_shown_at_the_margin_with_or_without_decorators() -> None:
+def test_a_function_is_shown_at_the_margin() -> None:
     files = {"shop/checkout.py": PYTHON["shop/checkout.py"], "shop/rules.py": f"class Rules:\n{METHOD}"}
-
-    def shown(spec: str) -> str:
-        about = query(
-            docstring="Rounds up property cached seconds step self take money of a user text at margin return."
-        )
-        return (
-            made(spec, about, files=files)
-            .text.partition("FILE 1\n#####\n")[2]
-            .partition("\n\n### Function docstring")[0]
-        )
-
-    as_stored = METHOD.rstrip("\n")
-    dedented = "\n".join(line.removeprefix("    ") for line in as_stored.split("\n"))
-    assert shown("icl.rag(dedent=off)") == as_stored
-    assert shown("icl.rag") == dedented and "\nat the margin\n" in dedented
-    bare = shown("icl.rag(decorators=off)").split("\n")
-    assert bare[:2] == ["# Rounds up.", "def step(self):"] and bare[2:] == dedented.split("\n")[6:]
-
-
-def test_an_annotation_on_a_line_of_its_own_is_left_out() -> None:
-    method = (
-        "    /** Take the money. */\n    @Override\n    @Deprecated public double pay() {\n        return 1;\n    }\n"
-    )
-    files = {"src/Till.java": JAVA["src/Till.java"], "src/Shop.java": f"class Shop {{\n{method}}}\n"}
-    text = made("icl.rag(decorators=off)", java_query(), files=files).text
-    assert (
-        "/** Take the money. */\n@Deprecated public double pay() {\n    return 1;\n}" in text
-        and "@Override" not in text
-    )
+    about = query(docstring="Rounds up property cached seconds step self take money of a user text at margin return.")
+    text = made("icl.rag", about, files=files).text.partition("FILE 1\n#####\n")[2]
+    dedented = "\n".join(line.removeprefix("    ") for line in METHOD.rstrip("\n").split("\n"))
+    assert "\nat the margin\n" in dedented
+    assert text.partition("\n\n### Function docstring")[0] == dedented
 
 
 @pytest.mark.parametrize(
@@ -354,10 +328,6 @@ def test_they_are_shown_numbered_from_one() -> None:
     assert (
         numbered_list(parse_steps("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
     )
-
-
-def test_asterisks_are_not_looked_for() -> None:
-    assert step_question("**Add tax**: to *amount*.") == "Add tax: to amount."
 
 
 @pytest.mark.parametrize(

