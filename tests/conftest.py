@@ -46,6 +46,12 @@ LONGEST = (
     "tests/dashboard/test_live.py",
     "tests/bench/functions/test_real.py",
     "tests/sandbox/docker/test_images.py",
+    "tests/sandbox/test_robust.py",
+    "tests/test_install.py",
+    "tests/test_plugin.py",
+    "tests/harness/cli/test_interrupts.py",
+    "tests/test_processors.py",
+    "tests/test_notebook.py",
 )
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
 WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py", "test_vllm_hf.py"}
