@@ -107,7 +107,7 @@ class Origin(StrEnum):
     RUN = "run"
     IMPORTED = "imported"
     REFERENCE = "reference"
-    """Measured by us and shipped with ctxbench as scores without texts."""
+    """Measured by us and shipped with ctxbench as scores without prompts."""
     PUBLISHED = "published"
 
 

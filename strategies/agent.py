@@ -24,10 +24,10 @@ from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolCall, ToolPa
 from ctxbench.strategies.layout import (
     BUDGET,
     HALF,
-    Fragment,
     build_infile,
     count,
     first_shown_line,
+    fragment,
     similar_prompt,
     target,
 )
@@ -90,7 +90,7 @@ def explore(
         hits = repo.search("\n".join(query.prefix.split("\n")[-_LINES:]), unit="function", ranker="bm25", top=20)
         places = [place for hit in hits if (place := tools.clipped(hit.place)) is not None]
     fragments = [
-        Fragment(paths=(place.path,), text=tools.text(place), places=(place,), score=float(len(places) - at))
+        fragment([place.path], tools.text(place), (place,), float(len(places) - at))
         for at, place in enumerate(dict.fromkeys(places))
     ]
     return similar_prompt(query, fragments, budget=budget, infile=infile).flagged(*flags)
@@ -156,7 +156,6 @@ class Exploration:
         return places
 
     def _result(self, call: ToolCall) -> str:
-        """Return what a call is answered with."""
         key = (call.name, call.arguments)
         self._called[key] += 1
         if self._called[key] > 1:
@@ -173,13 +172,12 @@ class Exploration:
             around = _NEIGHBOURS if place.end - place.start == 1 else 0
             wider = Place(path=place.path, start=max(0, place.start - around), end=place.end + around)
             clipped = self._tools.clipped(wider)
-            if clipped is not None and not any(_within(clipped, other) for other in places):
+            if clipped is not None and not any(
+                other.path == clipped.path and other.start <= clipped.start and clipped.end <= other.end
+                for other in places
+            ):
                 places.append(clipped)
         return places
-
-
-def _within(place: Place, other: Place) -> bool:
-    return place.path == other.path and other.start <= place.start and place.end <= other.end
 
 
 SHOW = Tool(

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 from types import NoneType
-from typing import Any, Protocol, get_args, get_origin, get_type_hints, overload
+from typing import Protocol, get_args, get_origin, get_type_hints, overload
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.errors import InputFault
@@ -211,7 +210,6 @@ def named(at: int, block: Block) -> str:
 _CURES = {int: "an int of at least 0", float: "a finite number, of Python's own types"}
 
 
-@cache
 def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
     """Return, by the names of a dataclass's fields, whether each is a tuple, and the types that it may hold."""
     hints = get_type_hints(kind)
@@ -219,16 +217,22 @@ def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
     return {name: (get_origin(hint) is tuple, kinds[name] or (hint,)) for name, hint in hints.items()}
 
 
-def _check(name: str, whole: Any) -> None:
-    for field, (is_tuple, kinds) in _fields(type(whole)).items():  # type: ignore[arg-type]  # types have a hash
+_FIELDS = {kind: _fields(kind) for kind in (Context, Prompt, Snippet, Block, Dropped, Place)}
+
+
+def _check(name: str, whole: object) -> None:
+    # A strategy's own subclass may have more fields, of any type.
+    fields = next(fields for kind, fields in _FIELDS.items() if isinstance(whole, kind))
+    for field, (is_tuple, kinds) in fields.items():
         value = getattr(whole, field)
         if is_tuple and not isinstance(value, tuple):
             raise Misshapen(f"{name} whose {field} are a {type(value).__name__}", cure="make them a tuple")
         for at, part in enumerate(value if is_tuple else (value,)):
             if _is_wrong(part, kinds):
                 expected = " or ".join(_CURES.get(kind, f"a {kind.__name__}") for kind in kinds if kind is not NoneType)
-                raise Misshapen(f"{name} with the {field.removesuffix('s')} {part!r:.60}", cure=f"make it {expected}")
-            if is_dataclass(part):
+                noun = field.removesuffix("s") if is_tuple else field
+                raise Misshapen(f"{name} with the {noun} {part!r:.60}", cure=f"make it {expected}")
+            if isinstance(part, tuple(_FIELDS)):
                 _check(_part_name(name, at, part), part)
     # A snippet without lines ends at 0.
     if isinstance(whole, Place | Snippet) and (isinstance(whole, Place) or whole.end) and whole.end < whole.start:
@@ -238,9 +242,9 @@ def _check(name: str, whole: Any) -> None:
 def _is_wrong(part: object, kinds: tuple[type, ...]) -> bool:
     if isinstance(part, bool):
         return bool not in kinds
-    if isinstance(part, int | float):
-        return not (float in kinds or (int in kinds and isinstance(part, int) and part >= 0)) or not math.isfinite(part)
-    return not isinstance(part, kinds)
+    if isinstance(part, int):
+        return float not in kinds and (int not in kinds or part < 0)
+    return not isinstance(part, kinds) or (isinstance(part, float) and not math.isfinite(part))
 
 
 def _part_name(whole: str, at: int, part: object) -> str:

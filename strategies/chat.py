@@ -170,7 +170,6 @@ def _json(text: str) -> Any:
 
 
 def _written(content: Any) -> str:
-    """Return the JSON text of a value."""
     return _whole(json.dumps(content, ensure_ascii=False))
 
 

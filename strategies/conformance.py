@@ -67,7 +67,6 @@ class _Model:
 
 
 def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG001 - the protocol's
-    """Run nothing."""
     return Execution(finished=False, output="NameError: name 'checkout' is not defined")
 
 

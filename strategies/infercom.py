@@ -25,7 +25,6 @@ from ctxbench.strategies.layout import (
     HALF,
     HEADER_TOKENS,
     TITLE,
-    Fragment,
     bare_name,
     build_infile,
     choose,
@@ -34,7 +33,6 @@ from ctxbench.strategies.layout import (
     framed,
     infile_block,
     infile_flags,
-    pack,
     similar_prompt,
     without,
 )
@@ -106,7 +104,8 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
-    windows = WindowSearch(query, repo, window, stride, first_shown_line(query, infile) if own_file else 0, repo_paths)
+    before = first_shown_line(query, infile) if own_file else 0
+    windows = WindowSearch(query, repo, window, stride, before, f"{repo.name}/" if repo_paths else "")
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     # APIs that are switched off take their share of the budget too, as the published numbers do.
@@ -114,15 +113,16 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
     fragments = windows.drafted(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
-    blocks += [*api_blocks(repo.name, apis.only(uer, fsr)), file_block]
+    shown = replace(apis, usage=apis.usage if uer else (), summary=apis.summary if fsr else ())
+    blocks += [*api_blocks(repo.name, shown), file_block]
     remarks = [("no_candidates", not fragments), ("empty_draft", not draft.strip())]
     flags = (*infile_flags(query, file_block), *apis.flags, *(flag for flag, holds in remarks if holds))
     return Prompt(blocks=tuple(blocks), dropped=(*unfit, *dropped), flags=flags)
 
 
-def _similar(candidates: Sequence[Fragment], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
+def _similar(candidates: Sequence[Block], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
     """Pack as RepoCoder does, then again what it took into what the APIs leave, and frame it."""
-    packed, dropped = pack(candidates)
+    packed, dropped = choose(candidates)
     if budget < HEADER_TOKENS:
         unfit = [Dropped.of(block) for block in reversed(packed)]
         return [], [*dropped, *unfit]
@@ -154,10 +154,6 @@ class Apis:
     usage: tuple[Hit, ...] = ()
     summary: tuple[Hit, ...] = ()
     flags: tuple[str, ...] = ()
-
-    def only(self, usage: bool, summary: bool) -> Apis:
-        """Return the lists that are switched on."""
-        return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
 
 
 def drafted_line(infile: str, draft: str) -> str:

@@ -10,17 +10,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
-
-if TYPE_CHECKING:
-    from ctxbench.bench.code_tokens import P50kBase
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""
@@ -37,11 +32,11 @@ TITLE = "### Function docstring:\n"
 _STEP = "    "
 _HEADING = ("#", "//")
 """The beginnings of a heading over retrieved code; an instruction begins with a word."""
-_p50k: P50kBase | None = None
+_p50k: code_tokens.P50kBase | None = None
 """Of this process: strategies run in processes of one run, which set it before the first of them."""
 
 
-def count_in(tokenizer: P50kBase | None) -> None:
+def count_in(tokenizer: code_tokens.P50kBase | None) -> None:
     """Have all budgets of this process counted by a tokenizer; None for `ctxcode-1`."""
     global _p50k  # noqa: PLW0603 - strategies count by plain functions
     _p50k = tokenizer
@@ -100,10 +95,10 @@ def _first_line(query: Query, text: str) -> int:
     return max(0, query.cursor.line - text.count("\n"))
 
 
-def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
-    """Return the remarks that the in-file text gives reason for."""
+def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
+    """Return the remarks that the in-file text gives reason for; with `by_lines` a cut between lines is none."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
-    if block.cut and not query.prefix.endswith("\n" + block.text):
+    if block.cut and not (by_lines and query.prefix.endswith("\n" + block.text)):
         flags.append(TRIMMED)
     return tuple(flags)
 
@@ -114,23 +109,19 @@ def infile_prompt(query: Query, limit: int) -> Prompt:
     return Prompt(blocks=(block,), flags=infile_flags(query, block))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fragment:
-    """A fragment that may be shown."""
+def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: float) -> Block:
+    """Return similar code as it is shown; every line is a comment, for Java too.
 
-    paths: tuple[str, ...]
-    """The files that the prompt names as its source, one line each."""
-    text: str
-    places: tuple[Place, ...]
-    """Where this very text stands."""
-    score: float
-
-    @property
-    def block(self) -> str:
-        """The fragment as it is shown; every code line is a comment, for Java too."""
-        named = "".join(f"# {path}\n" for path in self.paths)
-        code = "".join(f"# {line}\n" for line in self.text.split("\n"))
-        return f"# the below code fragment can be found in:\n{named}{RULE}\n{code}{RULE}\n"
+    Args:
+        paths: the files that the prompt names as its source, one line each.
+        text: the code.
+        places: where this very text stands.
+        score: how like the query it is.
+    """
+    named = "".join(f"# {path}\n" for path in paths)
+    code = "".join(f"# {line}\n" for line in text.split("\n"))
+    shown = f"# the below code fragment can be found in:\n{named}{RULE}\n{code}{RULE}\n"
+    return Block(kind=BlockKind.SIMILAR, text=shown, places=places, score=score)
 
 
 def lines_before(query: Query, most: int) -> list[str]:
@@ -165,15 +156,12 @@ def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first
     return "\n".join([*(line for line in lines_before(query, size // 2) if line.strip()), *drafted])
 
 
-def as_found(hits: Iterable[WindowHit]) -> list[Fragment]:
-    """Return the windows as they are."""
-    return [
-        Fragment(paths=tuple(p.path for p in hit.places), text=hit.text, places=hit.places, score=hit.score)
-        for hit in hits
-    ]
+def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
+    """Return the windows as they are, with `folder` before their paths."""
+    return [fragment([folder + place.path for place in h.places], h.text, h.places, h.score) for h in hits]
 
 
-def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int) -> list[Fragment]:
+def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
     """Return the windows moved forward by one stride, to show what follows the code that is like the query.
 
     As in the released code, the text is that of the first place; the others stay named.
@@ -185,12 +173,12 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
         end = min(place.end + stride, len(lines))
         start = max(0, end - size)
         moved = Place(path=place.path, start=start, end=end)
-        paths = tuple(p.path for p in hit.places)
-        fragments.append(Fragment(paths=paths, text="\n".join(lines[start:end]), places=(moved,), score=hit.score))
+        paths = [folder + place.path for place in hit.places]
+        fragments.append(fragment(paths, "\n".join(lines[start:end]), (moved,), hit.score))
     return fragments
 
 
-def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
+def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
     """Choose from the best block down; return the chosen, best last, and what was left out.
 
     A block is taken while header and blocks stay below `budget`; one that does not fit is passed over
@@ -208,14 +196,6 @@ def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple
         used += tokens
         packed.append(block)
     return packed[::-1], dropped
-
-
-def pack(
-    candidates: Iterable[Fragment], *, budget: int = BUDGET, most: int = BLOCKS
-) -> tuple[list[Block], list[Dropped]]:
-    """Choose among fragments, best first, as `choose` does."""
-    blocks = (Block(kind=BlockKind.SIMILAR, text=c.block, places=c.places, score=c.score) for c in candidates)
-    return choose(blocks, budget=budget, most=most)
 
 
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
@@ -252,7 +232,7 @@ def is_retrieved(block: Block) -> bool:
 
 def similar_prompt(
     query: Query,
-    candidates: Sequence[Fragment],
+    candidates: Sequence[Block],
     *,
     budget: int = BUDGET,
     most: int = BLOCKS,
@@ -262,14 +242,14 @@ def similar_prompt(
     """Return the line prompt: similar code, an empty line, the in-file text.
 
     Args:
-        candidates: fragments, best first.
+        candidates: what `fragment` returned, best first.
         budget: tokens for the similar code.
         most: blocks at most.
         infile: tokens for the in-file text.
         empty_header: print the header even if no block is shown, as the InferCom release does.
     """
     file_block = infile_block(query, infile)
-    blocks, dropped = pack(candidates, budget=budget, most=most)
+    blocks, dropped = choose(candidates, budget=budget, most=most)
     prompt_blocks = [*framed(blocks, empty_header=empty_header), file_block]
     flags = infile_flags(query, file_block)
     if not candidates:
@@ -279,18 +259,11 @@ def similar_prompt(
 
 def render(query: Query, context: Context) -> Prompt:
     """Return the prompt for a strategy that returned ranked snippets: the similar-code layout."""
-    return similar_prompt(
-        query,
-        [
-            Fragment(
-                paths=(snippet.path,),
-                text=snippet.text.removesuffix("\n"),
-                places=(Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else (),
-                score=snippet.score,
-            )
-            for snippet in context.snippets
-        ],
-    )
+    fragments = []
+    for snippet in context.snippets:
+        places = (Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else ()
+        fragments.append(fragment([snippet.path], snippet.text.removesuffix("\n"), places, snippet.score))
+    return similar_prompt(query, fragments)
 
 
 def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
@@ -392,9 +365,3 @@ def left_block(query: Query, most: int) -> Block:
     """Return the left context, at most `most` tokens, as the last block of a prompt."""
     text = last_tokens(query.prefix, most)
     return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=text != query.prefix)
-
-
-def left_flags(query: Query, block: Block) -> tuple[str, ...]:
-    """Return the remarks that the left context gives reason for."""
-    flags = [] if query.prefix.strip() else ["empty_current_file"]
-    return tuple([*flags, TRIMMED] if block.cut else flags)

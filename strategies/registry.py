@@ -172,18 +172,13 @@ class Bound(Generic[R]):
         }
         self.spec: str = str(Spec(spec.name, self.arguments))
         """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
-        if not self.kinds:
-            raise InputFault(
-                f"{self.spec} would take no samples", cure=f"{spec.name} takes {listed(strategy.kinds)} samples only"
-            )
         named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
         """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
-        if named and not self.languages:
-            raise InputFault(
-                f"{self.spec} would take no samples",
-                cure=f"{spec.name} takes {' and '.join(sorted(strategy.languages))} samples only",
-            )
+        for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
+            if is_none:
+                cure = f"{spec.name} takes {listed(own)} samples only"
+                raise InputFault(f"{self.spec} would take no samples", cure=cure)
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -233,13 +228,12 @@ class Bound(Generic[R]):
         return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
 
 
-def listed(kinds: frozenset[Kind]) -> str:
-    """Return task kinds in words."""
-    return " and ".join(sorted(kinds))
+def listed(names: frozenset[str]) -> str:
+    """Return task kinds or languages in words."""
+    return " and ".join(sorted(names))
 
 
 def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
-    """Return the strategy that a wrapper wraps."""
     spec = specs.parse(text)
     strategy = lookup(spec.name)
     # Before its parameters are looked at: a wrapper whose default is itself would never come to an end.
@@ -398,15 +392,7 @@ def default_of(name: str, parameter: str) -> float | None:
 
 
 def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
-    """Return the strategies of a file by name.
-
-    Args:
-        path: the file.
-        display_name: how messages call it.
-
-    Raises:
-        InputFault: if it cannot be read or imported.
-    """
+    """Return the strategies of a file by name; messages call the file by its display name."""
     with explained(display_name):
         contents = with_neighbours(path)
     version = digest(contents)
@@ -437,12 +423,7 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
 
 @contextlib.contextmanager
 def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
-    """Let a strategy file import its neighbours, after everything that is installed, and as they are now.
-
-    Args:
-        path: the file.
-        files: itself and its neighbours.
-    """
+    """Let a strategy file import its neighbours among `files`, after what is installed, and as they are now."""
     folder = str(path.parent)
     names = {file.relative_to(path.parent).parts[0].removesuffix(".py") for file in files}
     for name in [name for name in _NEIGHBOURS if name.partition(".")[0] in names]:

@@ -8,24 +8,24 @@ RepoEval.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ctxbench.bench.parameters import AtLeast, EngineSpec
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.bench.windows import WindowHit, spans, split_lines
-from ctxbench.strategies.api import Generate, Prompt
+from ctxbench.strategies.api import Block, Generate, Prompt
 from ctxbench.strategies.layout import (
     BLOCKS,
     BUDGET,
     HALF,
     WHOLE,
-    Fragment,
     as_found,
     draft_query,
     extended,
     first_shown_line,
+    fragment,
     infile_prompt,
     similar_prompt,
     unfinished_query,
@@ -76,12 +76,7 @@ def random_windows(
     lot = random.Random(f"{query.seed} {seed} {query.id}")  # noqa: S311 - no secret
     others = [path for path in repo.files() if path != query.path]
     windows = [
-        Fragment(
-            paths=(path,),
-            text="\n".join(lines[start:end]),
-            places=(Place(path=path, start=start, end=end),),
-            score=0.0,
-        )
+        fragment([path], "\n".join(lines[start:end]), (Place(path=path, start=start, end=end),), 0.0)
         for path in lot.sample(others, min(len(others), _FILES * blocks))
         for lines in [split_lines(repo.read(path))]
         for start, end in spans(len(lines), window, stride)
@@ -100,25 +95,18 @@ class WindowSearch:
     stride: int
     before: int
     """Windows of the target file count too if they end at or before this line, at which the text shown of it begins."""
-    repo_paths: bool = False
-    """Whether paths are shown with the repository's name before them."""
+    folder: str = ""
+    """What is shown before paths."""
 
-    def undrafted(self) -> list[Fragment]:
+    def undrafted(self) -> list[Block]:
         """Return what follows the windows most like the lines before the cursor line."""
         hits = self._hits(unfinished_query(self.query, self.size))
-        return self._named(extended(hits, self.repo, self.size, self.stride))
+        return extended(hits, self.repo, self.size, self.stride, self.folder)
 
-    def drafted(self, draft: str, partial: str, lines: str) -> list[Fragment]:
+    def drafted(self, draft: str, partial: str, lines: str) -> list[Block]:
         """Return the windows most like the lines around a draft; see `repocoder` for `q2_partial` and `q2_lines`."""
         text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
-        return self._named(as_found(self._hits(text)))
-
-    def _named(self, fragments: list[Fragment]) -> list[Fragment]:
-        if not self.repo_paths:
-            return fragments
-        return [
-            replace(fragment, paths=tuple(f"{self.repo.name}/{p}" for p in fragment.paths)) for fragment in fragments
-        ]
+        return as_found(self._hits(text), self.folder)
 
     def _hits(self, text: str) -> tuple[WindowHit, ...]:
         return self.repo.similar_windows(text, top=RETRIEVED, size=self.size, stride=self.stride, before=self.before)
@@ -162,7 +150,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     if iterations == 0:
         return infile_prompt(query, infile)
 
-    def prompt_for(fragments: list[Fragment]) -> Prompt:
+    def prompt_for(fragments: list[Block]) -> Prompt:
         return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
 
     before = first_shown_line(query, infile) if own_file else 0
@@ -205,5 +193,5 @@ def engine(
         place = Place(path=hit.place.path, start=hit.place.start, end=min(hit.place.end, hit.place.start + lines))
         text = "\n".join(hit.text.split("\n")[:lines])
         if text.strip():
-            fragments.append(Fragment(paths=(place.path,), text=text, places=(place,), score=hit.score))
+            fragments.append(fragment([place.path], text, (place,), hit.score))
     return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile)

@@ -8,7 +8,7 @@ stores nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -33,10 +33,6 @@ GRAPHS = ("definition", "reference")
 CROPPED, IMPORTS = "cropped_code", "import_statement"
 """Names of the contexts in which RepoBench's own cut of the file is stored."""
 _HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
-_NAMED = re.compile(
-    r"^(?:#|//) the below code fragment (?:can be found in:\n(?:#|//) [^\n]*|is found in [^\n]*)\n", re.M
-)
-"""What stands above a piece of code, in either layout."""
 _GAP = re.compile(r"\n\n(\n{2,})")
 """RepoBench's program leaves two of four or more newlines."""
 
@@ -133,10 +129,8 @@ def crosscodeeval_prompt(
     elif context is not None:
         text = context.text or rendered(context.snippets, mark)
         cut_text = "".join(pieces(text)[:max_context])
-        blocks = [
-            *_split(cut_text, context.snippets, cut=len(cut_text) < len(text)),
-            text_block("\n"),
-        ]
+        blocks = [Block(kind=BlockKind.SIMILAR, text=cut_text, cut=len(cut_text) < len(text))] if cut_text else []
+        blocks.append(text_block("\n"))
         tokens_left -= max_context
     file_block = left_block(query, max(1, tokens_left))
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=_flags(query, file_block, context))
@@ -168,21 +162,6 @@ def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> 
 def _commented(snippet: StoredSnippet, mark: str) -> Block:
     code = "\n".join(f"{mark} {line}" for line in snippet.text.split("\n") if line) + "\n\n"
     return Block(kind=BlockKind.SIMILAR, text=code, score=snippet.score)
-
-
-def _split(text: str, snippets: Sequence[StoredSnippet], *, cut: bool) -> Iterator[Block]:
-    """Yield a rendered text as blocks: the line that names a piece is of kind TEXT, its code of kind SIMILAR."""
-    names = list(_NAMED.finditer(text))
-    start = names[0].start() if names else 0
-    if start:
-        yield text_block(text[:start])
-    ends = [*(name.start() for name in names[1:]), len(text)]
-    for number, (name, end) in enumerate(zip(names, ends, strict=False)):
-        yield text_block(name[0])
-        score = snippets[number].score if number < len(snippets) else None
-        yield Block(kind=BlockKind.SIMILAR, text=text[name.end() : end], score=score, cut=cut and end == len(text))
-    if text and not names:
-        yield Block(kind=BlockKind.SIMILAR, text=text, cut=cut)
 
 
 def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropped, ...]]:

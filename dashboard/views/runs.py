@@ -108,7 +108,7 @@ HELP: Mapping[str, str] = {
     "faults": "Faults that the last attempt noted; a sample with a fault is missing until it is done again.",
     "last began": "When the last attempt began, in UTC.",
     "origin": "run: made here. imported: recorded elsewhere and read from a file. "
-    "reference: came with ctxbench, as scores without texts.",
+    "reference: came with ctxbench, as scores without prompts.",
 }
 
 

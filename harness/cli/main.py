@@ -37,6 +37,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "strategy": ("ctxbench.harness.cli.plugins:strategy", "List, show and check context strategies."),
     "engine": ("ctxbench.harness.cli.plugins:engine", "List, show and check context engines; measure leaks."),
     "generator": ("ctxbench.harness.cli.plugins:generator", "List and check generators."),
+    "model": ("ctxbench.harness.cli.model:model", "List, fetch and add models that run on this machine."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "exec": ("ctxbench.harness.cli.score:execute", "Run the tests of function samples on completions, in a sandbox."),
     "merge": ("ctxbench.harness.cli.results:merge", "Bring shards that other processes made into one database."),

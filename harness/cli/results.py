@@ -79,7 +79,7 @@ def import_files(
     without verdicts can be judged afterwards with `ctxbench exec --run`. Samples that a file lacks are missing,
     never dropped. Nothing of a file is stored if one of its lines is wrong, and nothing twice.
 
-    With --reference the built-in strategies' results over a standard set, origin `reference`: scores without texts.
+    With --reference the built-in strategies' results over a standard set, origin `reference`: scores without prompts.
     They need no network, and not the samples.
     """
     from ctxbench.bench import samples as sets

@@ -21,6 +21,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
+from ctxbench.harness.generators import precision
 from ctxbench.harness.generators.base import Request, Response, generator
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.generators.local import (
@@ -28,6 +29,7 @@ from ctxbench.harness.generators.local import (
     Local,
     LocalModel,
     LocalRequest,
+    configured_dtype,
     is_chat,
     model_digest,
     transformers_module,
@@ -65,7 +67,8 @@ def hf(
             on this machine, or fetched.
         revision: of a hub's model: branch, tag or commit.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if there is one.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored, or float32 on a processor
+            that is slower with 16 bits, which is measured once.
         batch: answers made at once.
         window: tokens of prompt and answer; 0: as the model's configuration says.
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
@@ -99,8 +102,18 @@ class HF(Local):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # found when first asked for
-        """Digest of configuration, tokenizer and weights, see `model_digest`."""
-        return f"{PROTOCOL}-{model_digest(self._folder)}"
+        """Digest of configuration, tokenizer and weights, see `model_digest`; and a format that this machine chose."""
+        chosen = "" if self._dtype == self._settings.dtype else f"-{self._dtype}"
+        return f"{PROTOCOL}-{model_digest(self._folder)}{chosen}"
+
+    @functools.cached_property
+    def _dtype(self) -> str:
+        """The format to compute in; `AUTO` is that of the stored weights."""
+        stored = configured_dtype(self._folder) if self._settings.dtype == AUTO else ""
+        # Neither torch nor a GPU is asked where the answer makes no difference.
+        if stored in precision.HALVES and self._wanted_device in (AUTO, "cpu") and not precision.is_fast(stored):
+            return "float32" if self._device == "cpu" else AUTO
+        return self._settings.dtype
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -209,7 +222,7 @@ class HF(Local):
         return self._read
 
     def _loaded(self) -> Any:
-        dtype = self._settings.dtype
+        dtype = self._dtype
         network, report = transformers_module().AutoModelForCausalLM.from_pretrained(
             self._folder,
             local_files_only=True,

@@ -178,6 +178,24 @@ def configured_window(folder: Path) -> int:
     Raises:
         InputFault: if the file is no JSON object.
     """
+    config = _configuration(folder)
+    # Models that also read pictures have a part of its own for text.
+    parts = [config, config.get("text_config") or {}]
+    numbers = (part.get(key) for part in parts for key in _POSITIONS)
+    return next((number for number in numbers if type(number) is int and number > 0), 0)
+
+
+def configured_dtype(folder: Path) -> str:
+    """Return the format of a model's weights by its ``config.json``, such as ``bfloat16``; empty if it does not say.
+
+    Raises:
+        InputFault: if the file is no JSON object.
+    """
+    config = _configuration(folder)
+    return str(config.get("dtype") or config.get("torch_dtype") or "")
+
+
+def _configuration(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config = json.loads(read_text(path))
@@ -185,10 +203,7 @@ def configured_window(folder: Path) -> int:
         config = None
     if not isinstance(config, dict):
         raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
-    # Models that also read pictures have a part of its own for text.
-    parts = [config, config.get("text_config") or {}]
-    numbers = (part.get(key) for part in parts for key in _POSITIONS)
-    return next((number for number in numbers if type(number) is int and number > 0), 0)
+    return config
 
 
 _TAIL = 16
@@ -273,13 +288,8 @@ class Tokens:
         """The template by which the model sees the text after the cursor.
 
         Raises:
-            InputFault: if its vocabulary has no marks for that, it was trained with none by the table of models, or it
-                is asked as a chat model.
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
         """
-        entry = models.known(self._settings.model)
-        if entry is not None and not entry.fim:
-            what = "was not trained to fill in the middle"
-            raise InputFault(what, where=self._settings.where, cure="leave --fim out, or take another model")
         return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
 
     @property

@@ -1,18 +1,19 @@
-"""Reference results: scores of the built-in strategies on a standard set, in a file that ships with ctxbench.
+"""Reference results: scores of the built-in strategies on a standard set, in files that ship with ctxbench.
 
-Imported, they are runs of origin `reference`, beside which a strategy of one's own stands after a single run. The file
-holds scores, tokens and calls of every sample, and no text: neither a prompt nor a completion. No strategy can read it
-(`harness.cells`), for its numbers were measured with the answers. `python -m scripts.reference_results` writes it.
+Imported, they are runs of origin `reference`, beside which a strategy of one's own stands after a single run. A file
+holds scores, tokens and calls of every sample, and no prompt. No strategy can read it (`harness.cells`), for its
+numbers were measured with the answers. `python -m scripts.reference_results` writes it.
 
-A file a kind of sample. JSON Lines, compressed: a header with the samples as columns, then a line a run with its own
-columns in their order.
+A file a kind of sample and model: the built-in model's over the whole set, without completions; a published model's
+over some samples of a set, with them. JSON Lines, compressed: a header with the samples as columns, then a line a run
+with its own columns in their order.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -35,15 +36,16 @@ from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.imported import ImportSummary, add_samples
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.run.attempt import Progress, silent
-from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.harness.store.samples import measures, planned_samples, stored_scores
+from ctxbench.harness.store.samples import measures, stored_scores
+from ctxbench.harness.store.samples import planned_samples as rows_planned
 from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Finished, Imported, StoredGeneration
+from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration
 from ctxbench.strategies.api import Prompt
 
 GENERATOR = "incontext"
@@ -75,6 +77,8 @@ class ReferenceRun:
     """Of each sample its calls: role, tokens in, tokens out."""
     scores: Mapping[str, Mapping[str, Sequence[float | None]]]
     """Profile -> metric -> value in the profile's own scale."""
+    texts: Sequence[str] = ()
+    """The completions of a published model as they were scored; none of the built-in one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,8 @@ class ReferenceResults:
     """Of all its samples."""
     digest: str
     """Of its samples."""
+    limit: int | None
+    """How many of its samples were taken; None for all."""
     source: Imported
     samples: tuple[Sample, ...]
     """Without any of their texts."""
@@ -112,6 +118,17 @@ def _file(name: str, kind: Kind) -> Path:
     return REFERENCE_FOLDER / f"{standard.whole_name(name)}-{kind}.jsonl.gz"
 
 
+def models(name: str, kind: Kind = Kind.LINE) -> list[ReferenceResults]:
+    """Return the results of published models over samples of a standard set, by the names of their files.
+
+    Args:
+        name: the set as its runs name it: a lite form's are those that were measured over it.
+        kind: of its samples.
+    """
+    paths = sorted(REFERENCE_FOLDER.glob(f"{name}-{kind}-*.jsonl.gz"))
+    return [_results(path, name, kind, lambda _: True) for path in paths]
+
+
 def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
     """Return the reference results of a standard set; those of a lite form are a part of the whole set's.
 
@@ -121,15 +138,21 @@ def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
     having = tuple(other for other in standard.names() if kind in kinds(other))
     if name not in having:
         raise UnknownName("set with reference results", name, having)
-    members, packed = standard.load(name), _file(name, kind).read_bytes()
+    return _results(_file(name, kind), name, kind, standard.load(name).domains.__contains__)
+
+
+def _results(path: Path, name: str, kind: Kind, has: Callable[[str], bool]) -> ReferenceResults:
+    """Return the part of a file that is over the repositories that a set has."""
+    packed = path.read_bytes()
     header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
     columns = header["samples"]
-    keep = [place for place, repo in enumerate(columns["repo"]) if repo in members.domains]
+    keep = [place for place, repo in enumerate(columns["repo"]) if has(repo)]
     rows = [{key: column[place] for key, column in columns.items()} for place in keep]
     return ReferenceResults(
         name=name,
         kind=kind,
-        digest=members.digests[kind],
+        digest=standard.load(name).digests[kind],
+        limit=header.get("limit"),
         source=Imported(format=Origin.REFERENCE, source=name, sha256=sha256(packed)),
         samples=tuple(_sample(row, kind) for row in rows),
         days={row["id"]: date.fromisoformat(row["day"]) for row in rows if row["day"]},
@@ -162,7 +185,7 @@ def _run(line: Mapping[str, Any], keep: Sequence[int]) -> ReferenceRun:
         profile: {metric: _part(column, keep) for metric, column in columns.items()}
         for profile, columns in line["scores"].items()
     }
-    parts = {key: _part(line[key], keep) for key in ("status", "context_tokens", "calls")}
+    parts = {key: _part(line[key], keep) for key in ("status", "context_tokens", "calls", "texts") if key in line}
     return ReferenceRun(**{**line, **parts, "scores": scores})
 
 
@@ -188,14 +211,16 @@ def import_reference(
         InputFault: if they are over other samples than the user's set, or were measured with other metrics or
             another model than those of this version. Then nothing is stored.
     """
-    results = load(name, kind)
-    _check(results, sample_set)
+    files = [load(name, kind), *models(name, kind)]
+    for results in files:
+        _check(results, sample_set)
     set_name = standard.samples_name(name, kind) if sample_set is None else sample_set.name
-    with progress("import", len(results.runs)) as tick:
+    with progress("import", sum(len(results.runs) for results in files)) as tick:
         summaries = []
-        for run in results.runs:
-            summaries.append(_stored(store, results, run, set_name))
-            tick(1)
+        for results in files:
+            for run in results.runs:
+                summaries.append(_stored(store, results, run, set_name))
+                tick(1)
     return summaries
 
 
@@ -208,9 +233,10 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
             cure=f"build it with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
             "--samples NAME",
         )
-    current = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}", "tokenizer": TOKENIZER}
+    built_in = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}"}
     cure = f"install ctxbench {results.runs[0].code}, which made them, or run the strategies yourself"
     for run in results.runs:
+        current = {"tokenizer": TOKENIZER} | (built_in if run.generator == GENERATOR else {})
         for field, version in current.items():
             if getattr(run, field) != version:
                 raise InputFault(
@@ -260,6 +286,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
         sampling=Sampling(**{**run.sampling, "stop": tuple(run.sampling["stop"])}),
         tokenizer=run.tokenizer,
         code=run.code,
+        limit=results.limit,
     )
     id_ = store.add_run(spec, results.samples, results.days)
     notes.add_imported(store, id_, results.source)
@@ -291,7 +318,8 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
 
 
 def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> list[StoredGeneration]:
-    """Return what the calls of a sample cost; neither prompt nor answer is in the file."""
+    """Return what the calls of a sample cost; of their texts the file has at most the completion."""
+    last = len(run.calls[place]) - 1
     return [
         StoredGeneration(
             id=_call_id(spec, results, place, ordinal),
@@ -301,7 +329,7 @@ def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, pl
             prompt=_PROMPT.text,
             sampling="{}",
             idx=0,
-            text="",
+            text=run.texts[place] if run.texts and ordinal == last else "",
             finish="stop",
             tokens_in=tokens_in,
             tokens_out=tokens_out,
@@ -316,9 +344,17 @@ def _call_id(spec: RunSpec, results: ReferenceResults, place: int, ordinal: int)
 
 
 def _finished(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> Finished:
+    status = Status(run.status[place])
+    made = StoredCompletion(
+        generation_id=_call_id(spec, results, place, len(run.calls[place]) - 1),
+        status=status,
+        text=run.texts[place] if run.texts else "",
+        flags=(),
+        scores={},
+    )
     return Finished(
         sample_id=results.samples[place].id,
-        status=Status(run.status[place]),
+        status=status,
         prompt_digest=_PROMPT.digest,
         prompt=_PROMPT.text,
         context_tokens=run.context_tokens[place],
@@ -329,14 +365,32 @@ def _finished(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place
             (role, _call_id(spec, results, place, ordinal)) for ordinal, (role, *_) in enumerate(run.calls[place])
         ),
         blocks=(),
-        completions=(),
+        completions=(made,) if run.texts else (),
         bits=(),
     )
 
 
-def write(store: Store, name: str, sample_set: SampleSet, run_ids: Sequence[str]) -> Path:
-    """Write complete runs over all samples of a kind of a standard set into the file that ships; return its path."""
+def write(
+    store: Store,
+    name: str,
+    sample_set: SampleSet,
+    run_ids: Sequence[str],
+    *,
+    model: str = "",
+    limit: int | None = None,
+) -> Path:
+    """Write complete runs over samples of a standard set into a file that ships; return its path.
+
+    Args:
+        store: where the runs are.
+        name: the standard set.
+        sample_set: its samples of one kind.
+        run_ids: the runs, in the order of their rows.
+        model: what to call a published model in the file's name; empty for the built-in one.
+        limit: the limit of the runs; None for all samples.
+    """
     (kind,) = {sample.kind for sample in sample_set.samples}
+    planned = planned_samples(sample_set.samples, limit)
     days = dates_of(sample_set)
     samples = [
         {
@@ -351,21 +405,26 @@ def write(store: Store, name: str, sample_set: SampleSet, run_ids: Sequence[str]
             "day": str(days.get(sample.id, "")),
             "kinds": sorted({use.kind for use in sample.uses}),
         }
-        for sample in sample_set.samples
+        for sample in planned
     ]
-    ids = [sample.id for sample in sample_set.samples]
+    ids = [sample.id for sample in planned]
     profiles = sorted(metrics.PROFILES)
-    languages = sorted({sample.language for sample in sample_set.samples})
-    header = {
+    languages = sorted({sample.language for sample in planned})
+    header: dict[str, Any] = {
         "samples": {key: [row[key] for row in samples] for key in samples[0]},
         "probes": {profile: _probe(profile, languages) for profile in profiles},
     }
-    lines = [header, *(asdict(_read(store, id_, ids, profiles)) for id_ in run_ids)]
+    header |= {} if limit is None else {"limit": limit}
+    lines = [header, *(_line(_read(store, id_, ids, profiles)) for id_ in run_ids)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-    path = _file(name, kind)
+    path = REFERENCE_FOLDER / f"{name}-{kind}-{model}.jsonl.gz" if model else _file(name, kind)
     # The same results are the same bytes: no time of writing.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
     return path
+
+
+def _line(run: ReferenceRun) -> dict[str, Any]:
+    return {key: value for key, value in asdict(run).items() if key != "texts" or value}
 
 
 def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str]) -> ReferenceRun:
@@ -379,11 +438,13 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
         .order_by(c.sample_id, c.ordinal)
     )
     calls: dict[str, list[tuple[str, int, int]]] = {sample: [] for sample in samples}
+    m = t.COMPLETION.c
+    text_query = select(m.sample_id, m.text).where(m.run_id == id_, m.idx == 0)
     s = t.SCORE.c
     pass_query = select(s.sample_id, s.value).where(s.run_id == id_, s.profile == PROFILE, s.metric == PASS)
     with store.reading() as connection:
         run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()
-        planned = next(planned_samples(connection, [(id_, run.samples_digest)]))
+        planned = next(rows_planned(connection, [(id_, run.samples_digest)]))
         results = {row.sample_id: row for row in connection.execute(result_query)}
         for call in connection.execute(call_query):
             calls[call.sample_id].append((call.role, call.tokens_in, call.tokens_out))
@@ -396,6 +457,7 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
             }
             for profile in (CONTEXT, *profiles)
         }
+        texts = dict(connection.execute(text_query).all()) if run.generator != GENERATOR else {}
         # What the tests said is a score of functions, and read apart from the others everywhere.
         passes = dict(connection.execute(pass_query).all())
         scores[PROFILE] |= {PASS: [passes[sample] for sample in samples]} if passes else {}
@@ -406,6 +468,7 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
         context_tokens=[results[sample].context_tokens for sample in samples],
         calls=[calls[sample] for sample in samples],
         scores=scores,
+        texts=[texts[sample] for sample in samples] if texts else (),
     )
 
 

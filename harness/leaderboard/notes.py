@@ -71,7 +71,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
     if any(row.run.origin is Origin.REFERENCE for row in group.rows):
         lines.append(
             "Rows marked (reference) came with ctxbench: the same samples, metrics and model, measured by its authors; "
-            "their texts and times are not stored."
+            "their prompts and times are not stored."
         )
     if priced(group):
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")

@@ -449,7 +449,7 @@ def completed(store: Store, run_id: str) -> Completed:
         source = notes.imports(connection, [run.id]).get(run.id)
         if source is not None and source.origin is Origin.REFERENCE:
             raise InputFault(
-                f"the run {run.id} is a reference result, which has scores and no texts",
+                f"the run {run.id} is a reference result, which has scores and no prompts",
                 cure="run its strategy yourself, then take that run",
             )
         kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)

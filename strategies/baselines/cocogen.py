@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated
 
 from ctxbench.bench.languages.answers import FunctionHead
@@ -26,7 +27,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt, text_block
 from ctxbench.strategies.baselines.rlcoder import WHOLE
-from ctxbench.strategies.layout import RepositoryFiles, bare_name, left_block, left_flags
+from ctxbench.strategies.layout import RepositoryFiles, bare_name, infile_flags, left_block
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024
@@ -124,7 +125,7 @@ def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
     left_context = left_block(query, WHOLE)
     return Prompt(
         blocks=(*(part for block in context_blocks for part in (block, apart)), left_context),
-        flags=left_flags(query, left_context),
+        flags=infile_flags(query, left_context, by_lines=False),
     )
 
 
@@ -262,7 +263,10 @@ class Checker:
     def __init__(self, query: Query, repo: Repository) -> None:
         """Prepare."""
         self._query, self._repo = query, repo
-        self._project: ProjectNames | None = None
+
+    @cached_property
+    def _project(self) -> ProjectNames:
+        return PYTHON.project(RepositoryFiles(self._repo))
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
         """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""
@@ -298,8 +302,6 @@ class Checker:
 
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
         """Yield the names of the project that the function reads and the project does not define."""
-        if self._project is None:
-            self._project = PYTHON.project(RepositoryFiles(self._repo))
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")
@@ -345,7 +347,10 @@ class Symbols:
     def __init__(self, repo: Repository, path: str, encoder: str) -> None:
         """Look things up for a target file; `encoder` finds symbols where no name is equal."""
         self._repo, self._path, self._encoder = repo, path, encoder
-        self._modules: ModuleIndex | None = None
+
+    @cached_property
+    def _modules(self) -> ModuleIndex:
+        return ModuleIndex(self._repo.files(), ())
 
     def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
         """Return at most `most` symbols of that bare name, or else the functions most like the line that uses it."""
@@ -388,8 +393,6 @@ class Symbols:
 
     def module(self, path: str) -> str:
         """Return the dotted name of a file's module."""
-        if self._modules is None:
-            self._modules = ModuleIndex(self._repo.files(), ())
         return self._modules.name(path)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
 from ctxbench.bench.parameters import AtLeast, EncoderSpec
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.retrieval.units import Hit, Unit, units
+from ctxbench.bench.retrieval.units import Hit, units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.icl.prompts import render
-from ctxbench.strategies.layout import count, last_tokens, left_block, left_flags
+from ctxbench.strategies.layout import count, infile_flags, last_tokens, left_block
 from ctxbench.strategies.registry import strategy
 
 UNIT = "words(count=300)"
@@ -60,18 +60,16 @@ def reacc(
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
     """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
-    dense = _by_chunk(repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED))
-    lexical = _by_chunk(repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED))
+    dense, lexical = (
+        {(hit.place, hit.text): hit for hit in repo.search(text, unit=UNIT, ranker=ranker, top=CONSIDERED)}
+        for ranker in (encoder, "bm25")
+    )
     hits = {**lexical, **dense}
     if not hits:
         return None
     scored = {chunk: DENSE * _score(dense, chunk) + LEXICAL * _score(lexical, chunk) for chunk in hits}
     best = min(scored, key=lambda chunk: (-scored[chunk], chunk))
     return replace(hits[best], score=scored[best])
-
-
-def _by_chunk(hits: Iterable[Hit]) -> dict[Chunk, Hit]:
-    return {(hit.place, hit.text): hit for hit in hits}
 
 
 def _score(hits: Mapping[Chunk, Hit], chunk: Chunk) -> float:
@@ -85,27 +83,20 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
     path = hit.place.path
     chunks = units(path, repo.read(path), repo.language, UNIT)
     at = next((at for at, chunk in enumerate(chunks) if chunk.place == hit.place and chunk.text == hit.text), None)
-    if at is None or at + 1 == len(chunks):
-        return _block(hit.text, hit.place, hit.score)
-    following = chunks[at + 1]
-    place = Place(path=path, start=hit.place.start, end=following.place.end)
-    return _block(f"{hit.text}{_gap(hit.place, following)}{following.text}", place, hit.score)
-
-
-def _gap(place: Place, following: Unit) -> str:
-    """Return what separates a chunk from the next one: the lines between them, or a blank in the same line."""
-    return "\n" * (following.place.start - place.end + 1) or " "
-
-
-def _block(text: str, place: Place, score: float) -> Block:
+    text, place = hit.text, hit.place
+    if at is not None and at + 1 < len(chunks):
+        following = chunks[at + 1]
+        place = Place(path=path, start=hit.place.start, end=following.place.end)
+        # The lines between them, or a blank in the same line.
+        text += ("\n" * (following.place.start - hit.place.end + 1) or " ") + following.text
     # It begins and ends at words, which may stand inside a line.
-    return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=score, cut=True)
+    return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=hit.score, cut=True)
 
 
 def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     """Return chunk and left context, cut at the beginning."""
     left_context = left_block(query, whole)
-    flags = left_flags(query, left_context)
+    flags = infile_flags(query, left_context, by_lines=False)
     room = whole - count(left_context.text)
     if chunks is None or room <= 1:
         return Prompt(blocks=(left_context,), flags=flags)
@@ -113,10 +104,4 @@ def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     text = last_tokens(whole_text, room)
     if text != whole_text and TRIMMED not in flags:
         flags = (*flags, TRIMMED)
-    return Prompt(
-        blocks=(
-            Block(kind=BlockKind.SIMILAR, text=text, places=chunks.places, score=chunks.score, cut=True),
-            left_context,
-        ),
-        flags=flags,
-    )
+    return Prompt(blocks=(replace(chunks, text=text), left_context), flags=flags)

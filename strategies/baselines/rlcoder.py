@@ -15,7 +15,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
-from ctxbench.strategies.layout import count, filled_stretches, last_tokens, left_block, left_flags, pieces
+from ctxbench.strategies.layout import count, filled_stretches, infile_flags, last_tokens, left_block, pieces
 from ctxbench.strategies.registry import strategy
 
 QUERY_LINES, QUERY_TOKENS = 20, 256
@@ -26,7 +26,6 @@ FIRST_CUT = "bm25(split=spaces)"
 """How the release ranks the blocks of which the encoder then sees some."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
-EMPTY_DRAFT = "empty_draft"
 
 
 @strategy("base.rlcoder", kinds=(Kind.FUNCTION,))
@@ -102,7 +101,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
-            flags.append(EMPTY_DRAFT)
+            flags.append("empty_draft")
         retrieved = retrieve(repo, text, encoder, candidates, blocks, stop=stop_block, drafted=f"\n{draft}")
         current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     return current_prompt.flagged(*flags)
@@ -168,7 +167,7 @@ def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int)
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
     left_context = left_block(query, whole - used - count(path) - SPARE)
-    flags = left_flags(query, left_context)
+    flags = infile_flags(query, left_context, by_lines=False)
     if retrieved.no_candidates:
         flags = (*flags, "no_candidates")
     elif not retrieved.blocks:

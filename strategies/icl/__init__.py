@@ -26,7 +26,6 @@ from ctxbench.strategies.icl.prompts import (
     plain_documentation,
     plain_steps,
     render,
-    step_question,
 )
 from ctxbench.strategies.icl.retrieved import Finder, shown_code
 from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file
@@ -130,7 +129,9 @@ class PromptBuilder:
             self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False)
             self.flags.append("fallback:icl.rag")
             return self._laid_out(self._code(self._ranked()), ())
-        hits = [hit for step in planned for hit in self.finder.functions(step_question(step), self.choices.k)]
+        # Title and sentence are looked for, without the asterisks.
+        questions = [step.replace("*", "") for step in planned]
+        hits = [hit for question in questions for hit in self.finder.functions(question, self.choices.k)]
         return self._laid_out(self._code(hits), planned)
 
     def _ranked(self) -> list[Hit]:

@@ -153,11 +153,6 @@ def plain_steps(query: Query, most: int) -> tuple[str, ...]:
     return steps or ((" ".join(words).lower(),) if words else ())
 
 
-def step_question(step: str) -> str:
-    """Return what is looked for: title and sentence, without the asterisks."""
-    return step.replace("*", "")
-
-
 def numbered_list(steps: Sequence[str]) -> str:
     """Return the list as the prompt shows it, numbered from 1."""
     return STEPS_TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"

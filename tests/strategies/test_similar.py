@@ -1,16 +1,14 @@
-from __future__ import annotations
-
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.types import Cursor, Place
 from ctxbench.bench.windows import WindowHit
-from ctxbench.strategies.api import BlockKind, Context, Snippet
+from ctxbench.strategies.api import Block, BlockKind, Context, Snippet
 from ctxbench.strategies.layout import (
     SIMILAR_HEADER,
-    Fragment,
     as_found,
+    choose,
     draft_query,
     extended,
-    pack,
+    fragment,
     render,
     similar_prompt,
     unfinished_query,
@@ -37,9 +35,9 @@ def checkout(store, user_id, rate):
     total = """
 
 
-def _candidate(text: str, path: str = "a.py", score: float = 0.5, start: int = 0) -> Fragment:
+def _candidate(text: str, path: str = "a.py", score: float = 0.5, start: int = 0) -> Block:
     place = Place(path=path, start=start, end=start + text.count("\n") + 1)
-    return Fragment(paths=(path,), text=text, places=(place,), score=score)
+    return fragment([path], text, (place,), score)
 
 
 def test_the_prompt_is_the_published_layout_to_the_byte() -> None:
@@ -62,7 +60,7 @@ def test_a_block_names_every_place_and_comments_blank_lines() -> None:
     )
     (candidate,) = as_found([hit])
     rule = "# " + "-" * 50
-    assert candidate.block == (
+    assert candidate.text == (
         f"# the below code fragment can be found in:\n# x.java\n# y.java\n{rule}\n# a\n# \n# b\n{rule}\n"
     )
 
@@ -70,16 +68,16 @@ def test_a_block_names_every_place_and_comments_blank_lines() -> None:
 def test_packing_takes_what_fits_best_last_and_records_the_rest() -> None:
     small, large = _candidate("x = 1"), _candidate("y = 2\n" * 900, "large.py", 0.9)
     candidates = [_candidate("first", score=0.95), large, *[_candidate(f"n = {i}", f"{i}.py") for i in range(12)]]
-    blocks, dropped = pack(candidates)
+    blocks, dropped = choose(candidates)
     assert len(blocks) == 10 and "# first\n" in blocks[-1].text and "# n = 8\n" in blocks[0].text
     assert [(d.places[0].path, d.reason) for d in dropped] == [
         ("large.py", "budget"),
         *[(f"{i}.py", "limit") for i in range(9, 12)],
     ]
-    tokens = count(small.block)
-    assert pack([small], budget=20 + tokens)[0] == []  # the sum has to stay below the budget
-    assert len(pack([small], budget=21 + tokens)[0]) == 1
-    assert pack([small], most=0)[0] == [] and pack([])[0] == []
+    tokens = count(small.text)
+    assert choose([small], budget=20 + tokens)[0] == []  # the sum has to stay below the budget
+    assert len(choose([small], budget=21 + tokens)[0]) == 1
+    assert choose([small], most=0)[0] == [] and choose([])[0] == []
 
 
 def test_the_header_needs_a_block_unless_asked_for() -> None:
@@ -142,8 +140,8 @@ def test_an_extended_block_is_the_window_one_stride_further() -> None:
     hits = [hit("a.py", 0, 10), hit("a.py", 10, 30), hit("a.py", 30, 40), hit("short.py", 0, 2)]
     found = extended(hits, _Files(), 20, 10)  # type: ignore[arg-type]
     assert [(c.places[0].start, c.places[0].end) for c in found] == [(0, 20), (20, 40), (20, 40), (0, 2)]
-    assert found[1].text == "\n".join(LINES[20:40]) and found[1].paths == ("a.py", "b.py")
-    assert found[1].places == (Place(path="a.py", start=20, end=40),)
+    moved = (Place(path="a.py", start=20, end=40),)
+    assert found[1] == fragment(["a.py", "b.py"], "\n".join(LINES[20:40]), moved, 0.5)
 
 
 def test_a_returned_context_is_packed_in_the_same_layout() -> None:

@@ -16,7 +16,7 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
-from ctxbench.harness.generators.models.table import gguf
+from ctxbench.harness.generators.models.table import find, gguf
 from ctxbench.sandbox.ownership import LOCKED, PART, abandoned, once
 
 _CONVERTED = "bfloat16"
@@ -32,9 +32,12 @@ def folder(name: str) -> Path:
     """Return the folder of a model for transformers and vLLM; the first time its file is converted.
 
     Raises:
-        InputFault: if there is no such model, it was not fetched, transformers cannot read it, or packages are missing.
+        InputFault: if there is no such model, it is not on this machine, transformers cannot read it, or packages are
+            missing.
         MachineFault: if the disk has too little space.
     """
+    if (model := find(name)).is_folder:
+        return weights.local(str(model.place), where=f"model {name}")
     source = gguf(name)
     target = source.parent / _CONVERTED
     if target.is_dir():

@@ -66,6 +66,21 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSource:
+    """A folder on this machine that transformers reads; it stays where it is."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["folder"] = "folder"
+    path: Place = field(metadata=cure("give the path of the folder, relative to this file"))
+    by: str = field(default="", metadata=_BY)
+
+    def __str__(self) -> str:
+        """Return the spelling used in messages."""
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
     """A repository of the model hub; the file has the same name there."""
 
@@ -107,20 +122,20 @@ class WheelSource:
         return f"package index {self.wheels[0].wheel}{more}"
 
 
-Source = FileSource | HubSource | WheelSource
+Source = FileSource | FolderSource | HubSource | WheelSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """A model by name: one GGUF file, known by its hash, and what is to be known to ask it."""
+    """A model by name: one GGUF file, known by its hash, or a folder; and what is to be known to ask it."""
 
     __pydantic_config__ = STRICT
 
     name: _Name = field(metadata=cure("give a short name"))
     title: str = field(default="", metadata=cure("say which model it is"))
-    file: _FileName = field(metadata=cure("give the file's name"))
-    bytes: _Positive = field(metadata=cure("give the file's size"))
-    sha256: _Hash = field(metadata=cure(_HASH))
+    file: _FileName = field(default="", metadata=cure("give the file's name"))
+    bytes: _Positive = field(default=0, metadata=cure("give the file's size"))
+    sha256: _Hash = field(default="", metadata=cure(_HASH))
     license: Filled = field(metadata=cure('say under which licence the weights are, e.g. license = "Apache-2.0"'))
     window: _Positive = field(metadata=cure("give how many tokens of prompt and answer it takes"))
     family: str = field(default="", metadata=cure('give its architecture, e.g. "qwen2"'))
@@ -134,14 +149,23 @@ class NamedModel:
     """The places that offer the file, in the order to try."""
 
     @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no file."""
+        return isinstance(self.sources[0], FolderSource)
+
+    @property
     def place(self) -> Path:
-        """The file on this machine, there or not."""
+        """The file or folder on this machine, there or not."""
+        if isinstance(folder := self.sources[0], FolderSource):
+            return folder.path
         return home() / f"{self.name}-{self.sha256[:8]}" / self.file
 
     @property
     def is_fetched(self) -> bool:
-        """Whether the file is on this machine; its hash was compared when it came."""
-        return self.place.is_file() and self.place.stat().st_size == self.bytes
+        """Whether it is on this machine; the hash of a file was compared when it came."""
+        if self.is_folder:
+            return self.place.is_dir()
+        return is_whole(self.place, self.bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +181,11 @@ def home() -> Path:
         return Path(chosen).expanduser().absolute()
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser().absolute() / "ctxbench" / "models"
+
+
+def is_whole(place: Path, size: int) -> bool:
+    """Return whether a file is there in that size."""
+    return place.is_file() and place.stat().st_size == size
 
 
 def names() -> tuple[str, ...]:
@@ -190,16 +219,18 @@ def gguf(name: str) -> Path:
     Raises:
         InputFault: if there is no such model, or it was not fetched.
     """
-    model = find(name)
+    model, where = find(name), f"model {name}"
+    if model.is_folder:
+        raise InputFault("is a folder of transformers, not a GGUF file", where=where, cure=f"take hf:{name}")
     if not model.is_fetched:
-        raise InputFault("is not on this machine", where=f"model {name}", cure=f"run `ctxbench model fetch {name}`")
+        raise InputFault("is not on this machine", where=where, cure=f"run `ctxbench model fetch {name}`")
     return model.place
 
 
 @functools.cache
 def builtin() -> tuple[NamedModel, ...]:
     """Return the models that are shipped."""
-    return read(_BUILTIN)
+    return parse(read_text(_BUILTIN), _BUILTIN, ())
 
 
 def of_user() -> tuple[NamedModel, ...]:
@@ -209,29 +240,31 @@ def of_user() -> tuple[NamedModel, ...]:
         InputFault: if it is wrong; it names every fault.
     """
     path = home() / FILE
-    return read(path, {model.name for model in builtin()}) if path.exists() else ()
+    return parse(read_text(path), path) if path.exists() else ()
 
 
-def read(path: Path, taken: Iterable[str] = ()) -> tuple[NamedModel, ...]:
-    """Return the models of a file.
+def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[NamedModel, ...]:
+    """Return the models of a text.
 
     Args:
-        path: TOML with tables ``[[model]]``; files of its sources are relative to its folder.
-        taken: names that it may not use.
+        text: TOML with tables ``[[model]]``.
+        path: of its file, there or not; files of its sources are relative to its folder.
+        taken: names that it may not use; None: those of the shipped models.
 
     Raises:
-        InputFault: if it cannot be read or is wrong; it names every fault.
+        InputFault: if it is wrong; it names every fault.
     """
     # Not imported above: pydantic costs a tenth of a second, and `hf` asks for every model whether it has a name here.
     from ctxbench.bench.checking import validated  # noqa: PLC0415
 
     try:
-        data = tomllib.loads(read_text(path))
+        data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
         raise InputFault(f"is not TOML: {error}", where=str(path), cure=_EXAMPLE) from None
     table, problems = validated(_Table, data)
     models = table.models if table else ()
-    faults = [f"{key}: {what}; {mend}" for key, what, mend in problems] + list(_contradictions(models, {*taken}))
+    names_taken = {model.name for model in builtin()} if taken is None else {*taken}
+    faults = [f"{key}: {what}; {mend}" for key, what, mend in problems] + list(_contradictions(models, names_taken))
     if faults:
         raise InputFault(" | ".join(faults), where=str(path), cure=_EXAMPLE)
     return tuple(replace(model, sources=tuple(_placed(source, path) for source in model.sources)) for model in models)
@@ -241,6 +274,11 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
     from ctxbench.harness.generators.fim import FAMILIES  # noqa: PLC0415 - as above
 
     for model in models:
+        folders = [source for source in model.sources if isinstance(source, FolderSource)]
+        if folders and (len(model.sources) > 1 or model.file or model.bytes or model.sha256):
+            yield f"{model.name}: a folder is its only source; leave file, bytes and sha256 out"
+        elif not folders and not (model.file and model.bytes and model.sha256):
+            yield f"{model.name}: file, bytes and sha256 are needed; give them, or one source of kind folder"
         if model.name in taken:
             yield f"name: {model.name!r} is taken; give another name"
         if model.fim and model.fim not in (families := [template.name for template in FAMILIES]):
@@ -250,6 +288,6 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
 
 def _placed(source: Source, path: Path) -> Source:
     """Return a source whose file is not relative to the table's folder."""
-    if not isinstance(source, FileSource):
+    if not isinstance(source, FileSource | FolderSource):
         return source
     return replace(source, path=(path.parent / source.path.expanduser()).absolute())

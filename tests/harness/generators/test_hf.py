@@ -1,7 +1,5 @@
 """`hf` with a tiny trained Llama, against transformers' own decoding and against plain sums of log-probabilities."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

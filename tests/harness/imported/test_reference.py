@@ -1,7 +1,5 @@
 """Reference results: written from stored runs, imported as runs of their own origin, refused where they do not fit."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -21,7 +19,7 @@ from ctxbench.harness.imported import reference
 from ctxbench.harness.results import Origin, RunTable
 from ctxbench.harness.run import runner
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.details import detail
+from ctxbench.harness.store.details import completion_texts, detail
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from tests.helpers.cells import open_inline
@@ -143,7 +141,7 @@ def test_there_are_no_texts_to_export(written: SampleSet, home: Home) -> None:
     assert imported(home, NAME).code == 0
     run = next(iter(tables(home).values())).run.id
     words = ("export", run, "--format", "ctxbench", "--out", str(home.root / "out.jsonl"), "--home", str(home.root))
-    assert_fault(run_cli("results", *words), "scores and no texts", "run its strategy yourself")
+    assert_fault(run_cli("results", *words), "scores and no prompts", "run its strategy yourself")
 
 
 def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) -> None:
@@ -155,6 +153,26 @@ def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) 
     assert ours.metrics["bits"] == tuple(theirs.metrics["bits"][place] for place in keep)
     with open_store(home.database) as store:
         assert {run.samples_digest for run in works(store)} == {standard.load(LITE).digests["line"]}
+
+
+def test_rows_of_a_published_model_come_with_their_completions(authors: Home, written: SampleSet, home: Home) -> None:
+    words = ("--samples", NAME, "--strategy", "lc.infile", "--generator", "scripted(text='a line')", "--limit", "3")
+    assert run_cli("run", *words, "--home", str(authors.root)).code == 0
+    with open_store(authors.database) as store:
+        (id_,) = {run.id for run in works(store) if run.choices.generator.startswith("scripted")}
+        path = reference.write(store, NAME, written, [id_], model="tiny", limit=3)
+    assert path.name == "ctxbench-2-line-tiny.jsonl.gz"
+    (results,) = reference.models(NAME)
+    assert results.limit == len(results.samples) == 3 and not reference.models(LITE)
+    assert imported(home, NAME).code == 0
+    assert imported(home, NAME).out.count("was imported before: nothing changed") == 3
+    (row,) = (table for table in tables(home).values() if table.run.generator.startswith("scripted"))
+    assert row.run.samples == f"{NAME}[:3]" and len(row.sample) == 3
+    with open_store(home.database) as store:
+        completions = [detail(store, row.run.id, sample).completions for sample in row.sample]
+        texts = [completion_texts(store, row.run.id, sample, 0) for sample in row.sample]
+    assert {text.text for text in texts if text is not None} == {"a line"} and None not in texts
+    assert all(of.scores["ctxbench", "em"] == 0.0 for (of,) in completions)
 
 
 def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:

@@ -1,7 +1,5 @@
 """Whole prompts, written out."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.strategies.api import Block, BlockKind
@@ -10,7 +8,6 @@ from ctxbench.strategies.icl.prompts import (
     numbered_list,
     parse_steps,
     plain_steps,
-    step_question,
     with_section,
 )
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, made, query
@@ -331,10 +328,6 @@ def test_they_are_shown_numbered_from_one() -> None:
     assert (
         numbered_list(parse_steps("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
     )
-
-
-def test_asterisks_are_not_looked_for() -> None:
-    assert step_question("**Add tax**: to *amount*.") == "Add tax: to amount."
 
 
 @pytest.mark.parametrize(

