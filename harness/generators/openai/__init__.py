@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -95,6 +95,7 @@ class OpenAI(Generator):
         revision: str = "",
         prices: bool = False,
         counter: pricing.Counter | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare; the server is not contacted before the first request.
 
@@ -103,9 +104,10 @@ class OpenAI(Generator):
             revision: what the user knows of the served weights, one word.
             prices: whether the server also prices given texts (``echo`` with ``logprobs``).
             counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
+            environment: the variables that hold the secrets; None: the process's own.
         """
         self._settings = settings
-        self._client = Client(settings)
+        self._client = Client(settings, environment)
         self._lock = threading.Lock()
         self._served: dict[wire.Served, None] = {}
         self._others = False

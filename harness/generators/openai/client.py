@@ -227,9 +227,14 @@ _LONGEST = 30.0
 class Client:
     """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
 
-    def __init__(self, settings: OpenAISettings) -> None:
-        """Prepare; nothing is opened, and no secret is read, before the first request."""
-        self._settings = settings
+    def __init__(self, settings: OpenAISettings, environment: Mapping[str, str] | None = None) -> None:
+        """Prepare; nothing is opened, and no secret is read, before the first request.
+
+        Args:
+            settings: the model, its server, and how to ask.
+            environment: the variables that hold the secrets; None: the process's own.
+        """
+        self._settings, self._environment = settings, environment
         self._changed = threading.Condition()
         self._free = settings.concurrency
         self._not_before = 0.0
@@ -370,7 +375,8 @@ class Client:
             if self._connections is None:
                 from ctxbench.harness.generators.openai.connections import Connections  # noqa: PLC0415
 
-                self._credentials = Credentials.read(self._settings, os.environ)
+                variables = os.environ if self._environment is None else self._environment
+                self._credentials = Credentials.read(self._settings, variables)
                 self._connections = Connections(
                     self._settings.url,
                     {"Content-Type": "application/json", **self._credentials.headers},

@@ -1,0 +1,310 @@
+"""`serve`: a GGUF file, answered by llama.cpp's own server on this machine for the length of a run (``llamacpp``)."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import json
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench.concurrency import cores
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.spec import Shorthand
+from ctxbench.bench.visible import visible
+from ctxbench.harness.generators import models
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
+from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.local import AUTO, is_chat
+from ctxbench.harness.generators.openai import PROTOCOL, OpenAI
+from ctxbench.harness.generators.openai import settings as options
+from ctxbench.harness.generators.openai.settings import OpenAISettings
+
+CURE = "pip install 'ctxbench[llamacpp]'"
+_AGAIN = "run the same command again; if it comes back, give a smaller window, or see that the file is whole"
+_LOG = logging.getLogger(__name__)
+_CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
+_KEY = "CTXBENCH_SERVE_KEY"
+"""The name under which the server's key is handed to `openai`; it never stands in this process's environment."""
+_STARTS = 2
+"""How often a run's server is started: it may die once."""
+_LONGEST = 900.0
+"""Seconds until a server must have read its model, and until an answer must be there."""
+_TAIL = 4096
+"""The most bytes kept of what a server writes beside its answers."""
+_PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
+_PASSED_BEGINNINGS = ("LC_", "OMP_", "GGML_")
+"""The environment variables that a server gets, by name and by their beginning; others may hold secrets."""
+
+
+@generator("serve", machine=("threads",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
+def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = False, threads: int = 0) -> Serve:
+    """Ask a GGUF file through llama.cpp's server, started for the run; short: serve:MODEL.
+
+    Args:
+        model: a name of ``ctxbench model list``, or the path of a GGUF file.
+        window: tokens of prompt and answer.
+        chat: whether it is asked by its chat template: ``on``, ``off``, or ``auto``: if its table or name says so.
+        tools: whether a strategy's tools are sent as such; takes chat=on.
+        threads: processors that it uses; 0: all. Leave some to other work: its threads wait for each other.
+    """
+    for name, number, least in (("window", window, 64), ("threads", threads, 0)):
+        if number < least:
+            raise InputFault(f"{name}={number} does not fit", where="serve", cure=f"give {least} or more")
+    if not model.strip():
+        raise InputFault("the model has no name", where="serve", cure="give a name of `ctxbench model list`")
+    weights.need(("xllamacpp",), where="serve", cure=CURE)
+    settings = OpenAISettings(
+        model=Path(model).stem,
+        url="http://127.0.0.1",
+        chat=is_chat(chat, model, by="serve"),
+        concurrency=1,
+        timeout=_LONGEST,
+        retries=8,
+        backoff=0.5,
+        window=window,
+        fim=options.AUTO,
+        key_env=_KEY,
+        extra={},
+        tools=tools,
+    )
+    return Serve(model, settings, threads=threads or cores())
+
+
+class Serve(Generator):
+    """llama.cpp's server as a process of its own, asked by `openai`."""
+
+    def __init__(self, model: str, settings: OpenAISettings, *, threads: int) -> None:
+        """Prepare; the server starts with the first request.
+
+        Args:
+            model: a name of the table, or a path.
+            settings: of the server, without its port.
+            threads: of the engine.
+        """
+        self._model, self._settings, self._threads = model, settings, threads
+        self._unasked = OpenAI(settings)
+        self._lock = threading.Lock()
+        self._server: _Server | None = None
+        self._starts = 0
+        self._closed = threading.Event()
+        self.capabilities = Capabilities(
+            concurrent=True, instructs=settings.chat, fills=True, tools=settings.tools, service=True
+        )
+
+    @functools.cached_property
+    def version(self) -> str:  # type: ignore[override] # found when first asked for
+        """The file's SHA-256, the versions of llama.cpp's package and of the protocol."""
+        with explained(self._file), self._file.open("rb") as handle:
+            digest = hashlib.file_digest(handle, "sha256").hexdigest()[:12]
+        try:
+            return f"{PROTOCOL}-{digest}-xllamacpp{version_of('xllamacpp')}"
+        except PackageNotFoundError:
+            return f"{PROTOCOL}-{digest}-xllamacpp"
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """What the server says of itself beyond the spec."""
+        return self._server.asked.served if self._server is not None else ()
+
+    def infilling(self) -> Template:
+        """Return the template for the text after the cursor, by the model's name.
+
+        Raises:
+            InputFault: if it is asked as a chat model, or its name says no family.
+        """
+        return self._unasked.infilling()
+
+    def wake(self, language: Language) -> None:
+        """Start the server and wait until it has read its model.
+
+        Raises:
+            InputFault: if there is no such file.
+            MachineFault: if it does not start.
+        """
+        self._running()
+
+    def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
+        """Answer every request, in order; where the server dies, by the next one.
+
+        Raises:
+            InputFault: as `wake`.
+            MachineFault: if the server died twice.
+        """
+        outcomes: dict[int, Response | MachineFault] = {}
+        while waiting := [number for number in range(len(requests)) if number not in outcomes]:
+            server = self._running()
+            answered = server.asked.generate([requests[number] for number in waiting])
+            died = server.died()
+            outcomes |= {
+                number: outcome
+                for number, outcome in zip(waiting, answered, strict=True)
+                if isinstance(outcome, Response) or not died
+            }
+        return [outcomes[number] for number in range(len(requests))]
+
+    def close(self) -> None:
+        """End the server with all that it started; who waits for it gets its fault at once."""
+        self._closed.set()
+        if (server := self._server) is not None:
+            server.stop()
+        self._unasked.close()
+
+    @functools.cached_property
+    def _file(self) -> Path:
+        if models.known(self._model) is not None:
+            return models.gguf(self._model)
+        path = Path(self._model).expanduser().absolute()
+        if not path.is_file():
+            cure = "give a name of `ctxbench model list`, or the path of a GGUF file"
+            raise InputFault("is no file", where=f"serve {self._model}", cure=cure)
+        return path
+
+    def _running(self) -> _Server:
+        with self._lock:
+            if self._closed.is_set():
+                raise MachineFault("the generator was closed", where=self._where, cure="run the same command again")
+            server = self._server
+            if server is None or server.died():
+                if self._starts == _STARTS and server is not None:
+                    raise self._fault(f"its server died {_STARTS} times", server)
+                self._starts += 1
+                self._server = server = self._started(self._file)
+                if self._closed.is_set():
+                    server.stop()
+            return server
+
+    def _started(self, file: Path) -> _Server:
+        _LOG.info("%s: llama.cpp's server reads %s", self._where, file.name)
+        begun = time.monotonic()
+        self._server = server = _Server(self._settings, file, self._threads)
+        if not server.wait():
+            raise self._fault("its server did not start", server)
+        _LOG.info("%s: ready after %.0f s", self._where, time.monotonic() - begun)
+        return server
+
+    def _fault(self, what: str, server: _Server) -> MachineFault:
+        said = visible(" ".join(server.log.split()))[-300:]
+        return MachineFault(f"{what}; its last words: {said or 'none'}", where=self._where, cure=_AGAIN)
+
+    @property
+    def _where(self) -> str:
+        return f"serve {self._model}"
+
+
+class _Server:
+    """One process of the engine in a session of its own; it ends with its standard input, so that none is left over."""
+
+    def __init__(self, settings: OpenAISettings, file: Path, threads: int) -> None:
+        """Start the process; `wait` for it before it is asked."""
+        self._settings, self._key = settings, secrets.token_hex(24)
+        self._log = bytearray()
+        self.asked: Any = None
+        environment = {
+            name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_PASSED_BEGINNINGS)
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, *_CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        given = {
+            "file": str(file),
+            "name": settings.model,
+            "key": self._key,
+            "window": settings.window,
+            "threads": threads,
+        }
+        # On the command line, or in the environment, others could read the key.
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(json.dumps(given).encode() + b"\n")  # type: ignore[union-attr] # a pipe
+            self._process.stdin.flush()  # type: ignore[union-attr]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def log(self) -> str:
+        """The end of what it wrote."""
+        return bytes(self._log[-_TAIL:]).decode("utf-8", "replace")
+
+    def wait(self) -> bool:
+        """Wait until it answers; return whether it does."""
+        late = threading.Timer(_LONGEST, self.stop)
+        late.daemon = True
+        late.start()
+        line = self._process.stdout.readline(_TAIL).decode("utf-8", "replace")  # type: ignore[union-attr]
+        late.cancel()
+        if not line.startswith("http://127.0.0.1:"):
+            self.stop()
+            return False
+        settings = replace(self._settings, url=options.base_url(line.strip()))
+        self.asked = OpenAI(settings, environment={_KEY: self._key})
+        threading.Thread(target=self._watch, daemon=True).start()
+        return True
+
+    def died(self) -> bool:
+        """Return whether its process has ended."""
+        return self._process.poll() is not None
+
+    def stop(self) -> None:
+        """Kill the process and what it started; return when it is gone."""
+        if not self.died():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr] # both are pipes
+
+    def _listen(self) -> None:
+        """Keep the end of its log, so that a full pipe does not stop it."""
+        while part := self._process.stderr.read1(_TAIL):  # type: ignore[union-attr] # a pipe
+            self._log += part
+            del self._log[:-_TAIL]
+        self._process.stderr.close()  # type: ignore[union-attr]
+
+    def _watch(self) -> None:
+        """End the requests under way with the process: none of them is to be tried again at its port."""
+        self._process.wait()
+        self.stop()
+        self.asked.close()
+
+
+def engine() -> None:
+    """Serve a file until standard input ends: the main function of a process that `serve` starts."""
+    # It has no types, and no other process may load it.
+    xllamacpp: Any = importlib.import_module("xllamacpp")
+    given = json.loads(sys.stdin.readline())
+    params = xllamacpp.CommonParams()
+    params.model.path = given["file"]
+    params.model_alias = {given["name"]}
+    params.api_keys = [given["key"]]
+    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.n_ctx, params.n_parallel = given["window"], 1
+    params.ui = params.endpoint_slots = params.warmup = False
+    for processors in (params.cpuparams, params.cpuparams_batch):
+        # Threads that wait must not spin: beside other work answers take many times as long.
+        processors.n_threads, processors.poll = given["threads"], 0
+    server = xllamacpp.Server(params)
+    print(server.listening_address, flush=True)  # noqa: T201 - to who started it
+    sys.stdin.read()
+    os._exit(0)

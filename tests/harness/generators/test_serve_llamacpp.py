@@ -1,0 +1,164 @@
+"""`serve`: an engine's process from its start to its end, played by `tests.helpers.serve_engine`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.harness.generators import base, serve
+from ctxbench.harness.generators.base import Generator, Request, Response
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+
+pytestmark = pytest.mark.slow
+ENGINE = Path(__file__).parents[2] / "helpers" / "serve_engine.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the stand-in's orders, which holds a model's file."""
+    monkeypatch.setattr(weights, "need", lambda *_, **__: None)
+    monkeypatch.setattr(serve, "_CHILD", ("-P", str(ENGINE), str(tmp_path)))
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder: Path) -> Iterator[Generator]:
+    made = base.resolve(f"serve:{folder}/tiny.gguf")
+    yield made
+    made.close()
+
+
+def request(text: str = "x = one") -> Request:
+    return Request(prompt=Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),)), language=PYTHON)
+
+
+def given(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in folder.glob("given-*.json")]
+
+
+def processes(folder: Path) -> list[int]:
+    """Return the processes of the stand-in that still run."""
+    numbers = [int(path.stem.removeprefix("given-")) for path in folder.glob("given-*.json")]
+    return [number for number in numbers if Path(f"/proc/{number}").exists()]
+
+
+def test_it_answers_and_leaves_no_process(folder: Path, model: Generator) -> None:
+    [answer] = model.generate([request()])
+    assert isinstance(answer, Response) and answer.text == "one"
+    assert len(processes(folder)) == 1 and model.served == ()
+    model.close()
+    assert processes(folder) == []
+    with pytest.raises(MachineFault, match="closed"):
+        model.generate([request()])
+
+
+def test_the_version_is_of_the_bytes(folder: Path, model: Generator) -> None:
+    first = model.version
+    (folder / "tiny.gguf").write_bytes(b"GGUG")
+    assert base.resolve(f"serve:{folder}/tiny.gguf").version != first
+    assert given(folder) == []
+
+
+def test_the_engine_gets_a_key_of_its_own_and_no_secret(
+    folder: Path, model: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-123456789")
+    model.wake(PYTHON)
+    [entry] = given(folder)
+    assert len(entry["key"]) == 48 and "sk-123456789" not in str(entry)
+    [process] = processes(folder)
+    assert entry["key"] not in Path(f"/proc/{process}/cmdline").read_text()
+    assert entry["key"] not in Path(f"/proc/{process}/environ").read_text()
+    assert entry["key"] not in str(dict(os.environ))
+
+
+def test_a_server_that_dies_is_started_once_more(folder: Path, model: Generator) -> None:
+    (folder / "die-once").touch()
+    [answer] = model.generate([request()])
+    assert isinstance(answer, Response) and answer.text == "one" and len(given(folder)) == 2
+
+
+def test_a_server_that_dies_twice_is_a_fault_at_once(folder: Path, model: Generator) -> None:
+    (folder / "die").touch()
+    begun = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(MachineFault, match="its server died 2 times"):
+            model.generate([request()])
+    assert len(given(folder)) == 2 and time.monotonic() - begun < 20
+
+
+def test_the_end_of_the_log_is_told_in_one_line(folder: Path, model: Generator) -> None:
+    (folder / "stay").touch()
+    (folder / "noisy").touch()
+    with pytest.raises(MachineFault, match="did not start") as fault:
+        model.wake(PYTHON)
+    said = str(fault.value)
+    assert "no such" in said and "\x1b" not in said and "\n" not in said and len(said) < 700
+
+
+def test_a_noisy_engine_is_not_held_up(folder: Path, model: Generator) -> None:
+    (folder / "noisy").touch()
+    [answer] = model.generate([request()])
+    assert isinstance(answer, Response)
+
+
+def test_closing_ends_a_request_that_waits(folder: Path, model: Generator) -> None:
+    (folder / "hang").touch()
+    model.wake(PYTHON)
+    faults: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            model.generate([request()])
+        except MachineFault as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    time.sleep(0.3)
+    model.close()
+    thread.join(10)
+    assert not thread.is_alive() and len(faults) == 1 and processes(folder) == []
+
+
+def test_no_engine_outlives_a_killed_run(folder: Path) -> None:
+    program = (
+        "import os, signal\n"
+        "from ctxbench.harness.generators import base, serve\n"
+        "from ctxbench.bench.languages.python import PYTHON\n"
+        "serve.weights.need = lambda *_, **__: None\n"
+        f"serve._CHILD = {('-P', str(ENGINE), str(folder))!r}\n"
+        f"base.resolve('serve:{folder}/tiny.gguf').wake(PYTHON)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert len(given(folder)) == 1
+    until = time.monotonic() + 10
+    while processes(folder) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert processes(folder) == []
+
+
+def test_what_does_not_fit_is_said(folder: Path) -> None:
+    for spec, said in (
+        ("(model=a, window=1)", "window=1"),
+        ("(model=a, threads=-1)", "threads=-1"),
+        ("(model=' ')", "no name"),
+    ):
+        with pytest.raises(InputFault, match=said):
+            base.resolve(f"serve{spec}")
+    with pytest.raises(InputFault, match="is no file"):
+        base.resolve("serve:nowhere.gguf").wake(PYTHON)
