@@ -38,9 +38,9 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
     Raises:
         InputFault: if the path holds no model, a name is taken, or the licence is not known.
     """
-    path = path.expanduser().absolute()
+    path, taken = path.expanduser().absolute(), table.names()
     if path.suffix == ".toml":
-        added = table.parse(read_text(path), path, table.names())
+        added = table.parse(read_text(path), path, taken)
     else:
         name = name or re.sub(r"[^a-z0-9._-]+", "-", (path.name if path.is_dir() else path.stem).lower()).lstrip("._-")
         entry = _of_folder(path) if path.is_dir() else _of_file(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault, UnknownName
-from ctxbench.harness.generators import models
+from ctxbench.harness.generators import local, models
 from ctxbench.harness.generators.models import table
 
 ENTRY = """
@@ -87,3 +87,18 @@ def test_a_wrong_entry_is_named_with_its_cure(old: str, new: str, message: str) 
     write_table(ENTRY.format(sha="0" * 64).replace(old, new, 1))
     with pytest.raises(InputFault, match=message):
         models.find("tiny")
+
+
+@pytest.mark.parametrize(("by", "chat"), [("hf", "on"), ("vllm", "off"), ("hf", "auto")])
+def test_the_table_says_whether_a_named_model_is_asked_by_its_template(by: str, chat: str) -> None:
+    write_table(ENTRY.format(sha="0" * 64).replace("window", "chat = true\nwindow"))
+    assert local.is_chat(chat, "tiny", by=by) == (chat != "off")
+    assert not local.is_chat("auto", "qwen2.5-coder-1.5b", by=by)
+
+
+def test_a_named_model_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "smollm2-135m").mkdir()
+    settings = local.LocalModel(by="hf", model="smollm2-135m", revision="", dtype="auto", batch=1, window=0, chat=False)
+    with pytest.raises(InputFault, match=r"run `ctxbench model fetch smollm2-135m`"):
+        local.model_folder(settings)

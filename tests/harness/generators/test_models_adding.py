@@ -82,6 +82,13 @@ def test_names_are_taken_once(tmp_path: Path) -> None:
     assert add(file, "other").name == "other"
 
 
+def test_a_table_that_is_broken_already_is_named(tmp_path: Path) -> None:
+    table.home().mkdir()
+    (table.home() / table.FILE).write_text("broken")
+    with pytest.raises(InputFault, match=rf"{table.FILE}: is not TOML"):
+        add(gguf(tmp_path / "tiny.gguf"))
+
+
 def test_a_window_is_needed(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("llama.context_length"))
     with pytest.raises(InputFault, match=r"window: 0 is not 1 or more.*write the entry into a TOML file"):
