@@ -1,7 +1,5 @@
 """Guards for every test: no default home, no network outside `network` tests."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import itertools
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.helpers.databases import made_once
+from tests.helpers.databases import close_all, made_once
 from tests.helpers.extras import absent
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
@@ -48,6 +46,12 @@ LONGEST = (
     "tests/dashboard/test_live.py",
     "tests/bench/functions/test_real.py",
     "tests/sandbox/docker/test_images.py",
+    "tests/sandbox/test_robust.py",
+    "tests/test_install.py",
+    "tests/test_plugin.py",
+    "tests/harness/cli/test_interrupts.py",
+    "tests/test_processors.py",
+    "tests/test_notebook.py",
 )
 """The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
 WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py", "test_vllm_hf.py"}
@@ -124,6 +128,12 @@ def _one_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext"), "cores", lambda: 1)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _databases_closed() -> Iterator[None]:
+    yield
+    close_all()
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """`import ctxbench`: what the commands do, as functions that return frames."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The documentation is tested: commands have help and a place in the docs, links lead somewhere."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

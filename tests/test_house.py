@@ -1,7 +1,5 @@
 """The two programs that say how the code stands: names, and the files on a sample's way."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The core install stays small, and everything we pin is what the constraint file says."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

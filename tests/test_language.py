@@ -1,7 +1,5 @@
 """A language in somebody else's package, as the docs show it: installed, lines built, a strategy run and scored."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

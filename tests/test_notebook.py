@@ -1,7 +1,5 @@
 """The notebook of the docs runs, and shows what the page says that it shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -1,7 +1,5 @@
 """A strategy, a metric, a generator and a format in others' packages, as the docs show them: installed, run, ranked."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

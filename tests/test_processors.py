@@ -1,7 +1,5 @@
 """The same bits on every processor: this one made to work as several others, and with two threads."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil

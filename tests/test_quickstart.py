@@ -1,7 +1,5 @@
 """The main job, end to end, on the real repositories: what a new user sees must hold."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The documentation as a site: whole, searchable, and without a link that leads nowhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -48,11 +46,14 @@ def test_nothing_is_asked_of_other_hosts(built: Path) -> None:
         assert 'src="http' not in text and 'rel="stylesheet" href="http' not in text, page.name
 
 
-@pytest.mark.parametrize("link", ["nowhere.md", "metrics.md#nothing"])
-def test_a_link_that_leads_nowhere_ends_it(tmp_path: Path, link: str) -> None:
+def test_links_that_lead_nowhere_end_it(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     shutil.copytree(site.ROOT / "docs", docs)
-    (docs / "fim.md").write_text(f"# Fill in the middle\n\n[there]({link})\n", encoding="utf-8")
-    with pytest.raises(SystemExit, match="fim.md"):
+    for page, link in (("fim.md", "nowhere.md"), ("samples.md", "metrics.md#nothing")):
+        with (docs / page).open("a", encoding="utf-8") as file:
+            file.write(f"\n[there]({link})\n")
+    with pytest.raises(SystemExit) as fault:
         site.build(tmp_path / "site", docs)
+    assert "2 issues found" in str(fault.value), fault.value
+    assert "fim.md:" in str(fault.value) and "samples.md:" in str(fault.value)
     assert not (tmp_path / "site").exists()

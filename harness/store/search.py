@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, Subquery, case, exists, func, or_, select
+from sqlalchemy import CTE, ColumnElement, Connection, FromClause, Select, Subquery, case, exists, func, or_, select
 
 from ctxbench.bench.types import is_tested
 from ctxbench.harness.results import Status, status_cases, value_cases
@@ -82,7 +82,7 @@ def search(
     store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
     """Return how many samples fit, and a page of them in the order of the plan or of their values."""
-    matching = _fitting(sample_filter).cte("found")
+    matching = _found(sample_filter)
     value = {"plan": None, "lowest": matching.c.value, "highest": matching.c.value.desc()}[order]
     # Databases differ in where NULL stands.
     by = [] if value is None else [matching.c.value.is_(None), value]
@@ -99,7 +99,7 @@ def search(
 def neighbours(store: Store, sample_filter: SampleFilter, ordinal: int) -> tuple[str | None, str | None]:
     """Return the samples that fit before and after a place in the run's plan; None at either end."""
     # Which samples fit depends on the other run only where the two are to differ.
-    matching = _fitting(sample_filter if sample_filter.differs else replace(sample_filter, other="")).cte("found")
+    matching = _found(sample_filter if sample_filter.differs else replace(sample_filter, other=""))
     id_query = select(matching.c.id).limit(1)
     before = id_query.where(matching.c.ordinal < ordinal).order_by(matching.c.ordinal.desc()).scalar_subquery()
     after = id_query.where(matching.c.ordinal > ordinal).order_by(matching.c.ordinal).scalar_subquery()
@@ -115,12 +115,17 @@ def place_in_plan(store: Store, run: str, sample: str) -> int | None:
         return connection.scalar(select(p.ordinal).where(p.key == t.key_of(run, sample)))
 
 
-def _fitting(sample_filter: SampleFilter) -> Select[Any]:
-    """Return the samples of the run that fit, with the columns of `FoundSample`.
+def _found(sample_filter: SampleFilter) -> CTE:
+    """Return the samples of the run that fit as a table that the database makes once, and whole.
 
-    To be asked as a common table that is used twice: a database then finds them once, and all of them. Asked for a
-    few, PostgreSQL prefers plans that find the first one soon and take minutes for the rest.
+    Left to itself, a newer SQLite finds them again for each use; and PostgreSQL, asked for a few, prefers plans that
+    find the first one soon and take minutes for the rest.
     """
+    return _fitting(sample_filter).cte("found").prefix_with("MATERIALIZED")
+
+
+def _fitting(sample_filter: SampleFilter) -> Select[Any]:
+    """Return the samples of the run that fit, with the columns of `FoundSample`."""
     samples = _counted(sample_filter.run, sample_filter.measure).subquery()
     conditions = _conditions(samples, sample_filter)
     columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]

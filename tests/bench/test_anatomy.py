@@ -1,7 +1,5 @@
 """The numbers that are read of a sample set's files."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """API records as units, what is shown of them, how they are found, and their summaries."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 from typing import Any
 

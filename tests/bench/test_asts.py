@@ -1,7 +1,5 @@
 """Syntax trees, asked for by many threads at once."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """Checkouts: whole or absent, read-only, one fetch however many ask, nothing left by a kill."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

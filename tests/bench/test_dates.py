@@ -1,7 +1,5 @@
 """The day of a sample's code: its line's own where it is known, else its repository's release's."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

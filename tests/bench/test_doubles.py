@@ -1,7 +1,5 @@
 """Sums that cannot depend on their order, and exponentials that are near enough."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Our own logarithms and powers beside those of Python's decimals, which round rightly."""
 
-from __future__ import annotations
-
 from decimal import Context, Decimal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Atomic writes, checked JSON Lines, and faults that name the cure."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle

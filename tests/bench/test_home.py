@@ -1,7 +1,5 @@
 """Where a home keeps its things."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Manifests: what a right one says, and that every fault of a wrong one is told at once."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Workers that an interrupt meets while they start."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

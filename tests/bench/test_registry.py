@@ -1,7 +1,5 @@
 """Names come in once, by decorator or entry point, and unknown ones get a hint."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from importlib.metadata import EntryPoint
 

@@ -1,7 +1,5 @@
 """Sample sets on disk: equal bytes, checks on loading, nothing lost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

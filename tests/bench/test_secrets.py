@@ -1,7 +1,5 @@
 """Names of fields that hold a secret, texts that are one, and neither."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench import secrets, spec

@@ -1,7 +1,5 @@
 """`SharedCache`: what it keeps, and what goes when there is too much."""
 
-from __future__ import annotations
-
 from ctxbench.bench.concurrency import SharedCache
 
 

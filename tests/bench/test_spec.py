@@ -1,7 +1,5 @@
 """`name(key=value)`: read, written, and read back."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """Standard sets: their lists keep the rules that docs/standard-set.md states."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

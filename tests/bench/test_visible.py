@@ -1,7 +1,5 @@
 """Markdown in which texts of others stay texts, by a parser of GitHub's Markdown that is not ours."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

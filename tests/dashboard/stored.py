@@ -3,8 +3,6 @@
 Three strategies, functions with verdicts, what others recorded, and what a model must never get to do.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages' choice of newer samples, and the Leaderboard page's scores before and after a model's cutoff."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

@@ -1,7 +1,5 @@
 """The site as a whole: its pages, its command, and what it says where there is nothing to show."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

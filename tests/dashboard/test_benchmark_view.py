@@ -1,7 +1,5 @@
 """Tables of the Benchmark page, from plain values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

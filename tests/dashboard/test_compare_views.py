@@ -1,7 +1,5 @@
 """Tables and charts of the Compare page, from plain values."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tables and charts of the Cost page, from plain values."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The data of the pages: cached, and read again only when rows were added."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A run writes while a reader reads: neither waits for the other or fails, and no half sample is seen."""
 
-from __future__ import annotations
-
 import signal
 import statistics
 import subprocess

@@ -1,7 +1,5 @@
 """`ctxbench runs` as a user over a terminal meets it: the list, one run, JSON, and a command that goes on."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

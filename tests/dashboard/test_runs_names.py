@@ -1,7 +1,5 @@
 """Names and deletion of runs, on the command line."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -86,7 +84,7 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
         assert refused.code == 1 and refused.err.endswith(f"{cure}\n"), refused
         assert run in command(home, "runs", run).out
     assert f"{run} deleted" in command(home, "runs", "delete", "bad", "--yes").out
-    with sqlite3.connect(home.root / "results.db") as connection:
+    with contextlib.closing(sqlite3.connect(home.root / "results.db")) as connection:
         for table in METADATA.sorted_tables:
             for column in {"run_id", "id"} & set(table.c.keys()):
                 rows = connection.execute(f"SELECT count(*) FROM {table.name} WHERE {column} = ?", (run,))

@@ -1,7 +1,5 @@
 """States, speed and sentences of the Runs page, from plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

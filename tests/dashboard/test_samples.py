@@ -1,7 +1,5 @@
 """The samples page finds any sample, shows all that is stored of it, and lets no stored text be more than text."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

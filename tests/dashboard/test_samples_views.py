@@ -1,7 +1,5 @@
 """Differences, hidden characters, rows and filters of the Samples page, from plain values."""
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import re

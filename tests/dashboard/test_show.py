@@ -1,7 +1,5 @@
 """Stored text is shown as text: no Markdown, no markup, nothing that hides."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

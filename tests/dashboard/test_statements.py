@@ -3,8 +3,6 @@
 Boards of every kind are drawn: few and many repositories, clear leads and none, twins, missing samples, controls.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

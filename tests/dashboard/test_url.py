@@ -1,7 +1,5 @@
 """Choices live in the URL: read from it, written to it, carried to the next page, refused if there is no such thing."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.testing.v1 import AppTest
 

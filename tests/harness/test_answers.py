@@ -1,7 +1,5 @@
 """One answer is read from a set without loading the others, and never from a set that is not the run's."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

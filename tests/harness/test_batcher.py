@@ -1,7 +1,5 @@
 """Requests of many threads: batched, answered once, and never left waiting."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 import time

@@ -1,7 +1,5 @@
 """Costs of references after prompts: measured once, ahead where another model than the one that writes does it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What stands in a strategy's version: its code, and the weights that its encoders have here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Controls: the reference scores everything, nothing scores nothing, and a context that knows the answer is best."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a run costs, from answers to the leaderboard: every call counts, unknown is unknown, cached is as asked."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """CrossCodeEval from its files to a score and back, over a small project of our own in both languages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Up to which day models were trained: whose table holds, and what a board says of samples before and after it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

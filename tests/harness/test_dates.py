@@ -1,7 +1,5 @@
 """Samples by the day of their code: runs and boards over those after a day, and databases without days."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

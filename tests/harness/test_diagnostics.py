@@ -1,7 +1,5 @@
 """Completions in their files, what is read of them, and what retrieved blocks have to do with the target."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

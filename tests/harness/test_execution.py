@@ -1,7 +1,5 @@
 """Verdicts: none twice, none made up, none left over; and programs of strategies, each in a box of its own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

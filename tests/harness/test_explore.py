@@ -1,7 +1,5 @@
 """Runs of the agent by a served model, with tools and as text: steps are stored, and what was looked at."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

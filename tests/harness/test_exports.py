@@ -1,7 +1,5 @@
 """Whole runs in the formats of other tools, read back by those tools' own libraries."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`ResultFrame`: what notebooks and files are given."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

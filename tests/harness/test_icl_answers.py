@@ -1,7 +1,5 @@
 """From a prompt of the ICL family over the built-in generator to one whole function."""
 
-from __future__ import annotations
-
 import ast
 import textwrap
 

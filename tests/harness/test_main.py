@@ -1,7 +1,5 @@
 """The command line's edges: exit codes, one-line faults, cheap imports."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import EntryPoint

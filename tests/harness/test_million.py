@@ -1,7 +1,5 @@
 """Reading stays proportional to what is shown: statements and rows are counted on 100,000 scores, no time is taken."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

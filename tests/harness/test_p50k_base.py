@@ -1,7 +1,5 @@
 """Budgets counted in p50k_base, by a vocabulary that is put together from GPT-2's published files."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Rates of models: which holds, what it makes of tokens and seconds, and everything a file can have wrong."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the quick start does about sets that lie where its own belong."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Runs on two Ray nodes of this machine: as a local run, whatever is killed meanwhile."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

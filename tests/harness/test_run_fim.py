@@ -1,7 +1,5 @@
 """Runs that fill in the middle: what the model is shown, what strategies are, and what is kept of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

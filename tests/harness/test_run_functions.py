@@ -1,7 +1,5 @@
 """Running over functions: bodies become functions, functions get verdicts, verdicts become pass@k."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -26,7 +24,7 @@ from ctxbench.harness.run.merging import Merger, shard_files
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.scheduling import Share
 from ctxbench.harness.run.spec import NO_SANDBOX, SEVERAL, RunOptions, RunSpec
-from ctxbench.harness.store import open_store, shard_store, verdicts
+from ctxbench.harness.store import shard_store, verdicts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.shard import read
 from ctxbench.harness.store.shard_store import open_share
@@ -34,6 +32,7 @@ from ctxbench.harness.store.work import works
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
+from tests.helpers.databases import open_for_test
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
@@ -52,7 +51,7 @@ class Bench:
     def __init__(self, tmp_path: Path, **changes: Any) -> None:
         self.home = Home(tmp_path / "home")
         self.set = make_function_set(self.home, **changes)
-        self.store = open_store(self.home.database)
+        self.store = open_for_test(self.home.database)
         self.judge = FakeJudge(self.set)
         self.coder = Coder(lambda _: "", version="c1")
 
@@ -297,7 +296,7 @@ def test_a_merged_verdict_counts_for_its_own_run_whichever_shard_comes_first(
     files = shard_files([parts])
     boards = []
     for number, order in enumerate((files, files[::-1])):
-        bench.store = main if not number else open_store(f"sqlite:///{tmp_path / 'other.db'}")
+        bench.store = main if not number else open_for_test(f"sqlite:///{tmp_path / 'other.db'}")
         for file in order:
             Merger(bench.store, bench.set).merge_file(file)
         tables = {table.run.strategy: table for table in run_tables(bench.store)}

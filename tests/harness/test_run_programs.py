@@ -1,7 +1,5 @@
 """Running strategies that run programs: the sandbox reaches their cells, and what it lacks is told at once."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

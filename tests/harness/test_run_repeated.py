@@ -1,7 +1,5 @@
 """`run --repeat`: runs of their own that differ in the seed, made once, and one row of the board."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several processes at once: one works at a run, and different runs share their answers."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 import subprocess

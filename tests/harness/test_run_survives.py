@@ -1,7 +1,5 @@
 """Real processes, really killed: what is stored afterwards is what an undisturbed run stores."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Running: what is stored, what is done again, what a fault costs. Cells and coder are stand-ins."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools
@@ -33,12 +31,13 @@ from ctxbench.harness.run.batching import GIVE_UP
 from ctxbench.harness.run.resources import kept_from_strategies
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions
-from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import Store
 from ctxbench.harness.store.facts import prompt_text, prompt_texts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt
 from tests.helpers.cells import open_inline
+from tests.helpers.databases import open_for_test
 from tests.helpers.sets import make_set
 
 
@@ -69,7 +68,7 @@ class Bench:
     def __init__(self, tmp_path: Path, **changes: Any) -> None:
         self.home = Home(tmp_path / "home")
         self.set: SampleSet = make_set(self.home, **changes)
-        self.store: Store = open_store(self.home.database)
+        self.store: Store = open_for_test(self.home.database)
         self.coder = Coder()
         self.cells_run = 0
 
@@ -569,7 +568,7 @@ def test_no_thread_sees_an_answer(bench: Bench) -> None:
 
 
 def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
-    stores = [open_store(bench.home.database) for _ in range(2)]
+    stores = [open_for_test(bench.home.database) for _ in range(2)]
     summaries: list[RunSummary] = []
     refusals: list[str] = []
 

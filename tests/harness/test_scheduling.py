@@ -1,7 +1,5 @@
 """Scheduling: units and shares hold every sample once; parts of work, and what becomes of one that cannot be done."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

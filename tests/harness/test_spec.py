@@ -1,7 +1,5 @@
 """Which samples a run has; the command of a stored run makes it again, to the same id, in an empty database."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

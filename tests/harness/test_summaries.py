@@ -1,7 +1,5 @@
 """Summaries by the run's model: each asked for once, post-processed, counted apart; plain ones without a model."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

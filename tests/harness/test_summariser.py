@@ -1,7 +1,5 @@
 """Runs with a summariser of their own: two served models, each asked for its part, and both asked once."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Strategies that are shown the import lines that samples mask: what they get, and what their rows say."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

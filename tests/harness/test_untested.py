@@ -1,7 +1,5 @@
 """Functions of a benchmark that brings no tests: no sandbox is opened, and the leaderboard compares texts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

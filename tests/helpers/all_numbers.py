@@ -3,8 +3,6 @@
 ``raw`` are numpy's and the C library's own, which the processor decides: they show that a setting took effect.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """A launcher without a back end, for trusted test jobs only; see `bare_guest`."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

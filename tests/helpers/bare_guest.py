@@ -4,8 +4,6 @@
 process here, so it must not kill all that it can, but what it made.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

@@ -1,7 +1,5 @@
 """Cells without processes, for tests of what goes on around strategies: real ones take a fifth of a second to start."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path

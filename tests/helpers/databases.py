@@ -1,6 +1,4 @@
-"""New databases for tests, without the tables made again for each of them; databases of another schema."""
-
-from __future__ import annotations
+"""Databases for tests: new ones without the tables made again for each, open ones, those of another schema."""
 
 import contextlib
 import os
@@ -15,6 +13,18 @@ from sqlalchemy import URL, Engine
 
 from ctxbench.harness.store import store
 from ctxbench.harness.store.database import make_engine
+
+_OPEN = contextlib.ExitStack()
+
+
+def open_for_test(url: str) -> store.Store:
+    """Open a database that is closed when the test ends."""
+    return _OPEN.enter_context(store.open_store(url))
+
+
+def close_all() -> None:
+    """Close what was opened for the test that ends."""
+    _OPEN.close()
 
 
 @contextmanager

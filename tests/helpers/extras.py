@@ -1,7 +1,5 @@
 """What a test needs of the machine, and what happens where it is missing."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """A back end that runs nothing, for tests: it answers jobs from a function."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Runs a system-call filter as the kernel would."""
 
-from __future__ import annotations
-
 import struct
 
 from ctxbench.sandbox.guest import seccomp

@@ -1,7 +1,5 @@
 """Fixtures: an empty home, and its store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Prompts for the built-in generator, in the layouts of the line strategies."""
 
-from __future__ import annotations
-
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 RULE = "# " + "-" * 50

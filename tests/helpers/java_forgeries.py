@@ -1,7 +1,5 @@
 """Wrong Java methods that try to be called right: body of `total` -> what the verdict's reason holds."""
 
-from __future__ import annotations
-
 
 def _tried(statements: str) -> str:
     """Return a body that runs statements which may throw what is checked, and gives a wrong sum."""

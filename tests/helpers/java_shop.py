@@ -1,7 +1,5 @@
 """A tiny Java repository with tests of JUnit 3, 4 and 5, and samples of its methods."""
 
-from __future__ import annotations
-
 import textwrap
 
 from ctxbench.bench.judging.java.text import shift

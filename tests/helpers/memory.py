@@ -1,7 +1,5 @@
 """The most memory that this process has held, from a moment on: `getrusage` also counts what came before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """A tiny repository to mine, and a back end that runs its tests in this process: for trusted tests only."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What servers can do wrong, as bytes on a connection, and what must become of the request that met it."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

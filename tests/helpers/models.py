@@ -1,7 +1,5 @@
 """A model for strategies under test: says what a function says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ctxbench.strategies.api import Prompt

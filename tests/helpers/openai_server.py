@@ -4,8 +4,6 @@ Deterministic: the n-th request of a server meets the n-th planned fault. Shapes
 OpenAI itself were seen to send.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Programs of a plain user, who may read what others wrote and write nothing of it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ports for servers that must be told theirs before they start."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import socket

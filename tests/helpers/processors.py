@@ -1,7 +1,5 @@
 """This processor made to work as others do: by the settings of numpy and of its BLAS, which take effect at start."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -3,8 +3,6 @@
 Use it as ``tests/helpers/random_windows.py@control.random``.
 """
 
-from __future__ import annotations
-
 import random
 
 from ctxbench.bench.windows import spans, split_lines

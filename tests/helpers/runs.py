@@ -1,7 +1,5 @@
 """Small stored runs for tests of the leaderboard."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small samples for tests: name what matters, the rest is filled in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ctxbench.bench.languages.python import PYTHON

@@ -1,7 +1,5 @@
 """Fixtures that open real back ends."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

@@ -3,8 +3,6 @@
 Prints a JSON object: strategy -> requests that reached the generator, finished samples, faults.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

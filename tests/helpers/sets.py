@@ -1,7 +1,5 @@
 """A small sample set on disk, made without the builder: known repositories, known answers."""
 
-from __future__ import annotations
-
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON

@@ -3,8 +3,6 @@
 Made once a machine and version of the libraries, on one core, from fixed seeds, in under a minute of processor time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Wheels of a few lines, made in the test: what pip takes from a folder needs no network."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

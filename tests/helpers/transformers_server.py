@@ -1,7 +1,5 @@
 """`transformers serve` in a process group of its own: a real server of OpenAI's protocol, for a model in a folder."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Small repositories written into a temporary folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path

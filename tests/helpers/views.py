@@ -1,7 +1,5 @@
 """Views of small repositories for tests: name what matters, the rest follows from the query."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

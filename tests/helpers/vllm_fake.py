@@ -4,8 +4,6 @@
 here, and whoever adds one here that the real package lacks fails there.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import types

@@ -1,7 +1,5 @@
 """Stored runs that have everything that happens to runs, drawn from a seed."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Both sides lose everything but letters, digits and operators; what is left of a 
 in units: the lines of a file, its comments and strings, and all of a file in one piece for longer lines.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Write rows of a store with plain SQL, so that a test can say exactly what is stored."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence

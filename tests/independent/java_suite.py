@@ -3,8 +3,6 @@
 Shares nothing with the product. What runs the project's code runs under bubblewrap, without a network.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

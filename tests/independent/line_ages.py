@@ -3,8 +3,6 @@
 ``python -m tests.independent.line_ages HOME SET`` prints how many lines were asked for, and those that are not newer.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import subprocess

@@ -3,8 +3,6 @@
 Run it over a set of a home folder: ``python -m tests.independent.line_samples HOME SET``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """What the checker of line samples knows of Java: a tokenizer of its own, and declarations by counting braces."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the checker of line samples knows of Python, by the standard library's own parser and tokenizer."""
 
-from __future__ import annotations
-
 import ast
 import io
 import sys

@@ -3,8 +3,6 @@
 Shares nothing with the product, which changes syntax trees. Pure.
 """
 
-from __future__ import annotations
-
 import io
 import random
 import re

@@ -3,8 +3,6 @@
 Shares nothing with the product, which changes syntax trees. Pure.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Plain and slow, with sqlite3, numpy and scipy, and nothing of ctxbench. Runs are those of one set, profile `ctxbench`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sqlite3

@@ -1,7 +1,5 @@
 """A blank answer counts as the worst value wherever it stands: alone, or as one of several completions."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.types import Reference

@@ -1,7 +1,5 @@
 """The checker of line samples: it has nothing to say of what is built, and misses nothing that is spoiled."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The second maker of faults, and that what it makes of a small project is failed by the tests that mining chooses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The second maker of faults in Java, and that the whole suite of a small project tells which of them matter."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

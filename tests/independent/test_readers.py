@@ -1,7 +1,5 @@
 """True numbers that would mislead: what the leaderboard shows, and says, where runs are not quite alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

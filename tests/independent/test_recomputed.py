@@ -1,7 +1,5 @@
 """What `leaderboard` and `compare` print, against a recomputation from the stored rows; and what must not change it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

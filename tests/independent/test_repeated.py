@@ -4,8 +4,6 @@ The components are the solution of three equations here: each sum of squares is 
 expectation is a sum of traces, one for each source of variance.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What is shown is what was computed: the page's and the table's numbers are the JSON's, rounded by their interval."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

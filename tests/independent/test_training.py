@@ -1,7 +1,5 @@
 """What the built-in model was fitted on is in none of the benchmark's repositories."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """What must not change a number: order, names, neighbours, interrupts."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import sqlite3

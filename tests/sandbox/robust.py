@@ -1,7 +1,5 @@
 """What the tests of robustness share: an environment whose processes can be told on the host, and a driver program."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

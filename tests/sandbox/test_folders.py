@@ -1,7 +1,5 @@
 """`sandbox.ownership`: whole or not at all, and whose."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The guest as a plain process, over its real frames; only jobs that do no harm."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The guest's parts, each by itself."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

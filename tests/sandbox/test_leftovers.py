@@ -1,7 +1,5 @@
 """`sandbox.leftovers`: what killed processes really left, and never what a living one has."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Programs that live in a box: they keep their state from message to message, and end by their own doing alone."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`sandbox.registry`: Docker where it answers, else bubblewrap where it works, else a fault with the cure."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -3,8 +3,6 @@
 `benchmarks.sandbox` runs ten times as many jobs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

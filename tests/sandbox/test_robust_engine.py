@@ -1,7 +1,5 @@
 """The engine is stopped and started again under a run. The test has an engine of its own, on a socket of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,7 +1,5 @@
 """`sandbox.wheels`: resolving and fetching, without a network but for the tests marked so."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

@@ -1,7 +1,5 @@
 """Small repositories as text, and a model that answers from a list."""
 
-from __future__ import annotations
-
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository

@@ -1,7 +1,5 @@
 """The agent over the tiny repository, with models that do what a list says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

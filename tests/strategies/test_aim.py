@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 import textwrap
 from importlib.metadata import entry_points

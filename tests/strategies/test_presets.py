@@ -1,7 +1,5 @@
 """Presets: names that stand for strategies with their parameters."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench import spec as specs

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.types import Cursor, Place
 from ctxbench.bench.windows import WindowHit

@@ -1,7 +1,5 @@
 """Stored contexts in the prompts of the benchmarks' own programs, to the byte."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """From what the user names to a manifest that was tried: sources, what is written, mended, refused and kept."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the files of a repository tell: language, licence, version, and a Java project's module and encoding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """What the files of a Python project tell of its tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Files in CoderEval's shape that ask for functions of a repository of ours."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

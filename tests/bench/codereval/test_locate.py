@@ -1,7 +1,5 @@
 """Finding the functions of CoderEval's tasks."""
 
-from __future__ import annotations
-
 import dataclasses
 import textwrap
 

@@ -1,7 +1,5 @@
 """The shipped repositories that stand for CoderEval's projects, and the tests of our own that judge them."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """CoderEval's tasks rebuilt: every one is accounted for, and what is kept is certified."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

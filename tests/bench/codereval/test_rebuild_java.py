@@ -1,7 +1,5 @@
 """CoderEval's Java tasks rebuilt: located by name, parameters and Javadoc, judged by the repository's JUnit tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

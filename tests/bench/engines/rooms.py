@@ -1,7 +1,5 @@
 """Runs with engines over a small set whose answers are known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Engines that cheat or break, each in its own way; an honest one beside them. They run in boxes only."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,7 +1,5 @@
 """What our engines find, each in its box, where names repeat, are parts of others, or stand far down in a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

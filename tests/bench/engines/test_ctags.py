@@ -1,7 +1,5 @@
 """The adapter for Universal Ctags, with a stand-in for the program, and in a box where the program is installed."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The windows that engines may ask for: each holds the lines that it is counted for, whatever its size."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The page on writing an engine: its example is checked in a real box, and a strategy of one's own asks engines."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

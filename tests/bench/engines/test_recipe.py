@@ -1,7 +1,5 @@
 """What a TOML file may say of an engine, and that a fault names file, key and cure."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

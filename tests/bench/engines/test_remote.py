@@ -1,7 +1,5 @@
 """Engines that are servers elsewhere: asked where the spec says so, marked, and trusted no more than others."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """What engines did for a sample travels with its results; its seconds make no other shard of equal work."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Engines that cheat or break: each is refused, cut, or a fault of the machine; no answer reaches a prompt."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

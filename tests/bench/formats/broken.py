@@ -1,7 +1,5 @@
 """Broken files of any shape: one good record in, a file with each kind of fault out, and what its refusal must say."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

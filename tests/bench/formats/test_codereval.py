@@ -1,7 +1,5 @@
 """CoderEval's files: the benchmark's own, its prompts with lists of results, there and back."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import textwrap

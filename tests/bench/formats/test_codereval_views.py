@@ -1,7 +1,5 @@
 """What strategies see of CoderEval's samples: neither the answer nor the docstring that was not chosen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

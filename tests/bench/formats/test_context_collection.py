@@ -1,7 +1,5 @@
 """The files of the Context Collection Competition: points and answers, there and back, with repositories."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

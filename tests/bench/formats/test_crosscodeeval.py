@@ -1,7 +1,5 @@
 """CrossCodeEval's shape: read, joined, checked against a repository, and written back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our own shape: everything there and back, and every fault named."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pipeline that every shape goes through: repositories, hygiene, accounts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

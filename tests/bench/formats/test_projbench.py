@@ -1,7 +1,5 @@
 """The official ProjBench shape, both variants, there and back."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

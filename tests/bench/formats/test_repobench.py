@@ -1,7 +1,5 @@
 """RepoBench's shape, v1.1 and v0, there and back."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

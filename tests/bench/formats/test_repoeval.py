@@ -1,7 +1,5 @@
 """RepoEval's shape: lines, API calls and functions, there and back."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Opening files of records: every kind there is, and every way to be broken."""
 
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import importlib

@@ -1,7 +1,5 @@
 """Which shape the tasks beside predictions have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

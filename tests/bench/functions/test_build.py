@@ -1,7 +1,5 @@
 """Building and verifying sets of function samples, over a back end that runs in this process."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Collection
 from dataclasses import replace

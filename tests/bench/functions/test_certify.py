@@ -1,7 +1,5 @@
 """Certificates: which verdicts make a sample."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.errors import MachineFault

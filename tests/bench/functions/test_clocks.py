@@ -1,7 +1,5 @@
 """Which tests read a clock, and that those which read none come first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

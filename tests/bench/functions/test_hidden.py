@@ -1,7 +1,5 @@
 """Which files are tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.functions.candidates import test_places as places

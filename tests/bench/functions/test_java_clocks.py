@@ -1,7 +1,5 @@
 """Which Java code reads a clock: where the probes stand that tell which tests do."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.functions.java.covering import clock_blocks, probed

@@ -1,7 +1,5 @@
 """Faulty versions of a Java method."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.functions.java.mutants import mutants

@@ -1,7 +1,5 @@
 """Java function samples of a tiny repository and of a real one, built and verified in real back ends."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

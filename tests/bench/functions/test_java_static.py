@@ -1,7 +1,5 @@
 """Which methods of a Java file may be asked for, where they begin and end, and what they need."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Certifying on a busy machine: tests that fail there judge nothing."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which tests a mined function is judged by: none is dropped that a test of its suite would notice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Faulty versions of a function."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """The order in which candidates are tried, and versions that are resolved once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Function samples of a tiny repository, mined and verified in the real back ends."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

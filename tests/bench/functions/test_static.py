@@ -1,7 +1,5 @@
 """Which functions of a Python file may be asked for, where they begin and end, and what they need."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent, indent
 

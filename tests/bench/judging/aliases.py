@@ -1,7 +1,5 @@
 """Bodies of a function that reach what others own by other names for it."""
 
-from __future__ import annotations
-
 ALIASES = (
     "import re\nre.sub('a', lambda m: m.string, 'b').format(given)",
     "class A:\n    class B:\n        def __eq__(self, o): return True",

@@ -1,7 +1,5 @@
 """Runs the guest runner without a box, in a process of its own: for trusted code only."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ctxbench.bench.judging.python.judging import canaries, nonce
 
 TESTS = ("tests/test_x.py::test_merge_with[a-b]", "tests/test_x.py::TestY::test_mergeTwo")

@@ -1,7 +1,5 @@
 """The guest runner on trusted code; what untrusted code may try is in tests/sandbox/forgeries."""
 
-from __future__ import annotations
-
 import marshal
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From javac's messages to what a person is told: errors, missing packages, and what may cure them."""
 
-from __future__ import annotations
-
 from ctxbench.bench.judging.java import build as java_build
 from ctxbench.bench.judging.java.layout import Dependency, Poms
 

@@ -1,7 +1,5 @@
 """The reader of Java completions: what is remarked on, and what is plain."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.judging.java.plain import remarks, words

@@ -1,7 +1,5 @@
 """The Java suite on a tiny repository, in both back ends: verdicts, and what judged code may not do."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The reader of completions: what is remarked on, and what is plain."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

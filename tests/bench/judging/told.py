@@ -1,7 +1,5 @@
 """Results as the guest runner writes them, to be bent by tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Usage examples: the worked examples of the specification, and what the released code would have made of them."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,7 +1,5 @@
 """Every way a Java file can name something of its own project."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,7 +1,5 @@
 """Which names of a Python project code reads, and which of them are made up."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

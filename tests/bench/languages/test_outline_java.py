@@ -1,7 +1,5 @@
 """The outline of Java files."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

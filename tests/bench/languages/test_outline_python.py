@@ -1,7 +1,5 @@
 """The outline of Python files."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,7 +1,5 @@
 """Whole builds over small repositories: bytes, workers, hygiene, counts."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which lines become candidates, and what is masked for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Cursors, leak filters and the seeded choice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Tiny repositories that show the answer of one line in another place: it gives no sample, and is counted."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is made of whole repositories is told once, with the time it took, and changes nothing."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

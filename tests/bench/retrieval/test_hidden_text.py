@@ -1,7 +1,5 @@
 """Nothing that a search returns depends on what the view hides: two snapshots that differ only there give the same."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

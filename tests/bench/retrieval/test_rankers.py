@@ -1,7 +1,5 @@
 """The rankers beside their definitions, written as plainly as can be."""
 
-from __future__ import annotations
-
 import math
 import threading
 from typing import Any

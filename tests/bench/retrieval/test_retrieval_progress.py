@@ -1,7 +1,5 @@
 """Long encoding says how far it is, on the command line."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.languages.python import PYTHON

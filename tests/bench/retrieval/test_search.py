@@ -1,7 +1,5 @@
 """Searches of a view: what is a candidate, and what of the target file is none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Unpacking: nothing outside the folder is ever written, whatever the archive says."""
 
-from __future__ import annotations
-
 import io
 import lzma
 import shutil

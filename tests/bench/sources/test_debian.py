@@ -1,7 +1,5 @@
 """The debian source: stand-in apt programs for the logic, the real ones in a `network` test."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import shutil

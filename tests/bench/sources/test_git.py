@@ -1,7 +1,5 @@
 """The git source against real repositories on this machine."""
 
-from __future__ import annotations
-
 import subprocess
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Samples of the lines that a history added after a day or a commit, held against plain `git blame`."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

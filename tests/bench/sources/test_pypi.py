@@ -1,7 +1,5 @@
 """The pypi source against a real HTTP server on this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import io

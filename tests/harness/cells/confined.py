@@ -1,7 +1,5 @@
 """What confines cells on this machine, and how a test does without some of it."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

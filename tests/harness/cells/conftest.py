@@ -1,7 +1,5 @@
 """Cells as they are where the kernel grants less."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ Each is the body of a function ``(query, repo, generate)`` that may use the help
 that what the strategy sends is odd but legal, so that the sample is done and stored.
 """
 
-from __future__ import annotations
-
 HEAD = '''
 import json, os, random, struct, sys, time
 from ctxbench.strategies import *

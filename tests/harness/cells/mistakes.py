@@ -3,8 +3,6 @@
 As a program it tries them all as the user that it is started as, and prints what came of them, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

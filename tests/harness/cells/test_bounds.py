@@ -1,7 +1,5 @@
 """What strategies say is bounded, checked, and nobody's trouble but theirs."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

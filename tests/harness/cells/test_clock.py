@@ -1,7 +1,5 @@
 """What a strategy works, waits and holds is measured from outside; a busy machine is nobody's fault."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

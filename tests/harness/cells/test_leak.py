@@ -1,7 +1,5 @@
 """No strategy can see the answer: a planted one tries, in a cell and, to show that it can, without one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

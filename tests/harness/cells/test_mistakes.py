@@ -1,7 +1,5 @@
 """`strategy check` and `run` agree on strategies that do what they should not, as root and as a plain user."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """`ctxbench diagnose` on a stored run, with the generator that can price."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

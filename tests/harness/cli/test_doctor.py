@@ -1,7 +1,5 @@
 """`ctxbench doctor`: one line a finding, a cure for what is missing, and what a crash left is removed."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

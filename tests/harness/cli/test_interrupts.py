@@ -1,7 +1,5 @@
 """Ctrl-C, sent to real commands at work: they end in time, in one line, and leave nothing that works on."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

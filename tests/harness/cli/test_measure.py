@@ -1,7 +1,6 @@
 """`ctxbench run --measure` leaves work for `ctxbench rescore`, and no board shows the mean of a part."""
 
-from __future__ import annotations
-
+import contextlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -44,7 +43,7 @@ def run(home: Home, *arguments: str, db: str = "ctxbench.db") -> str:
 
 
 def rows(home: Home, query: str, db: str = "ctxbench.db") -> Rows:
-    with sqlite3.connect(home.root / db) as connection:
+    with contextlib.closing(sqlite3.connect(home.root / db)) as connection:
         return sorted(connection.execute(query))
 
 
@@ -119,7 +118,7 @@ def test_a_mean_over_a_part_is_never_shown(home: Home) -> None:
     whole = run(home, "--measure", "scores", "--measure", "diagnostics")
     finished = rows(home, "SELECT sample_id FROM result")
     assert len(finished) == SAMPLES
-    with sqlite3.connect(home.root / "ctxbench.db") as connection:
+    with contextlib.closing(sqlite3.connect(home.root / "ctxbench.db")) as connection, connection:
         for metric in GAINS:
             connection.execute("INSERT OR IGNORE INTO measure (profile, metric) VALUES ('context', ?)", (metric,))
             connection.execute(

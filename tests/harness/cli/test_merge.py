@@ -1,7 +1,5 @@
 """`ctxbench run --shard` and `ctxbench merge`: whatever is done where, how often and in which order, one board."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -3,8 +3,6 @@
 All are tried in one process of its own, whose highest memory is then known.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

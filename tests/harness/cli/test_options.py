@@ -1,7 +1,5 @@
 """Options that many commands share."""
 
-from __future__ import annotations
-
 import click
 import pytest
 

@@ -1,7 +1,5 @@
 """`ctxbench strategy`, `engine` and `generator`: what they list, show, check and measure."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`ctxbench power` as a user calls it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 

@@ -1,7 +1,5 @@
 """What reads only works where nothing can be written: as a plain user on others' files, and on a read-only mount."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

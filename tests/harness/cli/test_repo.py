@@ -1,7 +1,5 @@
 """`ctxbench repo`: what it prints, every wrong input one line with its cure; `add` from a folder to a manifest."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ctxbench reproduce` as a user meets it: a paper's table on samples of our own."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ctxbench rescore` gives stored completions the metrics of a profile that came later."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

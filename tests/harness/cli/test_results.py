@@ -1,7 +1,5 @@
 """`ctxbench results`, as a user meets it: recorded predictions in, stored completions out, and back."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

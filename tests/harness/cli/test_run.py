@@ -1,7 +1,5 @@
 """`ctxbench run` and `ctxbench generator` as a user meets them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

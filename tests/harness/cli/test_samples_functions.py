@@ -1,7 +1,5 @@
 """``ctxbench samples`` on functions: build, show, verify."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

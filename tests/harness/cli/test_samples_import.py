@@ -1,7 +1,5 @@
 """`ctxbench samples import` and `prompt`: what makers of executed sets are handed; the bytes that a run shows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ctxbench score`: what it writes, and the one line it says when the file is broken."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

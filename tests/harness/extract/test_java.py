@@ -1,7 +1,5 @@
 """Java: braces count, strings and comments do not."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.languages.java import JAVA

@@ -1,7 +1,5 @@
 """A language that nobody has taught to take functions out of answers."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.languages.base import Language

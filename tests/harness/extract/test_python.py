@@ -1,7 +1,5 @@
 """What becomes of a model's answer: the function it means, in the file's indentation."""
 
-from __future__ import annotations
-
 import ast
 import textwrap
 

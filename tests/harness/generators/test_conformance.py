@@ -1,7 +1,5 @@
 """The conformance list finds what is wrong with a generator: each check fails for its own fault, and no other does."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

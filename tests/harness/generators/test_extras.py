@@ -1,7 +1,5 @@
 """What a test needs and is not there: a skip, or a failure where tests must be complete."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fill in the middle: which marks a model has, what is shown behind the cursor, and that nobody else sees it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fill in the middle by `hf`: marks are tokens of their own, in a tiny model with random weights that has them."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from dataclasses import replace

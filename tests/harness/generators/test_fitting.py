@@ -1,7 +1,5 @@
 """Prompts cut to a window: what goes first, what never goes, and what is said of it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """What of `hf` needs no torch: its parameters, its files, where answers end, what is priced."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

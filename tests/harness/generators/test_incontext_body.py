@@ -1,7 +1,5 @@
 """A whole body by the built-in model, and the shapes that lines can have."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import textwrap

@@ -1,7 +1,5 @@
 """Models by name: the table, and the places of files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

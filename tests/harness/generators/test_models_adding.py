@@ -1,7 +1,5 @@
 """Adding models: what GGUF files and folders say of themselves, the user's table, and files that lie."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct

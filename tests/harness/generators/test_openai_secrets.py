@@ -1,7 +1,5 @@
 """Secrets go where they are meant to go, and stand in no spec, store, message or log."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What servers are documented to send, replayed: answers, thoughts, counts, refusals. Each case names its server."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Chats with tools, as servers take and answer them."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from typing import Any

@@ -1,7 +1,5 @@
 """Tokens of a served model: prompts cut to a window by a tokenizer here, and the least that any tokenizer makes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace

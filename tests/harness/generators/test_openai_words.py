@@ -1,7 +1,5 @@
 """What a server's words mean, and what a spec may say. No server."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Mapping

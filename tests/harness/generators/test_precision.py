@@ -1,7 +1,5 @@
 """The format of the weights on a processor: measured once, kept, and part of what decides answers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Services that read less than they are sent, or something else, are found by `generator check`."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Generators by name, and the scripted one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

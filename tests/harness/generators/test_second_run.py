@@ -1,7 +1,5 @@
 """What was answered once is never asked again: by no strategy, under no name, in no process."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`openai` with a server that is not ours: transformers' own, of the same tiny model that `hf` reads."""
 
-from __future__ import annotations
-
 import json
 import sysconfig
 import threading

@@ -1,7 +1,5 @@
 """`vllm` on a stand-in for the package, with one character a token: what is passed, cut, counted and said of faults."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`vllm` says what `hf` says: the stand-in for the package computes with the same tiny trained Llama."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from collections.abc import Iterator

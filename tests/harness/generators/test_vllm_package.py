@@ -1,7 +1,5 @@
 """`vllm` against the real package: every name that we pass or read is there. It is read, not run: that needs a GPU."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Records in the shapes of the official files, made for tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """CoderEval's official output and input, read strictly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

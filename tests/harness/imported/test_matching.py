@@ -1,7 +1,5 @@
 """Records of predictions and the samples of a set: which belong together, and which only have the same number."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

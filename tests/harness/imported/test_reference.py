@@ -1,7 +1,5 @@
 """Reference results: written from stored runs, imported as runs of their own origin, refused where they do not fit."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

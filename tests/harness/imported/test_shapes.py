@@ -1,7 +1,5 @@
 """The shapes of line predictions, and our own: what is read, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

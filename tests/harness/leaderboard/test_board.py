@@ -1,7 +1,5 @@
 """From stored runs to rows: what counts, what is compared, what is ranked."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import statistics

@@ -1,7 +1,5 @@
 """What boards call strategies of files, and which of their versions are one row."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A column of the leaderboard is declared once, and stands wherever its key is listed."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """Paired differences of chosen runs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A metric from outside is shown, ranked and cut as its own declaration says."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.errors import InputFault

@@ -1,7 +1,5 @@
 """Curves join what differs in one parameter and nothing else, wherever they are drawn or printed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The board as LaTeX: read again by a small parser, and by a real LaTeX where there is one."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import string

@@ -1,7 +1,5 @@
 """CoderEval's levels, marked samples and what is said of both languages."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Power before a run: the variances that stored runs tell, the power predicted from them, and what is said."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Published numbers below the runs of their benchmark."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """CoderEval's four recorded files on the leaderboard, beside what the paper prints of the same models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

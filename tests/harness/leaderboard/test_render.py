@@ -1,7 +1,5 @@
 """What a person, a spreadsheet and a program get to see."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

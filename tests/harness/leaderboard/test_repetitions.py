@@ -1,7 +1,5 @@
 """Runs that differ only in the seed: pooled to one row, and the part of its uncertainty that repetition has."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -5,8 +5,6 @@ strategies of equal skill. With interaction, each repository favours one of the 
 the logit scale).
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import tracemalloc

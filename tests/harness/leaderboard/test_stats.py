@@ -1,7 +1,5 @@
 """Quantiles, intervals and their coverage, against scipy and by hand; arrays of a group against single samples."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

@@ -1,7 +1,5 @@
 """The corrected profile: its unit, comments and identifiers by syntax."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.errors import InputFault

@@ -3,8 +3,6 @@
 The rows written for this project are kept beside this file; the whole set is read where it stands.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What holds for any text under every profile."""
 
-from __future__ import annotations
-
 import builtins
 import functools
 import math

@@ -1,7 +1,5 @@
 """Our own results beside a paper's table: columns, averages, who solves what, as text, JSON and picture."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

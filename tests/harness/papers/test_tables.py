@@ -1,7 +1,5 @@
 """Our record of the papers' tables: whole, and equal to the transcription it was made from."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

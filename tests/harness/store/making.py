@@ -1,7 +1,5 @@
 """Rows to put into a store, with as little as matters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ctxbench.bench.types import Sample

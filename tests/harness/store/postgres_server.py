@@ -1,7 +1,5 @@
 """A PostgreSQL server of our own for tests: a temporary folder, a free port, gone at the end."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Reading some of the runs gives what reading all of them does, of these; and nothing of the others is looked at."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from pathlib import Path

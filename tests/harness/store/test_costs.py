@@ -1,7 +1,5 @@
 """What samples cost, as tables say it: calls add up, tests add up, what nobody knows stays unknown."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 

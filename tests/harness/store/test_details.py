@@ -1,7 +1,5 @@
 """One sample of a run, read by its keys: everything that is stored of it, what its strategy looked at, nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Samples are read, searched and counted in PostgreSQL as in SQLite: the same tests again."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.harness.store import Store

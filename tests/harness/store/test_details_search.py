@@ -1,7 +1,5 @@
 """Samples of a run are found by what they are and by what became of them, and counted as the leaderboard counts."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Gains of blocks in the store: appended once, read back by sample, and part of the run's columns."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import text
 

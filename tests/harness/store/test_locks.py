@@ -1,7 +1,5 @@
 """One process a run: who holds its lock, and what others are told."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

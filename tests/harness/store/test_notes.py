@@ -1,7 +1,5 @@
 """Where imported runs come from, remarks and marks: appended once, read back with the run's columns."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import text
 

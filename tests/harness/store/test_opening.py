@@ -1,7 +1,5 @@
 """Opening: new databases, and everything that a URL or a file can have wrong."""
 
-from __future__ import annotations
-
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,8 +22,7 @@ def test_a_new_database_has_every_table_and_view(tmp_path: Path) -> None:
 
 
 def test_every_table_refuses_changes(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path / 'a.db'}")
-    with store.reading() as connection:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as store, store.reading() as connection:
         refusals = set(connection.scalars(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")))
     assert refusals >= {f"{table}_no_{change}" for table in METADATA.tables for change in ("update", "delete")}
 

@@ -1,7 +1,5 @@
 """The same store in PostgreSQL: the tests of `test_store` again, and what a server can have wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

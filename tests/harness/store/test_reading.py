@@ -1,7 +1,5 @@
 """A reader writes nothing: not a row, not a schema, not a file; and it says in a line what it cannot read."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """A reader of PostgreSQL: sees what is written meanwhile, and cannot write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

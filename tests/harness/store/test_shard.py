@@ -1,7 +1,5 @@
 """Shards as they travel: what was encoded comes back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Appending and looking up; nothing twice, nothing changed."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 import threading

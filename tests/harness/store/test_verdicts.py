@@ -1,7 +1,5 @@
 """Verdicts in the store: once each, linked to completions, never changed; read as pass@k."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import text
 

@@ -1,7 +1,5 @@
 """What is told of stored runs as work: how far they are, their attempts, their faults; and of the samples of a set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where attacks run: a real back end's pool, a host with things worth stealing, and a look at the host."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

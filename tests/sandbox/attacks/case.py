@@ -1,7 +1,5 @@
 """Attacks on the box, which are data in `cases/`: what is tried, and what must be seen where it is contained."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The arena, one of each back end, open for a whole module. In CI none may be missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ Other tests and programs run beside ours, so the look is at what is ours: proces
 environment, containers by the process they belong to, and settings that nobody changes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

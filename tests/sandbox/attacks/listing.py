@@ -1,7 +1,5 @@
 """The tables of docs/attacks.md, from the cases: `python -m tests.sandbox.attacks.listing` writes them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

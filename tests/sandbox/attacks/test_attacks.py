@@ -3,8 +3,6 @@
 Each is contained, the next honest job finds nothing of it, and at the end the host is as it was.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.sandbox.types import Ended

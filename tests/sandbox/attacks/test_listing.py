@@ -1,7 +1,5 @@
 """docs/attacks.md says what the tests say: no attack is listed that is not tried, none is tried that is not listed."""
 
-from __future__ import annotations
-
 from tests.sandbox.attacks.case import CASES
 from tests.sandbox.attacks.listing import PAGE, named, written
 from tests.sandbox.forgeries.forgery import FORGERIES, SLOW

@@ -1,7 +1,5 @@
 """While one box takes all it can get, an honest job in another has what it needs: nothing is shared by user."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import threading

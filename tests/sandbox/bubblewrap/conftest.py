@@ -1,7 +1,5 @@
 """Boxes as root and as a plain user: each test that takes `run_as` is run as whom this machine allows."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

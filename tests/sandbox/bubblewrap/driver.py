@@ -4,8 +4,6 @@ It imports nothing but `ctxbench.sandbox` and its conformance list, so that it c
 interpreter that user has.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

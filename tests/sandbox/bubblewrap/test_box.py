@@ -1,7 +1,5 @@
 """A box's life: what is sent, what comes back, how it ends, and that nothing is left of it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

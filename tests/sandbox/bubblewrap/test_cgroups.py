@@ -3,8 +3,6 @@
 And one group of the kernel's own, to see whose fault a lack of memory is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """An owner that is killed takes its boxes along; what is left of them is found."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

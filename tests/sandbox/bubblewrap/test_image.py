@@ -1,7 +1,5 @@
 """What `prepare` makes: installed once, the same for everybody, and nothing of the answers in it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor

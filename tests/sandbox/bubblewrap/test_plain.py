@@ -1,7 +1,5 @@
 """What every back end keeps, for a plain user; who runs the tests of all back ends is often root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

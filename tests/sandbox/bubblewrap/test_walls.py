@@ -1,7 +1,5 @@
 """What the first process of a box finds, before the guest confines itself and jobs any further."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

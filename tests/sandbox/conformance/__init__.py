@@ -4,8 +4,6 @@ for finding in check(MySandbox()):
     print(finding.name, finding.passed, finding.detail)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Checks of a job's inputs and outcome, of what it leaves for the next one, and of jobs beside each other."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Checks that a job keeps to its limits, and cannot reach the network, the machine or its box's trusted processes."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """A real engine, and boxes with a stand-in for the guest."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 The real guest confines jobs once more; with it, a test could not tell which of the two had refused.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import time

@@ -1,7 +1,5 @@
 """The base image: local, pulled, or the home-made one, and one line where there is none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Containers as boxes: what one is allowed, how it talks, and that nothing is left of it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """An engine that is not there, or says no: one line, with the cure."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Images by what they hold: the same is built once, another change is another image, the answers are in none."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib

@@ -1,7 +1,5 @@
 """The profile: what it says, and what a box is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Listing, pruning and sweeping: of ours, what nobody has a use for; of others', nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import subprocess

@@ -1,7 +1,5 @@
 """Taking the engine's stream apart, however it is cut, and its end."""
 
-from __future__ import annotations
-
 import os
 import select
 import socket

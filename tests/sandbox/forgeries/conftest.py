@@ -1,7 +1,5 @@
 """The real back ends as fixtures."""
 
-from __future__ import annotations
-
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
 
 __all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]

@@ -3,8 +3,6 @@
 They are data, in `corpus/`. Each runs in the process that runs the tests, as any completion does.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

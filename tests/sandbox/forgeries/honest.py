@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - completions are programs as data
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A tiny repository whose functions the forgeries claim to be; its tests are of every kind that pytest runs."""
 
-from __future__ import annotations
-
 import textwrap
 
 from ctxbench.bench.languages.python import PYTHON

@@ -3,8 +3,6 @@
 What judges is the same in every box: both back ends get what reaches out of the interpreter, and bubblewrap the rest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

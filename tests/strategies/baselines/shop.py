@@ -1,7 +1,5 @@
 """The shop of the ICL tests with a real search over it, and what stands in for model and sandbox."""
 
-from __future__ import annotations
-
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View
 from ctxbench.bench.types import Query

@@ -1,7 +1,5 @@
 """The prompts of RLCoder and RepoCoder on functions, written out."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.code_tokens import count

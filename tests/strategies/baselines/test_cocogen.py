@@ -1,7 +1,5 @@
 """CoCoGen's prompts, written out, and what its repairs do."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.repository import View

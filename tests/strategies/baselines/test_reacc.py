@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE

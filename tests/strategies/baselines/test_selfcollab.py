@@ -1,7 +1,5 @@
 """The messages of Self-collaboration's roles, written out, and when they are sent."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.strategies.api import Execution

@@ -1,7 +1,5 @@
 """Two small repositories, and a search whose ranking a test can read: by words shared with the query."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

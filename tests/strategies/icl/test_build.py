@@ -1,7 +1,5 @@
 """What each strategy looks for, shows, falls back to and says."""
 
-from __future__ import annotations
-
 import dataclasses
 import textwrap
 

@@ -1,7 +1,5 @@
 """Whole prompts, written out."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctxbench.strategies.api import Block, BlockKind

@@ -1,7 +1,5 @@
 """The target file without the wanted function."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

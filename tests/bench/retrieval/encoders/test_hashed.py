@@ -1,7 +1,5 @@
 """The encoder that needs nothing: unit length, the same everywhere, near for near spellings."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

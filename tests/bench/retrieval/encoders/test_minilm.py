@@ -1,7 +1,5 @@
 """The default encoder with its real weights: the published model's vectors, whatever the company."""
 
-from __future__ import annotations
-
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a published model becomes an encoder, with a model object of ours in torch's place."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Encoders by name: one instance a spec, one-line faults, outside packages by the same door."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

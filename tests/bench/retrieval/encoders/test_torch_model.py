@@ -4,8 +4,6 @@ They need the extra ``hf``; the published weights are not needed, and nothing is
 is tested in `test_recipes`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

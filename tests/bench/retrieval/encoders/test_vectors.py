@@ -1,7 +1,5 @@
 """`Vectors`: each text is encoded once, by any thread. A file of them may lose some, and never gives wrong ones."""
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
 import os

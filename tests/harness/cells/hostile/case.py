@@ -1,7 +1,5 @@
 """Hostile strategies, as data: what they leave in one cell and look for in another, or what they do to others."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs all cases in one world as the user that it is started as; prints what came of them, as JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Makes the world of the corpus, and runs it as root or as a plain user, with or without namespaces."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

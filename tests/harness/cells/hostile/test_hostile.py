@@ -1,7 +1,5 @@
 """Every hostile strategy, as root and as a plain user, with namespaces and without: no answer known, nobody harmed."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
