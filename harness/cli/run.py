@@ -30,7 +30,7 @@ from ctxbench.harness.cli.options import (
     summariser_options,
     tokenizer_option,
 )
-from ctxbench.harness.cli.terminal import progress, say
+from ctxbench.harness.cli.terminal import progress, remarks, say
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -156,7 +156,7 @@ def run(
     if n > 1:
         _say_decoding(decoding(options, sample_set.samples), n)
     opened = open_share(share, out or home.shards, sample_set, url=db) if share else open_store(db or home.database)
-    with opened as store, _cluster(engine, address, home, sample_set, generator, options) as cluster:
+    with opened as store, _cluster(engine, address, home, sample_set, generator, options) as cluster, remarks():
         summaries = run_strategies(
             home,
             store,

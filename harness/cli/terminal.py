@@ -106,10 +106,13 @@ def _below(pid: int) -> list[int]:
 
 
 _EVERY_SECONDS = 5.0
+_MINUTES = 120.0
+"""Seconds from which on a time is told in minutes."""
 _REMARKS = (
     "ctxbench.bench.retrieval",
     "ctxbench.harness.run.attempt",
     "ctxbench.harness.run.resources",
+    "ctxbench.harness.run.runner",
     "ctxbench.harness.cells",
     "ctxbench.harness.generators",
     "ctxbench.harness.run.scheduling",
@@ -153,14 +156,18 @@ def _notebook_bar(label: str, total: int) -> Tick | None:
 
 
 def _lines(label: str, total: int) -> Iterator[Tick]:
-    steps, last_line = 0, time.monotonic()
+    steps, began = 0, time.monotonic()
+    last_line = began
 
     def tick(step: int) -> None:
         nonlocal steps, last_line
         steps += step
-        if time.monotonic() - last_line >= _EVERY_SECONDS:
-            last_line = time.monotonic()
-            click.echo(f"{label}: {steps} of {total}", err=True)
+        now = time.monotonic()
+        if now - last_line >= _EVERY_SECONDS and steps:
+            last_line = now
+            seconds = (now - began) / steps * (total - steps)
+            left = f"{seconds:.0f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} min"
+            click.echo(f"{label}: {steps} of {total}, about {left} left", err=True)
 
     yield tick
     click.echo(f"{label}: {steps} of {total}", err=True)
@@ -174,8 +181,13 @@ class _Echo(logging.Handler):
 
 @contextlib.contextmanager
 def remarks() -> Iterator[None]:
-    """Show log messages about other work that takes long meanwhile."""
-    loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
+    """Show log messages about other work that takes long meanwhile; each once, also within another call."""
+    handler = _Echo(logging.INFO)
+    loggers = [
+        logger
+        for logger in map(logging.getLogger, _REMARKS)
+        if not any(isinstance(other, _Echo) for other in logger.handlers)
+    ]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.addHandler(handler)

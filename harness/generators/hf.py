@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import logging
 import math
 import random
 import re
@@ -38,6 +39,9 @@ from ctxbench.harness.generators.prefill import Prefill, TokensRead
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_TELL_SECONDS = 10.0
+"""Seconds of a batch after which it is told how far it is, and again each time."""
 PROTOCOL = "2"
 """Incremented when the same request would be answered differently."""
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
@@ -94,7 +98,7 @@ class HF(Local):
         self._settings, self._wanted_device = settings, device
         self._lock = threading.Lock()
         self._read: Any = None
-        self._counted = TokensRead()
+        self.counted = TokensRead()
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # found when first asked for
@@ -156,7 +160,7 @@ class HF(Local):
     @property
     def remark(self) -> str:
         """How many tokens the model read so far, and how many of them it had to."""
-        counted = self._counted
+        counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times those needed" if counted.read else ""
 
@@ -236,15 +240,17 @@ class HF(Local):
             self._network,
             torch=self._torch,
             transformers=transformers_module(),
-            counted=self._counted,
+            counted=self.counted,
             keeps=self._keeps,
         )
 
     def _answers(self, prefill: Prefill, rows: Sequence[LocalRequest]) -> list[Response]:
         """Read prompts of equal limits, each with the text that is to be priced; decode their answers together."""
         start, pricing = time.perf_counter(), 0.0
+        self._told = start
         texts, costs = [], []
-        for row in rows:
+        for number, row in enumerate(rows):
+            self._tell("%d of %d prompts read", number, len(rows))
             texts.append(prefill.text(row.ids[:-1]))
             began = time.perf_counter()
             costs.append(self._cost(prefill, row.request))
@@ -292,6 +298,7 @@ class HF(Local):
             for at, row in enumerate(rows):
                 if at not in lengths and self._ended(row, generated := tokens[at, width:].tolist()):
                     lengths[at] = len(generated)
+            self._tell("%d prompts read, %d tokens written after each", len(rows), tokens.shape[1] - width)
             return torch.tensor([at in lengths for at in range(len(rows))], device=self._device)
 
         tokens = network.generate(
@@ -306,9 +313,16 @@ class HF(Local):
         )
         answers = tokens[:, width:].tolist()
         decoded = [(answer[: lengths.get(at, most)], at in lengths) for at, answer in enumerate(answers)]
-        self._counted.read += sum(map(len, answers))
-        self._counted.needed += sum(len(answer) for answer, _ in decoded)
+        self.counted.read += sum(map(len, answers))
+        self.counted.needed += sum(len(answer) for answer, _ in decoded)
         return decoded
+
+    def _tell(self, text: str, *values: int) -> None:
+        """Say how far a batch is, now and then: on a processor it may take minutes."""
+        now = time.perf_counter()
+        if now - self._told >= _TELL_SECONDS:
+            self._told = now
+            _LOG.info(text, *values)
 
     def _ended(self, row: LocalRequest, generated: list[int]) -> bool:
         if generated[-1] in self._ends or generated[-1] in self._tokens.middle_ends(row.request):

@@ -320,7 +320,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
-    """Say before the first request what runs may cost, where the model has a price.
+    """Say before the first request what runs may cost: dollars where the model has a price, time where it runs here.
 
     Stored runs of the same strategies over the same set tell their tokens, whatever model answered.
 
@@ -336,9 +336,17 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
             cure="give its rate in prices.toml of the home folder: a table [[rate]] with match, input, output and seen",
         )
     rate = resources.batcher.rate
+    samples = len(runs.planned) * choices.repeat
+    if resources.batcher.generator.capabilities.weights:
+        spec = resources.batcher.spec
+        for card in cards:
+            costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n, generator=spec)
+            if costs is not None:
+                minutes = samples * costs.generator_seconds / costs.samples / 60
+                text = "%s: about %.1f min of the model, as the last time over this set; what is stored takes none"
+                _LOG.info(text, card.spec, minutes)
     if rate is None or rate.per_hour:
         return
-    samples = len(runs.planned) * choices.repeat
     for card in cards:
         costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n)
         if costs is None:

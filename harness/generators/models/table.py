@@ -165,7 +165,7 @@ class NamedModel:
         """Whether it is on this machine; the hash of a file was compared when it came."""
         if self.is_folder:
             return self.place.is_dir()
-        return self.place.is_file() and self.place.stat().st_size == self.bytes
+        return is_whole(self.place, self.bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +181,11 @@ def home() -> Path:
         return Path(chosen).expanduser().absolute()
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser().absolute() / "ctxbench" / "models"
+
+
+def is_whole(place: Path, size: int) -> bool:
+    """Return whether a file is there in that size."""
+    return place.is_file() and place.stat().st_size == size
 
 
 def names() -> tuple[str, ...]:

@@ -322,8 +322,8 @@ def test_answer_and_price_come_from_one_reading(folder: Path, model: HF) -> None
     assert {one.bits for one in plain} == {None}
     prompts = sum(one.tokens_in for one in priced[:9]) - priced[0].tokens_in
     written = sum(one.tokens_out for one in priced)
-    assert made._counted.needed < prompts + written + 12 * len(asked)
-    assert made._counted.read < 1.15 * made._counted.needed and "tokens read" in made.remark
+    assert made.counted.needed < prompts + written + 12 * len(asked)
+    assert made.counted.read < 1.15 * made.counted.needed and "tokens read" in made.remark
 
 
 def test_the_model_has_learnt_something(model: HF) -> None:

@@ -189,6 +189,17 @@ def test_a_file_at_hand_is_taken_by_its_hash(tmp_path: Path) -> None:
     assert left() == ["tiny.gguf"]
 
 
+def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
+    (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
+    # Both are one file: it was linked.
+    fetched(tiny(), file).write_bytes(b"cut off")
+    with pytest.raises(InputFault, match="the file has 7 bytes, not 3000"):
+        fetched(tiny(), file)
+    (again := tmp_path / "again.gguf").write_bytes(CONTENT)
+    assert fetched(tiny(), again).read_bytes() == CONTENT
+    assert left() == ["tiny.gguf"]
+
+
 def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     (file := tmp_path / "mine.gguf").write_bytes(CONTENT[:-1])
     with pytest.raises(InputFault, match="the file has 2999 bytes, not 3000"):

@@ -1,0 +1,139 @@
+"""`hf` beside transformers' own loop over the same prompts: `python -m benchmarks.reading FOLDER [FILES]`.
+
+The prompts are sources of the standard library up to a line, some under code of another file, some that begin alike;
+each line is answered, and priced after its prompt and after the file alone. The loop reads every prompt once and alone:
+`generate` for what is answered, one call of the model for the file alone. It does less: it prices nothing after the
+prompts that it answers. Both run three times, in turn; medians are shown, in seconds of the clock and of the processor,
+which tells more on a busy machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from benchmarks.windows import library
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.types import Kind
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.hf import HF, hf
+from ctxbench.harness.generators.prefill import shared
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+
+T = TypeVar("T")
+MOST_TOKENS, ROUNDS = 32, 3
+_LINES = 150
+"""Lines of a file before the line that is asked."""
+
+
+def main(folder: str, count: str = "6") -> None:
+    model = hf(model=folder, chat="off")
+    asked, files = _asked(int(count))
+    texts = [str(request.reference) for request in asked]
+    loop = Loop(folder)
+    our_times, own_times = [], []
+    for _ in range(ROUNDS):
+        (answers, _), seconds = _timed(lambda: (_answers(model, asked), model.bits(files, texts, PYTHON)))
+        our_times.append(seconds)
+        written = [answer.tokens_out for answer in answers]
+        own, seconds = _timed(functools.partial(loop.run, asked, written, files, texts))
+        own_times.append(seconds)
+    wall, cpu = map(statistics.median, zip(*our_times, strict=True))
+    own_wall, own_cpu = map(statistics.median, zip(*own_times, strict=True))
+    sizes = sorted(answer.tokens_in for answer in answers)
+    print(f"{len(asked)} prompts of {sizes[0]} to {sizes[-1]} tokens answered, {len(files)} more priced")
+    print(f"seconds: hf {wall:.1f}, the loop {own_wall:.1f}: ratio {wall / own_wall:.2f}")
+    print(f"of the processor: hf {cpu:.1f}, the loop {own_cpu:.1f}: ratio {cpu / own_cpu:.2f}")
+    needed = loop.needed(asked, files, texts) + sum(answer.tokens_out for answer in answers)
+    read = model.counted.read / ROUNDS
+    print(f"tokens: {read:,.0f} read, {needed:,} needed: ratio {read / needed:.3f}")
+    same = [theirs.startswith(ours.text) for theirs, ours in zip(own, answers, strict=True)]
+    print(f"same answers: {sum(same)} of {len(same)}")
+
+
+def _asked(count: int) -> tuple[list[Request], list[Prompt]]:
+    """Return requests with their references, and the in-file prompts."""
+    sources = [text.split("\n") for text in library()[0].values() if text.count("\n") > 2 * _LINES][: count + 1]
+    requests, files = [], []
+    for lines, others in itertools.pairwise(sources):
+        for extra in (0, 20):
+            at = next(at for at in range(_LINES + extra, len(lines)) if len(lines[at].strip()) > 10)
+            reference = lines[at].lstrip()
+            before = "\n".join(lines[:at]) + "\n" + lines[at][: -len(reference)]
+            context = "\n".join(f"# {line}" for line in others[:40]) + "\n"
+            blocks = (Block(kind=BlockKind.TEXT, text=context), Block(kind=BlockKind.INFILE, text=before))
+            sampling = Sampling(max_tokens=MOST_TOKENS)
+            requests.append(
+                Request(
+                    prompt=Prompt(blocks=blocks),
+                    language=PYTHON,
+                    kind=Kind.LINE,
+                    sampling=sampling,
+                    one_line=True,
+                    reference=reference,
+                )
+            )
+            files.append(Prompt(blocks=blocks[1:]))
+    return requests, files
+
+
+def _answers(model: HF, asked: Sequence[Request]) -> list[Response]:
+    return [answer for answer in model.generate(asked) if isinstance(answer, Response)]
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, tuple[float, float]]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    outcome = work()
+    return outcome, (time.perf_counter() - wall, time.process_time() - cpu)
+
+
+class Loop:
+    """The library's own way: a prompt after the other."""
+
+    def __init__(self, folder: str) -> None:
+        import transformers
+
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self._network: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+        self._network.train(False)
+
+    def run(
+        self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
+    ) -> list[str]:
+        """Write as many tokens after each prompt as given, price the texts after the files; return what was written."""
+        import torch
+
+        answers = []
+        with torch.inference_mode():
+            for request, count in zip(asked, written, strict=True):
+                ids = torch.tensor([self._ids(request.prompt.text)])
+                made = self._network.generate(
+                    ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=count
+                )
+                answers.append(str(self._tokenizer.decode(made[0, ids.shape[1] :])))
+            for prompt, text in zip(files, texts, strict=True):
+                ids = torch.tensor([self._ids(f"{prompt.text}{text}\n")])
+                kept = len(self._ids(text)) + 2
+                self._network(ids, logits_to_keep=kept).logits.float().log_softmax(dim=-1)
+        return answers
+
+    def needed(self, asked: Sequence[Request], files: Sequence[Prompt], texts: Sequence[str]) -> int:
+        """Return the tokens of prompts and priced texts, each beginning that some have in common once."""
+        prompts = [*(request.prompt for request in asked), *files]
+        read = sorted(
+            self._ids(f"{prompt.text}{text}\n")[:-1] for prompt, text in zip(prompts, [*texts, *texts], strict=True)
+        )
+        return sum(len(ids) - shared(before, ids) for before, ids in zip([[], *read], read, strict=False))
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text)["input_ids"]
+        return ids
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
