@@ -38,8 +38,8 @@ class Plan:
 
     name: str
     """The standard set."""
-    limit: int
-    """Samples, from the repositories in turn."""
+    limits: tuple[int, ...]
+    """Samples, from the repositories in turn: first few, then more, of which the few are a part."""
     strategies: tuple[str, ...]
     """What tells most first: a sitting may end before the last."""
 
@@ -77,46 +77,57 @@ _FUNCTIONS = (
 BEGIN, END = "<!-- models: python -m scripts.model_results -->\n", "<!-- end of the models -->"
 LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
 PLANS = {
-    ("incontext", Kind.LINE): Plan(LITE, 144, _ALL),
-    ("qwen2.5-coder-0.5b", Kind.LINE): Plan(LITE, 144, _ALL),
-    ("qwen2.5-coder-1.5b", Kind.LINE): Plan(LITE, 72, _SIX),
-    ("smollm2-135m", Kind.LINE): Plan(LITE, 144, _SIX),
-    ("qwen2.5-coder-1.5b", Kind.FUNCTION): Plan(WHOLE, 96, _FUNCTIONS),
+    ("incontext", Kind.LINE): Plan(LITE, (144,), _ALL),
+    ("qwen2.5-coder-0.5b", Kind.LINE): Plan(LITE, (36, 144), _ALL),
+    ("qwen2.5-coder-1.5b", Kind.LINE): Plan(LITE, (36, 72), _SIX),
+    ("smollm2-135m", Kind.LINE): Plan(LITE, (36, 144), _SIX),
+    ("qwen2.5-coder-1.5b", Kind.FUNCTION): Plan(WHOLE, (32, 96), _FUNCTIONS),
 }
 
 
-def make(home: Home, model: str, kind: Kind) -> Path:
-    """Run what is missing of a plan and write its complete rows; return the file.
+def make(home: Home, model: str, kind: Kind) -> None:
+    """Run what is missing of a plan and write its complete rows, over more samples only where as many rows have them.
 
     Raises:
         InputFault: if the set is not the published one.
         MachineFault: if the machine lost samples.
     """
-    plan = PLANS[model, kind]
-    sample_set, done = _sample_set(home, plan.name, kind), list[str]()
-    limit = None if plan.limit >= len(sample_set.samples) else plan.limit
-    path = Path()
-    generator = "incontext" if model == "incontext" else _GENERATORS[kind].format(model)
-    with open_store(home.database) as store:
+    plan, shipped = PLANS[model, kind], 0
+    sample_set = _sample_set(home, plan.name, kind)
+    for most in plan.limits:
+        limit = most if most < len(sample_set.samples) else None
+        done: list[str] = []
         for strategy in plan.strategies:
-            summaries = runner.run(
-                home,
-                store,
-                sample_set,
-                strategies=(strategy,),
-                generator=generator,
-                choices=RunOptions(limit=limit),
-                progress=progress,
-            )
-            if (fault := runner.fault_of(summaries)) is not None:
-                raise fault
-            done += [summary.run for summary in summaries]
-            path = reference.write(store, plan.name, sample_set, done, model=model, limit=limit)
-            say(f"{path}: {len(done)} of {len(plan.strategies)} rows")
-    return path
+            done.append(_row(home, sample_set, strategy, _generator(model, kind), limit))
+            if len(done) >= shipped:
+                with open_store(home.database) as store:
+                    path = reference.write(store, plan.name, sample_set, done, model=model, limit=limit)
+                say(f"{path}: {len(done)} of {len(plan.strategies)} rows over {most} samples")
+        shipped = len(done)
 
 
-_GENERATORS = {Kind.LINE: "hf:{}", Kind.FUNCTION: "hf:{}(chat=on, batch=2)"}
+def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit: int | None) -> str:
+    """Run a strategy; return the run's id."""
+    with open_store(home.database) as store:
+        summaries = runner.run(
+            home,
+            store,
+            sample_set,
+            strategies=(strategy,),
+            generator=generator,
+            choices=RunOptions(limit=limit),
+            progress=progress,
+        )
+    if (fault := runner.fault_of(summaries)) is not None:
+        raise fault
+    (summary,) = summaries
+    return summary.run
+
+
+def _generator(model: str, kind: Kind) -> str:
+    if model == "incontext":
+        return model
+    return f"hf:{model}" if kind is Kind.LINE else f"hf:{model}(chat=on, batch=2)"
 
 
 def _sample_set(home: Home, name: str, kind: Kind) -> SampleSet:
@@ -182,7 +193,7 @@ def _model(results: ReferenceResults) -> str:
 def main(home: str = "", model: str = "", kind: str = Kind.LINE) -> None:
     """Measure one model, or write the page."""
     if home:
-        say(str(make(Home(Path(home).absolute()), model, Kind(kind))))
+        make(Home(Path(home).absolute()), model, Kind(kind))
     else:
         write_section(PAGE, BEGIN, END, page())
 

@@ -76,6 +76,26 @@ def test_a_batch_goes_out_when_every_member_waits() -> None:
     assert generator.batches == [FIRST]
 
 
+def test_a_price_goes_to_who_asked_for_that_text() -> None:
+    class Priced(Scripted):
+        """A bit a character of the text to price."""
+
+        def _respond(self, request: Request) -> Response:
+            return dataclasses.replace(super()._respond(request), bits=float(len(request.reference or "")))
+
+    def bits(text: str | None) -> float | None:
+        return batcher.ask([dataclasses.replace(ask("t"), reference=text)])[0].response.bits
+
+    with batching(Priced(upper)) as batcher:
+        assert bits("abc") == 3.0 and bits("abc") is None, "a stored answer has no price"
+    generator = Priced(upper, batch_size=9)
+    with batching(generator) as batcher:
+        texts = [None, "a", "ab"]
+        found = [one.result() for one in in_threads(batcher, [lambda text=text: bits(text) for text in texts])]
+    priced = [(text, cost) for text, cost in zip(texts, found, strict=True) if cost is not None]
+    assert generator.batches == [1] and all(text is not None and cost == len(text) for text, cost in priced)
+
+
 def test_the_first_batches_are_small() -> None:
     """What the model says in a run's first seconds is kept soon."""
     generator = Scripted(upper, batch_size=50)

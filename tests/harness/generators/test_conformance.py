@@ -66,6 +66,13 @@ class Coder(Scripted):
         return [self._price] * len(texts)
 
 
+class Beside(Coder):
+    """Prices a text beside an answer otherwise than alone."""
+
+    def _respond(self, request: Request) -> Response:
+        return replace(super()._respond(request), bits=None if request.reference is None else 9.0)
+
+
 class Counter(Scripted):
     """Counts fewer tokens than it reads."""
 
@@ -105,6 +112,11 @@ class Alone(Scripted):
 
 def failed(made: Any) -> list[str]:
     return [finding.name for finding in check(made) if not finding.passed]
+
+
+def test_a_price_beside_an_answer_is_that_of_the_text_alone() -> None:
+    name = "prices beside its answer"
+    assert name in failed(Beside(5.0)) and name not in failed(Beside(9.0)) and name not in failed(Coder(9.0))
 
 
 def test_a_sound_one_passes() -> None:

@@ -1,7 +1,5 @@
 """Converting a GGUF file by transformers: once, whole or not at all, the same wherever it is done."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

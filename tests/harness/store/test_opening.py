@@ -14,7 +14,7 @@ from tests.helpers.databases import set_schema
 
 
 def test_a_new_database_has_every_table_and_view(tmp_path: Path) -> None:
-    with open_store(f"sqlite:///{tmp_path / 'a.db'}").reading() as connection:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as store, store.reading() as connection:
         assert set(inspect(connection).get_table_names()) == set(METADATA.tables)
         for view in VIEWS.tables.values():
             columns = [column["name"] for column in inspect(connection).get_columns(view.name)]
@@ -118,6 +118,6 @@ def test_looking_makes_no_file(tmp_path: Path) -> None:
 
 
 def test_sqlite_is_told_what_it_must_be(tmp_path: Path) -> None:
-    with open_store(f"sqlite:///{tmp_path / 'a.db'}").reading() as connection:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as store, store.reading() as connection:
         values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "foreign_keys")]
     assert values == ["wal", 1]
