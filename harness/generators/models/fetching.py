@@ -30,8 +30,7 @@ import httpx
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, locked, sha256_file, write_atomic
 from ctxbench.bench.repositories.sources import Unreachable
-from ctxbench.harness.generators.models import table
-from ctxbench.harness.generators.models.conversion import need_space
+from ctxbench.harness.generators.models import need_space, table
 from ctxbench.harness.generators.models.table import FileSource, HubSource, NamedModel, Part, Source, WheelSource
 from ctxbench.sandbox.ownership import scratch
 

@@ -13,7 +13,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.generators import local, models
-from ctxbench.harness.generators.models import adding, conversion, table
+from ctxbench.harness.generators.models import adding, table
 from tests.helpers.extras import needed
 
 
@@ -47,7 +47,7 @@ class Library:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> models.NamedModel:
-    monkeypatch.setattr(conversion.weights, "need", lambda *_, **__: None)
+    monkeypatch.setattr(models.weights, "need", lambda *_, **__: None)
     table.home().mkdir(parents=True)
     (table.home() / table.FILE).write_text(
         f'[[model]]\nname = "tiny"\nfile = "tiny.gguf"\nbytes = 4\nsha256 = "{hashlib.sha256(b"GGUF").hexdigest()}"\n'
@@ -101,7 +101,7 @@ def test_missing_packages_are_named(fetched: models.NamedModel, monkeypatch: pyt
     folder = table.home()
     monkeypatch.undo()
     monkeypatch.setenv(table.MODELS, str(folder))
-    monkeypatch.setattr(conversion.weights.importlib.util, "find_spec", lambda name: None if name == "gguf" else 1)
+    monkeypatch.setattr(models.weights.importlib.util, "find_spec", lambda name: None if name == "gguf" else 1)
     with pytest.raises(InputFault, match=r"model tiny: needs gguf, not installed here; pip install 'ctxbench\[hf\]'"):
         models.folder("tiny")
 
