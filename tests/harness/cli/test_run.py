@@ -154,7 +154,7 @@ def test_generator_check() -> None:
     result = run_cli("generator", "check", "scripted(text=x)")
     assert result.code == 0 and "7 of 7 checks passed" in result.out
     result = run_cli("generator", "check", "incontext(workers=1)")
-    assert result.code == 0 and "8 of 8 checks passed" in result.out
+    assert result.code == 0 and "9 of 9 checks passed" in result.out
 
 
 def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:

@@ -172,6 +172,7 @@ UNEVEN = (64, 41, 27, 18, 13, 9, 7, 5, 3, 2, 1, 1)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "board",
     [

@@ -20,7 +20,8 @@ from tests.helpers.extras import missing
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = ("root-namespaces", "plain-namespaces", "root-landlock", "plain-landlock")
+LONG = ("root-namespaces", "root-landlock")
+SETTINGS = ("plain-namespaces", "plain-landlock", *(pytest.param(name, marks=pytest.mark.long) for name in LONG))
 
 
 @pytest.fixture(scope="module", params=SETTINGS)
