@@ -46,11 +46,11 @@ class Plan:
 
 _SIX = (
     "lc.infile",
-    "lc.infercom(encoder=bm25, fsr=false)",
     "lc.repocoder(iterations=1)",
     "oracle-context",
     "lc.random_windows",
     "engine(ripgrep)",
+    "lc.infercom(encoder=bm25, fsr=false)",
 )
 _ALL = (
     *_SIX,
