@@ -69,9 +69,9 @@ def _of_folder(path: Path) -> dict[str, Any]:
     config = json.loads(read_text(folder / "config.json"))
     window = configured_window(folder)
     readme = folder / "README.md"
-    found = _LICENSE.search(read_text(readme)) if readme.is_file() else None
+    license_line = _LICENSE.search(read_text(readme)) if readme.is_file() else None
     return {
-        "license": found[1] if found else "",
+        "license": license_line[1] if license_line else "",
         "window": window,
         "family": str(config.get("model_type") or ""),
         "sources": (FolderSource(path=folder),),

@@ -32,9 +32,6 @@ def _positive(value: int) -> int:
     return value
 
 
-_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
-
-
 def _some(values: tuple[object, ...]) -> tuple[object, ...]:
     if not values:
         raise ValueError("is empty")
