@@ -104,7 +104,8 @@ def make(home: Home, kind: Kind) -> Path:
         fault = fault_of(summaries)
         if fault is not None:
             raise fault
-        return reference.write(store, NAME, sample_set, [summary.run for summary in summaries])
+        runs = [reference.read(store, summary.run, sample_set) for summary in summaries]
+    return reference.write(NAME, sample_set, runs)
 
 
 def _sample_set(home: Home, kind: Kind) -> SampleSet:
