@@ -152,7 +152,7 @@ def _generator(model: str, kind: Kind) -> str:
 def _sample_set(home: Home, name: str, kind: Kind) -> SampleSet:
     own = standard.samples_name(name, kind)
     if own not in sets.names(home):
-        words = ["samples", "build", own, "--set", name, "--kind", kind, "--home", str(home.root)]
+        words = ["samples", "build", own, "--set", name, "--kind", kind.value, "--home", str(home.root)]
         cli.main(args=words, standalone_mode=False)
     sample_set = sets.load(home, own)
     if sample_set.digest != standard.load(name).digests.get(kind):

@@ -111,7 +111,7 @@ def make(home: Home, kind: Kind) -> Path:
 def _sample_set(home: Home, kind: Kind) -> SampleSet:
     name = standard.samples_name(NAME, kind)
     if name not in sets.names(home):
-        words = ["samples", "build", name, "--set", NAME, "--kind", kind, "--home", str(home.root)]
+        words = ["samples", "build", name, "--set", NAME, "--kind", kind.value, "--home", str(home.root)]
         cli.main(args=words, standalone_mode=False)
     sample_set = sets.load(home, name)
     if sample_set.digest != standard.load(NAME).digests.get(kind):
