@@ -29,7 +29,7 @@ from ctxbench.harness.run import runner
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.strategies.registry import resolve
+from ctxbench.strategies.registry import is_control, resolve
 from scripts.pages import write_section
 from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text
 
@@ -106,7 +106,7 @@ def make(home: Home, model: str, kind: Kind) -> None:
         held = shipped.runs if shipped is not None and most == len(shipped.samples) else ()
         rows = {run.strategy: run for run in held}
         for strategy in plan.strategies:
-            spec = resolve(strategy).spec
+            spec = strategy if is_control(strategy) else resolve(strategy).spec
             if spec in rows:
                 continue
             rows[spec] = _row(home, sample_set, strategy, _generator(model, kind), limit)
