@@ -2,7 +2,8 @@
 
 With HOME and MODEL, a name of `ctxbench model list`: build the standard set there, run the rows that the study of the
 ruler asks for (docs/results.md), one after the other, and write those that are complete into the file that ships.
-Stopped, it goes on where it was. Without arguments: write the tables of docs/results.md from the files.
+Stopped, it goes on where it was; what the file holds is not run again. Without arguments: write the tables of
+docs/results.md from the files.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
-from ctxbench.harness.imported.reference import ReferenceResults
+from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.strategies.registry import is_control, resolve
 from scripts.pages import write_section
 from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text
 
@@ -86,28 +88,44 @@ PLANS = {
 
 
 def make(home: Home, model: str, kind: Kind) -> None:
-    """Run what is missing of a plan and write its complete rows, over more samples only where as many rows have them.
+    """Run what the shipped file lacks of a plan, and write its rows.
+
+    They are over more samples only once as many rows have them.
 
     Raises:
         InputFault: if the set is not the published one.
         MachineFault: if the machine lost samples.
     """
-    plan, shipped = PLANS[model, kind], 0
+    plan, written = PLANS[model, kind], 0
     sample_set = _sample_set(home, plan.name, kind)
+    shipped = _shipped(plan.name, model, kind)
     for most in plan.limits:
+        if shipped is not None and most < len(shipped.samples):
+            continue
         limit = most if most < len(sample_set.samples) else None
-        done: list[str] = []
+        held = shipped.runs if shipped is not None and most == len(shipped.samples) else ()
+        rows = {run.strategy: run for run in held}
         for strategy in plan.strategies:
-            done.append(_row(home, sample_set, strategy, _generator(model, kind), limit))
-            if len(done) >= shipped:
-                with open_store(home.database) as store:
-                    path = reference.write(store, plan.name, sample_set, done, model=model, limit=limit)
-                say(f"{path}: {len(done)} of {len(plan.strategies)} rows over {most} samples")
-        shipped = len(done)
+            spec = strategy if is_control(strategy) else resolve(strategy).spec
+            if spec in rows:
+                continue
+            rows[spec] = _row(home, sample_set, strategy, _generator(model, kind), limit)
+            if len(rows) >= written:
+                path = reference.write(plan.name, sample_set, tuple(rows.values()), model=model, limit=limit)
+                say(f"{path}: {len(rows)} of {len(plan.strategies)} rows over {most} samples")
+        written = len(rows)
 
 
-def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit: int | None) -> str:
-    """Run a strategy; return the run's id."""
+def _shipped(name: str, model: str, kind: Kind) -> ReferenceResults | None:
+    """Return what the file holds already; None if there is none, or its metrics are of before."""
+    for results in reference.models(name, kind):
+        if model in results.runs[0].generator and not reference.changed_profiles(results):
+            return results
+    return None
+
+
+def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit: int | None) -> ReferenceRun:
+    """Run a strategy; return its row."""
     with open_store(home.database) as store:
         summaries = runner.run(
             home,
@@ -121,7 +139,8 @@ def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit
     if (fault := runner.fault_of(summaries)) is not None:
         raise fault
     (summary,) = summaries
-    return summary.run
+    with open_store(home.database) as store:
+        return reference.read(store, summary.run, sample_set, limit)
 
 
 def _generator(model: str, kind: Kind) -> str:
@@ -133,7 +152,7 @@ def _generator(model: str, kind: Kind) -> str:
 def _sample_set(home: Home, name: str, kind: Kind) -> SampleSet:
     own = standard.samples_name(name, kind)
     if own not in sets.names(home):
-        words = ["samples", "build", own, "--set", name, "--kind", kind, "--home", str(home.root)]
+        words = ["samples", "build", own, "--set", name, "--kind", kind.value, "--home", str(home.root)]
         cli.main(args=words, standalone_mode=False)
     sample_set = sets.load(home, own)
     if sample_set.digest != standard.load(name).digests.get(kind):

@@ -104,13 +104,14 @@ def make(home: Home, kind: Kind) -> Path:
         fault = fault_of(summaries)
         if fault is not None:
             raise fault
-        return reference.write(store, NAME, sample_set, [summary.run for summary in summaries])
+        runs = [reference.read(store, summary.run, sample_set) for summary in summaries]
+    return reference.write(NAME, sample_set, runs)
 
 
 def _sample_set(home: Home, kind: Kind) -> SampleSet:
     name = standard.samples_name(NAME, kind)
     if name not in sets.names(home):
-        words = ["samples", "build", name, "--set", NAME, "--kind", kind, "--home", str(home.root)]
+        words = ["samples", "build", name, "--set", NAME, "--kind", kind.value, "--home", str(home.root)]
         cli.main(args=words, standalone_mode=False)
     sample_set = sets.load(home, name)
     if sample_set.digest != standard.load(NAME).digests.get(kind):

@@ -244,7 +244,7 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
                     where=where,
                     cure=cure,
                 )
-    changed = _changed_profiles(results)
+    changed = changed_profiles(results)
     if changed:
         raise InputFault(
             f"the reference results were scored by other metrics than those of this version: {', '.join(changed)}",
@@ -253,7 +253,8 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
         )
 
 
-def _changed_profiles(results: ReferenceResults) -> list[str]:
+def changed_profiles(results: ReferenceResults) -> list[str]:
+    """Return the profiles whose metrics give other values now than when the file was written."""
     languages = sorted({sample.language for sample in results.samples})
     return [
         profile
@@ -371,10 +372,9 @@ def _finished(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place
 
 
 def write(
-    store: Store,
     name: str,
     sample_set: SampleSet,
-    run_ids: Sequence[str],
+    runs: Sequence[ReferenceRun],
     *,
     model: str = "",
     limit: int | None = None,
@@ -382,10 +382,9 @@ def write(
     """Write complete runs over samples of a standard set into a file that ships; return its path.
 
     Args:
-        store: where the runs are.
         name: the standard set.
         sample_set: its samples of one kind.
-        run_ids: the runs, in the order of their rows.
+        runs: the rows, in their order.
         model: what to call a published model in the file's name; empty for the built-in one.
         limit: the limit of the runs; None for all samples.
     """
@@ -407,15 +406,13 @@ def write(
         }
         for sample in planned
     ]
-    ids = [sample.id for sample in planned]
-    profiles = sorted(metrics.PROFILES)
     languages = sorted({sample.language for sample in planned})
     header: dict[str, Any] = {
         "samples": {key: [row[key] for row in samples] for key in samples[0]},
-        "probes": {profile: _probe(profile, languages) for profile in profiles},
+        "probes": {profile: _probe(profile, languages) for profile in sorted(metrics.PROFILES)},
     }
     header |= {} if limit is None else {"limit": limit}
-    lines = [header, *(_line(_read(store, id_, ids, profiles)) for id_ in run_ids)]
+    lines = [header, *map(_line, runs)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
     path = REFERENCE_FOLDER / f"{name}-{kind}-{model}.jsonl.gz" if model else _file(name, kind)
     # The same results are the same bytes: no time of writing.
@@ -427,8 +424,16 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
     return {key: value for key, value in asdict(run).items() if key != "texts" or value}
 
 
-def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str]) -> ReferenceRun:
-    """Return a stored run as columns."""
+def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
+    """Return a complete stored run over samples of a set as columns.
+
+    Args:
+        store: where the run is.
+        id_: the run's.
+        sample_set: what it is over.
+        limit: the run's; None for all samples.
+    """
+    samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
     r, c, g = t.RESULT.c, t.CALL.c, t.GENERATION.c
     result_query = select(r.sample_id, r.status, r.context_tokens).where(r.run_id == id_)
     call_query = (
@@ -455,7 +460,7 @@ def _read(store: Store, id_: str, samples: Sequence[str], profiles: Sequence[str
                     connection, measures(connection, [profile]), id_, planned
                 ).items()
             }
-            for profile in (CONTEXT, *profiles)
+            for profile in (CONTEXT, *sorted(metrics.PROFILES))
         }
         texts = dict(connection.execute(text_query).all()) if run.generator != GENERATOR else {}
         # What the tests said is a score of functions, and read apart from the others everywhere.

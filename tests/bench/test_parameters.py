@@ -111,10 +111,11 @@ def cut_alike(path: str, text: str, language: object, *, lines: units.Size = 10,
 
 def readers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[str], object], str]]:
     """Return the reader of each registry, in which `alike` is registered, and what its messages add."""
+    # Other tests of this process must not be advised to take it.
+    for registry in (generators, encoders, strategies):
+        monkeypatch.setattr(registry._REGISTRY, "_items", dict(registry._REGISTRY._items))
     generators.generator("alike")(like_units)
     encoders.encoder("alike")(like_units)
-    # Other tests of this process must not be advised to take it.
-    monkeypatch.setattr(strategies._REGISTRY, "_items", dict(strategies._REGISTRY._items))
     strategies.strategy("alike")(like_a_strategy)
     monkeypatch.setitem(units._CUTTERS, "alike", cut_alike)  # type: ignore[index]
     return {

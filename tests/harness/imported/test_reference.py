@@ -78,7 +78,8 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(authors.database) as store:
         ids = {run.choices.strategy: run.id for run in works(store)}
-        path = reference.write(store, NAME, whole, [ids[strategy] for strategy in STRATEGIES])
+        runs = [reference.read(store, ids[strategy], whole) for strategy in STRATEGIES]
+        path = reference.write(NAME, whole, runs)
     assert path.parent == tmp_path
     yield whole
 
@@ -160,7 +161,8 @@ def test_rows_of_a_published_model_come_with_their_completions(authors: Home, wr
     assert run_cli("run", *words, "--home", str(authors.root)).code == 0
     with open_store(authors.database) as store:
         (id_,) = {run.id for run in works(store) if run.choices.generator.startswith("scripted")}
-        path = reference.write(store, NAME, written, [id_], model="tiny", limit=3)
+        run = reference.read(store, id_, written, limit=3)
+    path = reference.write(NAME, written, [run], model="tiny", limit=3)
     assert path.name == "ctxbench-2-line-tiny.jsonl.gz"
     (results,) = reference.models(NAME)
     assert results.limit == len(results.samples) == 3 and not reference.models(LITE)
@@ -221,7 +223,8 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
             judges=FakeJudge(sample_set).open,
             cells=open_inline,
         )
-        path = reference.write(store, NAME, sample_set, [summary.run for summary in summaries])
+        runs = [reference.read(store, summary.run, sample_set) for summary in summaries]
+    path = reference.write(NAME, sample_set, runs)
     assert path.name == "ctxbench-2-function.jsonl.gz" and reference.kinds(NAME) == (Kind.FUNCTION,)
     return theirs
 
