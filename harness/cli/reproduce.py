@@ -80,13 +80,13 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
 
     # A fault of the database or the model shows now, and not after the minutes that samples take.
     with open_store(db or home.database) as store:
-        engine = _engine(model) if model else ""
+        live = _generators(model) if model else None
         steps = _Steps(home, store)
         lines = job.sample_set(home, job.fetch_set(home, say), workers=os.cpu_count() or 1, report=say)
         steps.built(lines)
         stored = steps.show_stored(lines, model)
-        if engine:
-            steps.answer(lines, _COMPARED, f"{engine}(model={model})", limit or _LIVE[Kind.LINE], stored)
+        if live:
+            steps.answer(lines, _COMPARED, live[Kind.LINE], limit or _LIVE[Kind.LINE], stored)
         # Functions take minutes more: what the lines tell is shown before.
         try:
             judge = opened_sandbox(sandbox, home)
@@ -95,13 +95,12 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
             steps.built(functions)
             steps.show_stored(functions, model)
             steps.judge(functions, limit, judge.name)
-            if engine:
-                generator = f"{engine}(model={model}, chat=on)"
-                steps.answer(functions, ("icl.direct",), generator, limit or _LIVE[Kind.FUNCTION], {})
+            if live:
+                steps.answer(functions, ("icl.direct",), live[Kind.FUNCTION], limit or _LIVE[Kind.FUNCTION], {})
         except (CtxbenchError, SandboxError) as missing:
             # The lines are done and shown all the same; the exit code and the last line report the fault.
             steps.faults.append(missing)
-    if not engine:
+    if not live:
         say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/models.md)")
     say(
         "Next: all other strategies beside these, `ctxbench results import --reference ctxbench-2-lite` and "
@@ -111,8 +110,8 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
         raise fault
 
 
-def _engine(model: str) -> str:
-    """Fetch a model; return the generator that runs it here: `hf` where its packages are installed, or `serve`.
+def _generators(model: str) -> dict[Kind, str]:
+    """Fetch a model; return what runs it here, for lines and for functions: `hf` where it is installed, or `serve`.
 
     Raises:
         InputFault: if there is no such model, or neither is installed.
@@ -123,14 +122,12 @@ def _engine(model: str) -> str:
     from ctxbench.harness.generators import serve
     from ctxbench.harness.generators.models import find
 
-    entry = find(model)
-    if all(map(importlib.util.find_spec, ("torch", "transformers", "gguf", "accelerate"))):
-        engine = "hf"
-    else:
+    entry, engine = find(model), "hf"
+    if not all(map(importlib.util.find_spec, ("torch", "transformers", "gguf", "accelerate"))):
         weights.need(("xllamacpp",), where=f"--model {model}", cure=serve.CURE)
         engine = "serve"
     bring(entry)
-    return engine
+    return {Kind.LINE: f"{engine}(model={model})", Kind.FUNCTION: f"{engine}(model={model}, chat=on)"}
 
 
 @dataclass(frozen=True, slots=True)
