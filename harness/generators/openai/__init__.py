@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -176,6 +177,8 @@ class OpenAI(Generator):
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
+        # vLLM prices only what it reads, and answers from what it has read: so the price goes first.
+        bits = self._reference_price(request)
         room = self.window - self.count(request) if self.window else 0
         if 0 < room < request.sampling.max_tokens:
             # A server whose own window is larger would write on, and an answer that ends outside the window is none.
@@ -188,7 +191,14 @@ class OpenAI(Generator):
                 response = _both(response, self._ask(request, line=False))
         except MachineFault as fault:
             return fault
-        return response
+        return replace(response, bits=bits)
+
+    def _reference_price(self, request: Request) -> float | None:
+        """Return the price of a request's reference; None without one, or if it failed, which `bits` tells."""
+        if self.capabilities.prices and request.reference is not None:
+            with contextlib.suppress(MachineFault):
+                return self._price((fim.unmarked(request.prompt).text, request.reference))
+        return None
 
     def _ask(self, request: Request, *, line: bool) -> Response:
         least = self._least(wire.sent(request, self._settings))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import CutShort
+from ctxbench.harness.generators.base import CutShort, Request, Response
 from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
@@ -52,6 +53,22 @@ def test_a_token_that_begins_in_the_prompt_counts_whole() -> None:
     # The prompt ends within the token `total`.
     with serving(costs=rising) as server, model(server) as made:
         assert price(made, ("x = to", "tal")) == pytest.approx([bits_of(-2, -3)])
+
+
+def test_a_reference_is_priced_before_its_answer() -> None:
+    asked = Request(prompt=prompt("a(b(c"), language=PYTHON, reference="))")
+    with serving(costs=rising) as server, model(server, endpoint="completions") as made:
+        first, second = made.generate([asked]) + made.generate([replace(asked, reference=None)])
+    assert isinstance(first, Response) and first.bits == pytest.approx(bits_of(-5, -6))
+    assert isinstance(second, Response) and second.bits is None and second.text == first.text
+    assert [call.get("echo", False) for call in server.calls] == [True, False, False]
+
+
+def test_a_price_that_failed_leaves_the_answer() -> None:
+    asked = Request(prompt=prompt("a(b(c"), language=PYTHON, reference="))")
+    with serving(costs=rising, faults=[Fault(status=400)]) as server, model(server, endpoint="completions") as made:
+        [answer] = made.generate([asked])
+    assert isinstance(answer, Response) and answer.bits is None and len(server.calls) == 2
 
 
 def test_many_prices_come_in_order() -> None:

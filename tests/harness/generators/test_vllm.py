@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +187,21 @@ def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM,
         "generation_config": "vllm",
         "trust_remote_code": False,
         "disable_log_stats": True,
+        "enforce_eager": False,
     }
+
+
+def test_on_a_processor_nothing_is_compiled_and_memory_is_bounded(
+    model: VLLM, fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "7")
+    # Given back, whatever is set meanwhile.
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "")
+    monkeypatch.delenv("TORCHDYNAMO_DISABLE")
+    fake.gpu, fake.cpu = False, True
+    answers(model, request("a"))
+    assert fake.started[0].enforce_eager is True
+    assert (os.environ["TORCHDYNAMO_DISABLE"], os.environ["VLLM_CPU_KVCACHE_SPACE"]) == ("1", "7")
 
 
 def test_a_spec_reaches_the_engine(folder: Path, fake: FakeVLLM) -> None:
@@ -270,7 +286,7 @@ def test_what_is_at_hand_is_counted_once(model: VLLM, fake: FakeVLLM) -> None:
     [first] = answers(model, request("value = "))
     [again] = answers(model, request("value = 1", line=True))
     [line] = answers(model, request("value = ", line=True))
-    assert (first.cached, again.cached) == (0, 9) and line.cached == line.tokens_in == 9
+    assert (first.cached, again.cached) == (0, 8) and line.cached == 8 < line.tokens_in
 
 
 def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(model: VLLM) -> None:
@@ -286,9 +302,39 @@ def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(mo
 def test_bits_are_the_sum_over_the_texts_tokens(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
     assert model.bits([request("x = ").prompt] * 2, ["xyx", "x"], PYTHON) == pytest.approx([5.0, 2.0])
-    [[how, _]] = fake.calls
-    assert vars(how) == {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
+    reading, [how, _] = fake.calls[:2]
+    assert [vars(one) for one in reading] == [{"max_tokens": 1, "temperature": 0.0, "detokenize": False}] * 2
+    assert vars(how) == {**vars(reading[0]), "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
     assert model.bits([], [], PYTHON) == []
+
+
+def test_a_reference_is_priced_from_the_reading_for_its_answer(model: VLLM, fake: FakeVLLM) -> None:
+    fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
+    one, two = answers(model, replace(request("value = "), reference="yx"), request("other"))
+    assert (one.bits, two.bits) == (pytest.approx(4.0), None)
+    assert len(fake.calls) == 2 and model.at_hand == 8
+    read = one.tokens_in + one.tokens_out + two.tokens_in + two.tokens_out + len(" yx\n") + 1
+    assert model.read == read and model.remark == f"{read} tokens read, 8 more were at hand"
+
+
+def test_a_reference_that_the_model_wrote_itself_is_read_again(model: VLLM, fake: FakeVLLM) -> None:
+    fake.following = scripted({"p": tokens("yx\n")})
+    [answer] = answers(model, replace(request("p", line=True), reference="yx"))
+    assert (answer.text, answer.bits) == ("yx", pytest.approx(3.0))
+    assert [vars(how).get("skip_reading_prefix_cache") for [how] in fake.calls] == [None, False, None]
+
+
+def test_a_chat_models_bare_prompt_is_read_before_it_is_priced(folder: Path, fake: FakeVLLM) -> None:
+    made = opened(folder, chat="on")
+    [answer] = answers(made, replace(request("value = "), reference="yx"))
+    assert answer.bits == pytest.approx(3.0) and len(fake.calls) == 3
+    made.close()
+
+
+def test_a_reference_without_a_price_spoils_no_answer(model: VLLM, fake: FakeVLLM) -> None:
+    fake.log = lambda *_: -math.inf
+    [answer] = answers(model, replace(request("x"), reference="y"))
+    assert answer.bits is None
 
 
 def test_long_texts_are_priced_in_pieces_that_fit(model: VLLM, fake: FakeVLLM) -> None:
