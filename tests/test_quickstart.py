@@ -118,7 +118,8 @@ def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path,
         row = of(rows(home), "python", strategy, quickstart.FUNCTION_SET)
         assert row["n"] == sum(kept.values()) and row["unscored"] == 0
         assert row["pass@1"]["mean"] == passing
-    assert "pass@1" in first.out.partition("JUDGED NOW, here")[2]
+    judged = first.out.partition("JUDGED NOW, here")[2]
+    assert "own code  25 of 25 pass" in judged and "0 of 25 pass" in judged
 
 
 def test_a_published_model_is_shown_and_its_answers_are_said_to_be_stored(home: Path, first: Result) -> None:

@@ -36,6 +36,7 @@ from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.run.attempt import RunSummary
     from ctxbench.harness.store import Store
 
 
@@ -180,11 +181,14 @@ class _Steps:
         return texts
 
     def judge(self, functions: SampleSet, limit: int | None, sandbox: str) -> None:
-        """Run the functions' own code and an empty body through their tests."""
-        click.echo(
-            "JUDGED NOW, here: each function's own code (gold) and an empty body (blank), by the project's tests.\n"
-        )
-        self._run(functions, ("gold", "blank"), _COPY_MODEL, limit, sandbox)
+        """Run the functions' own code and an empty body through their tests, and say how many pass."""
+        summaries = self._run(functions, ("gold", "blank"), _COPY_MODEL, limit, sandbox)
+        named = ("gold, each function's own code", "blank, an empty body")
+        counts = [
+            (f"  {name}", f"{sum(of.passes)} of {len(of.passes)} pass")
+            for name, of in zip(named, summaries, strict=True)
+        ]
+        click.echo("\n".join(["\nJUDGED NOW, here, by the projects' own tests:\n", *columns(counts)]))
 
     def answer(
         self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
@@ -193,11 +197,14 @@ class _Steps:
         from ctxbench.harness.store.runs import completed
 
         click.echo(f"\nANSWERED NOW, here, by {generator}: {limit} {sample_set.samples[0].kind}s.\n")
-        runs = self._run(sample_set, strategies, generator, limit)
+        summaries = self._run(sample_set, strategies, generator, limit)
+        self._show([summary.run for summary in summaries])
         if beside:
             texts: _Texts = {
-                f"now, {strategy}": {id_: texts[0].text for id_, texts in completed(self.store, run).texts.items()}
-                for strategy, run in runs.items()
+                f"now, {of.strategy}": {
+                    id_: texts[0].text for id_, texts in completed(self.store, of.run).texts.items()
+                }
+                for of in summaries
             }
             click.echo("\nIts answers, and those of the model above:\n")
             self._show_answers(sample_set, list(next(iter(texts.values()))), texts | beside)
@@ -209,8 +216,8 @@ class _Steps:
         generator: str,
         limit: int | None,
         sandbox: str | None = None,
-    ) -> dict[str, str]:
-        """Run strategies and show their board; return strategy -> run."""
+    ) -> list[RunSummary]:
+        """Run strategies; keep their fault."""
         from ctxbench.harness.run.runner import fault_of, run
         from ctxbench.harness.run.spec import RunOptions
 
@@ -223,10 +230,9 @@ class _Steps:
             choices=RunOptions(limit=limit, sandbox=sandbox, measure=frozenset()),
             progress=progress,
         )
-        self._show([summary.run for summary in summaries])
         if (fault := fault_of(summaries)) is not None:
             self.faults.append(fault)
-        return {summary.strategy: summary.run for summary in summaries}
+        return summaries
 
     def _show(self, run_ids: Collection[str]) -> None:
         from ctxbench.harness import cutoffs
