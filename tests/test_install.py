@@ -123,12 +123,13 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = subprocess.run(command, cwd=folder / "source", capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
-    call(python, "-m", "pip", "install", "-q", "setuptools>=77")
+    call(python, "-m", "pip", "install", "-q", "--no-compile", "setuptools>=77")
     call(python, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')")
     [sdist] = (folder / "source" / "dist").iterdir()
     call(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sdist))
     [wheel] = folder.glob("*.whl")
-    call(python, "-m", "pip", "install", "-q", "-c", "constraints/cpu.txt", str(wheel))
+    # What is imported is compiled then; most of it never is.
+    call(python, "-m", "pip", "install", "-q", "--no-compile", "-c", "constraints/cpu.txt", str(wheel))
     shutil.rmtree(folder / "source")
     for name in ("strategies", "bench", "harness", "sandbox", "dashboard"):
         (folder / "own" / name).mkdir(parents=True)

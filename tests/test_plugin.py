@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,16 +40,22 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / package).mkdir()
         for name, content in files.items():
             (folder / package / name).write_text(content, encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
+    # The path file below brings pip too.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True, capture_output=True)
     python = place / "bin" / "python"
     # Ours comes in by a path file, so that only what builds the package is downloaded; addsitedir reads our own ones.
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
     theirs = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
     ours = sysconfig.get_path("purelib")
     Path(theirs, "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n", encoding="utf-8")
-    command = [python, "-m", "pip", "install", "--no-deps", *(str(folder / name) for name in packages)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    # One package is built with what it says that it needs. The others say the same and use what is there by then.
+    needs = [tomllib.loads(files["pyproject.toml"])["build-system"]["requires"] for files in packages.values()]
+    assert all(each == needs[0] for each in needs)
+    first, *others = (str(folder / name) for name in packages)
+    for arguments in ([first, *needs[0]], ["--no-build-isolation", *others]):
+        command = [python, "-m", "pip", "install", "--no-deps", *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
     return place / "bin"
 
 
