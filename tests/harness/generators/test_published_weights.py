@@ -35,8 +35,8 @@ LINES = {
     "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y =": " y",
 }
 """Prompts whose next line is sure: no engine's order of adding decides it."""
-COSTS = (4.87, 1.38, 2.51)
-"""Their prices in bits, of `hf` in bfloat16; 5.07, 1.56 and 2.43 in float32."""
+COSTS = (5.07, 1.56, 2.43)
+"""Their prices in bits, of `hf` in float32; bfloat16 moves each by up to a fifth, another way in each engine."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,4 +95,4 @@ def test_an_engine_does_all_that_it_must_and_says_what_the_others_say(model: Gen
     assert [one.text for one in answers if isinstance(one, Response)] == list(LINES.values())
     if model.capabilities.prices:
         costs = model.bits([ask(text).prompt for text in LINES], list(LINES.values()), PYTHON)
-        assert costs == pytest.approx(COSTS, rel=0.1, abs=0.2)
+        assert costs == pytest.approx(COSTS, abs=0.35)
