@@ -43,7 +43,7 @@ _ENVIRONMENT = {
 }
 """Environment variables of vLLM, set unless the user has set them."""
 ON_PROCESSOR = {
-    # It compiles for each shape of a batch, a minute each, more than all else takes.
+    # It compiles a function for prices, which takes longer than a short run: a minute on a busy machine.
     "TORCHDYNAMO_DISABLE": "1",
     # GiB for keys and values; else it takes `gpu_memory` of the machine's whole memory, used or not.
     "VLLM_CPU_KVCACHE_SPACE": "2",
