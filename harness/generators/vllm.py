@@ -49,6 +49,12 @@ ON_PROCESSOR = {
     "VLLM_CPU_KVCACHE_SPACE": "2",
 }
 """More of them where it computes on a processor."""
+_PROCESSOR_OPTIONS = {
+    "enforce_eager": True,
+    # A prompt's end is read again for its reference and its answer, less than a block; else blocks have 128 tokens.
+    "block_size": 32,
+}
+"""Arguments of ``vllm.LLM`` there."""
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
 _PRICE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
 """How a text is read, and priced; both make a token, whose value does not matter."""
@@ -211,7 +217,11 @@ class VLLM(Local):
         # The engine prices what it reads and keeps what it has read. So a prompt is read before its text is priced:
         # numbers over the vocabulary for each of its tokens take a third as long as reading it. And a text is priced
         # before a longer prompt that holds it is read, which is why they go in order.
-        asked = [one for _, ids, count in pieces for one in ((ids[:-count], _READ), (ids, _PRICE))]
+        # The last token before the text stays out: what comes after it is priced as it is read.
+        begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in pieces]
+        asked = [
+            one for begin, (_, ids, _) in zip(begins, pieces, strict=True) for one in ((begin, _READ), (ids, _PRICE))
+        ]
         outputs = self._asked(asked)
         reads, priced = outputs[::2], outputs[1::2]
         # What is at hand nevertheless has no price, and is read again.
@@ -299,8 +309,8 @@ class VLLM(Local):
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
-                    enforce_eager=platform.is_cpu(),
                     **self._options,
+                    **(_PROCESSOR_OPTIONS if platform.is_cpu() else {}),
                 )
         except Exception as error:
             # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.

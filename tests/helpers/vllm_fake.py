@@ -27,6 +27,7 @@ NAMES: dict[str, frozenset[str]] = {
             "trust_remote_code",
             "disable_log_stats",
             "enforce_eager",
+            "block_size",
         }
     ),
     "LLM.generate": frozenset({"prompts", "sampling_params", "use_tqdm"}),

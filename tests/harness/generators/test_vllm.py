@@ -187,7 +187,6 @@ def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM,
         "generation_config": "vllm",
         "trust_remote_code": False,
         "disable_log_stats": True,
-        "enforce_eager": False,
     }
 
 
@@ -200,7 +199,7 @@ def test_on_a_processor_nothing_is_compiled_and_memory_is_bounded(
     monkeypatch.delenv("TORCHDYNAMO_DISABLE")
     fake.gpu, fake.cpu = False, True
     answers(model, request("a"))
-    assert fake.started[0].enforce_eager is True
+    assert fake.started[0].enforce_eager is True and fake.started[0].block_size == 32
     assert (os.environ["TORCHDYNAMO_DISABLE"], os.environ["VLLM_CPU_KVCACHE_SPACE"]) == ("1", "7")
 
 
@@ -313,9 +312,9 @@ def test_a_reference_is_priced_from_the_reading_for_its_answer(model: VLLM, fake
     fake.following = scripted({"value = ": tokens("yx\n")})
     one, two = answers(model, replace(request("value = ", line=True), reference="yx"), request("other"))
     assert (one.text, one.bits, one.cached) == ("yx", pytest.approx(4.0), 0) and two.bits is None
-    # 9 tokens are read, then the last with the 3 to price, then the last for the answer; a token is made each time.
+    # 8 tokens are read, then the last with the 3 to price, then the last for the answer; a token is made each time.
     assert len(fake.calls) == 2 and model.at_hand == 16
-    assert model.read == (9 + 1) + (4 + 1) + (1 + one.tokens_out) + two.tokens_in + two.tokens_out
+    assert model.read == (8 + 1) + (4 + 1) + (1 + one.tokens_out) + two.tokens_in + two.tokens_out
     assert model.remark == f"{model.read} tokens read, 16 more were at hand"
 
 
