@@ -1,15 +1,17 @@
-"""`hf` beside transformers' own loop over the same prompts: `python -m benchmarks.reading FOLDER [FILES]`.
+"""`hf` or `vllm` beside its engine's own loop: `python -m benchmarks.reading FOLDER [FILES] [vllm]`.
 
 The prompts are sources of the standard library up to a line, some under code of another file, some that begin alike;
-each line is answered, and priced after its prompt and after the file alone. The loop reads every prompt once and alone:
-`generate` for what is answered, one call of the model for the file alone. It does less: it prices nothing after the
-prompts that it answers. Both run three times, in turn; medians are shown, in seconds of the clock and of the processor,
-which tells more on a busy machine.
+each line is answered, and priced after its prompt and after the file alone. The loop of transformers reads every prompt
+once and alone: `generate` for what is answered, one call of the model for the file alone. vLLM's loop gives its engine
+all prompts at once, then all files with `prompt_logprobs`. Both do less: they price nothing after the prompts that they
+answer. Each runs three times, in turn; medians are shown, in seconds of the clock and of the processor, which tells
+more on a busy machine.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import statistics
 import sys
@@ -23,6 +25,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
 from ctxbench.harness.generators.prefill import shared
+from ctxbench.harness.generators.vllm import VLLM, vllm
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 T = TypeVar("T")
@@ -31,29 +34,37 @@ _LINES = 150
 """Lines of a file before the line that is asked."""
 
 
-def main(folder: str, count: str = "6") -> None:
-    model = hf(model=folder, chat="off")
+def main(folder: str, count: str = "6", engine: str = "hf") -> None:
+    model = vllm(model=folder, chat="off", window=4096) if engine == "vllm" else hf(model=folder, chat="off")
     asked, files = _asked(int(count))
     texts = [str(request.reference) for request in asked]
-    loop = Loop(folder)
-    our_times, own_times = [], []
+    loop = VLLMLoop(folder) if isinstance(model, VLLM) else Loop(folder)
+    our_times, own_times, reads = [], [], []
     for _ in range(ROUNDS):
+        before = loop.begin(model)
         (answers, _), seconds = _timed(lambda: (_answers(model, asked), model.bits(files, texts, PYTHON)))
         our_times.append(seconds)
+        reads.append(_read(model) - before)
         written = [answer.tokens_out for answer in answers]
+        loop.begin(model)
         own, seconds = _timed(functools.partial(loop.run, asked, written, files, texts))
         own_times.append(seconds)
     wall, cpu = map(statistics.median, zip(*our_times, strict=True))
     own_wall, own_cpu = map(statistics.median, zip(*own_times, strict=True))
     sizes = sorted(answer.tokens_in for answer in answers)
     print(f"{len(asked)} prompts of {sizes[0]} to {sizes[-1]} tokens answered, {len(files)} more priced")
-    print(f"seconds: hf {wall:.1f}, the loop {own_wall:.1f}: ratio {wall / own_wall:.2f}")
-    print(f"of the processor: hf {cpu:.1f}, the loop {own_cpu:.1f}: ratio {cpu / own_cpu:.2f}")
+    print(f"seconds: {engine} {wall:.1f}, the loop {own_wall:.1f}: ratio {wall / own_wall:.2f}")
+    print(f"of the processor: {engine} {cpu:.1f}, the loop {own_cpu:.1f}: ratio {cpu / own_cpu:.2f}")
     needed = loop.needed(asked, files, texts) + sum(answer.tokens_out for answer in answers)
-    read = model.counted.read / ROUNDS
+    read = statistics.median(reads)
     print(f"tokens: {read:,.0f} read, {needed:,} needed: ratio {read / needed:.3f}")
     same = [theirs.startswith(ours.text) for theirs, ours in zip(own, answers, strict=True)]
     print(f"same answers: {sum(same)} of {len(same)}")
+    model.close()
+
+
+def _read(model: HF | VLLM) -> int:
+    return model.read if isinstance(model, VLLM) else model.counted.read
 
 
 def _asked(count: int) -> tuple[list[Request], list[Prompt]]:
@@ -82,7 +93,7 @@ def _asked(count: int) -> tuple[list[Request], list[Prompt]]:
     return requests, files
 
 
-def _answers(model: HF, asked: Sequence[Request]) -> list[Response]:
+def _answers(model: HF | VLLM, asked: Sequence[Request]) -> list[Response]:
     return [answer for answer in model.generate(asked) if isinstance(answer, Response)]
 
 
@@ -99,8 +110,18 @@ class Loop:
         import transformers
 
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        self._network: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+        self._folder = folder
+
+    def begin(self, model: HF | VLLM) -> int:
+        """Forget what was read; return how many tokens the model has read so far."""
         self._network.train(False)
+        return _read(model)
+
+    @functools.cached_property
+    def _network(self) -> Any:
+        import transformers
+
+        return transformers.AutoModelForCausalLM.from_pretrained(self._folder, dtype="auto")
 
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
@@ -133,6 +154,34 @@ class Loop:
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text)["input_ids"]
         return ids
+
+
+class VLLMLoop(Loop):
+    """The engine's own way: everything at once, by the engine that ours started."""
+
+    def begin(self, model: HF | VLLM) -> int:
+        """Start the engine, and let it forget; return how many tokens it has read so far."""
+        assert isinstance(model, VLLM)
+        self._package = importlib.import_module("vllm")
+        model.bits([Prompt(blocks=())], ["warm"], PYTHON)
+        self._engine: Any = model._started
+        assert self._engine.reset_prefix_cache()
+        return _read(model)
+
+    def run(
+        self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
+    ) -> list[str]:
+        """Do the same as the other loop."""
+        answers = self._made([request.prompt.text for request in asked], [{"max_tokens": count} for count in written])
+        priced = [f"{prompt.text}{text}\n" for prompt, text in zip(files, texts, strict=True)]
+        self._made(priced, [{"max_tokens": 1, "prompt_logprobs": 0}] * len(priced))
+        return answers
+
+    def _made(self, prompts: Sequence[str], how: Sequence[dict[str, int]]) -> list[str]:
+        tokens = [self._package.TokensPrompt(prompt_token_ids=self._ids(prompt)) for prompt in prompts]
+        parameters = [self._package.SamplingParams(temperature=0.0, **one) for one in how]
+        outputs = self._engine.generate(tokens, parameters, use_tqdm=False)
+        return [str(output.outputs[0].text) for output in outputs]
 
 
 if __name__ == "__main__":

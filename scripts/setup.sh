@@ -40,7 +40,7 @@ fi
 case ",$extras," in *,hf,*) ;; *,dev,*) ! ls "${PIP_FIND_LINKS:-/nowhere}"/torch-*+cpu-*.whl >/dev/null 2>&1 || with_models=1 ;; esac
 
 target="."
-[ -z "$extras" ] || target=".[$extras${with_models:+,hf,serving}]"
+[ -z "$extras" ] || target=".[$extras${with_models:+,hf,serving,llamacpp}]"
 with_uv() {
     # uv is as large as half of our core: it goes to a temporary folder, not into the environment.
     tools=$(mktemp -d)

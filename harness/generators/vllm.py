@@ -42,15 +42,21 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
 """Environment variables of vLLM, set unless the user has set them."""
-_ON_PROCESSOR = {
-    # It compiles for each shape of a batch, a minute each, more than all else takes.
+ON_PROCESSOR = {
+    # It compiles a function for prices, which takes longer than a short run: a minute on a busy machine.
     "TORCHDYNAMO_DISABLE": "1",
     # GiB for keys and values; else it takes `gpu_memory` of the machine's whole memory, used or not.
     "VLLM_CPU_KVCACHE_SPACE": "2",
 }
 """More of them where it computes on a processor."""
+_PROCESSOR_OPTIONS = {
+    "enforce_eager": True,
+    # A prompt's end is read again for its reference and its answer, less than a block; else blocks have 128 tokens.
+    "block_size": 32,
+}
+"""Arguments of ``vllm.LLM`` there."""
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
-_PRICE = {**_READ, "prompt_logprobs": 0}
+_PRICE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
 """How a text is read, and priced; both make a token, whose value does not matter."""
 _PACKAGES = ("vllm", "vllm-cpu")
 """The packages that install vLLM; the second is its build for processors."""
@@ -150,6 +156,7 @@ class VLLM(Local):
         fitting, faults = self._tokenized(requests)
         outcomes: dict[int, Response | MachineFault] = {**faults}
         start = time.perf_counter()
+        costs = self._reference_costs(fitting)
         outputs = self._answered(fitting, {number: [] for number in fitting})
         begun = {number: list(output.outputs[0].token_ids) for number, output in outputs.items()}
         early = {
@@ -157,7 +164,6 @@ class VLLM(Local):
         }
         rests = self._answered(early, begun)
         seconds = (time.perf_counter() - start) / max(1, len(fitting))
-        costs = self._reference_costs(fitting)
         for number, output in outputs.items():
             last = rests.get(number, output).outputs[0]
             response = self._response(
@@ -167,7 +173,9 @@ class VLLM(Local):
                 seconds=seconds,
                 cached=output.num_cached_tokens or 0,
             )
-            outcomes[number] = replace(response, bits=costs.get(number))
+            cost, at_hand = costs.get(number, (math.nan, response.cached))
+            bits = cost if math.isfinite(cost) else None
+            outcomes[number] = replace(response, bits=bits, cached=min(at_hand, response.cached))
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
@@ -177,7 +185,7 @@ class VLLM(Local):
             InputFault: as `generate`.
             MachineFault: as `generate`; also if the engine gave a price that is no number.
         """
-        costs = self._costs(prompts, texts, at_hand=False)
+        costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
             raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=bfloat16")
         return costs
@@ -192,31 +200,38 @@ class VLLM(Local):
         self._thread.submit(self._stop).result()
         self._thread.shutdown()
 
-    def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, float]:
-        """Return the prices of references whose prompts are just read; without those that are no number."""
+    def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, tuple[float, int]]:
+        """Return what `_costs` does of requests with references, by their places; before an answer may hold one."""
         asked = {
             number: (unmarked(one.request.prompt), one.request.reference)
             for number, one in requests.items()
             if one.request.reference is not None
         }
         prompts, texts = zip(*asked.values(), strict=True) if asked else ((), ())
-        costs = self._costs(prompts, texts, at_hand=not self._settings.chat)
-        return {number: cost for number, cost in zip(asked, costs, strict=True) if math.isfinite(cost)}
+        return dict(zip(asked, self._costs(prompts, texts), strict=True))
 
-    def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str], *, at_hand: bool) -> list[float]:
-        """Return minus log2 of the probability of each text; `at_hand` says that the engine has read the prompts."""
+    def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[tuple[float, int]]:
+        """Return minus log2 of the probability of each text, and how many tokens of its prompt were at hand."""
         # One token is made after what is priced.
-        pieces = self._priced(prompts, texts, max(0, self.window - 1))
-        if not at_hand:
-            # Numbers over the vocabulary for every token of a prompt take a third as long as reading it.
-            self._asked([(ids[:-count], _READ) for _, ids, count in pieces])
-        outputs = self._asked([(ids, {**_PRICE, "skip_reading_prefix_cache": False}) for _, ids, count in pieces])
-        # A text that has been read too, as an answer say, has no prices: it must be read again.
-        again = [at for at, (_, ids, count) in enumerate(pieces) if outputs[at].num_cached_tokens >= len(ids) - count]
-        outputs_again = dict(zip(again, self._asked([(pieces[at][1], _PRICE) for at in again]), strict=True))
-        costs = [0.0] * len(prompts)
+        pieces = sorted(self._priced(prompts, texts, max(0, self.window - 1)), key=lambda piece: piece[1])
+        # The engine prices what it reads and keeps what it has read. So a prompt is read before its text is priced:
+        # numbers over the vocabulary for each of its tokens take a third as long as reading it. And a text is priced
+        # before a longer prompt that holds it is read, which is why they go in order.
+        # The last token before the text stays out: what comes after it is priced as it is read.
+        begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in pieces]
+        asked = [
+            one for begin, (_, ids, _) in zip(begins, pieces, strict=True) for one in ((begin, _READ), (ids, _PRICE))
+        ]
+        outputs = self._asked(asked)
+        reads, priced = outputs[::2], outputs[1::2]
+        # What is at hand nevertheless has no price, and is read again.
+        again = [at for at, (_, ids, count) in enumerate(pieces) if priced[at].num_cached_tokens >= len(ids) - count]
+        anew = self._asked([(pieces[at][1], {**_PRICE, "skip_reading_prefix_cache": True}) for at in again])
+        outputs_again = dict(zip(again, anew, strict=True))
+        costs = [(0.0, 0)] * len(prompts)
         for at, (number, ids, count) in enumerate(pieces):
-            costs[number] += self._cost(outputs_again.get(at, outputs[at]).prompt_logprobs, ids, count)
+            cost = self._cost(outputs_again.get(at, priced[at]).prompt_logprobs, ids, count)
+            costs[number] = (costs[number][0] + cost, reads[at].num_cached_tokens)
         return costs
 
     def _answered(self, requests: Mapping[int, LocalRequest], begun: Mapping[int, list[int]]) -> dict[int, Any]:
@@ -279,7 +294,7 @@ class VLLM(Local):
             cure = "run it on a machine with a GPU that vLLM knows, install vllm-cpu, or take hf or openai:MODEL@URL"
             raise InputFault("vLLM sees no GPU here", where=settings.where, cure=cure)
         if platform.is_cpu():
-            for name, value in _ON_PROCESSOR.items():
+            for name, value in ON_PROCESSOR.items():
                 os.environ.setdefault(name, value)
         module = self._imported("vllm")
         try:
@@ -294,8 +309,8 @@ class VLLM(Local):
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
-                    enforce_eager=platform.is_cpu(),
                     **self._options,
+                    **(_PROCESSOR_OPTIONS if platform.is_cpu() else {}),
                 )
         except Exception as error:
             # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.

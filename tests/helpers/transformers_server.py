@@ -1,4 +1,4 @@
-"""`transformers serve` in a process group of its own: a real server of OpenAI's protocol, for a model in a folder."""
+"""`transformers serve` and vLLM's server, each in a process group of its own: real servers of OpenAI's protocol."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from ctxbench.harness.generators.vllm import ON_PROCESSOR
 from tests.helpers.ports import free_port
 
 _MAIN = "import sys; from transformers.cli.transformers import main; sys.exit(main())"
@@ -43,12 +44,15 @@ class TransformersServer:
 
     def launch(self) -> None:
         """Start the process."""
-        argv = [sys.executable, "-c", _MAIN, "serve", str(self.model), "--device", "cpu", "--dtype", "float32"]
-        argv += ["--host", "127.0.0.1", "--port", str(self.port)]
+        argv = [sys.executable, *self._arguments(), "--host", "127.0.0.1", "--port", str(self.port)]
         # One thread: those that wait for each other at every step are slow for a tiny model.
-        env = {**os.environ, "HF_HOME": str(self._scratch), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        own = {"HF_HOME": str(self._scratch), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **ON_PROCESSOR}
+        env = {**os.environ, **own}
         with (self._scratch / "log").open("ab") as log:
             self._process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
+
+    def _arguments(self) -> list[str]:
+        return ["-c", _MAIN, "serve", str(self.model), "--device", "cpu", "--dtype", "float32"]
 
     def wait(self) -> None:
         """Wait until it answers.
@@ -78,3 +82,11 @@ class TransformersServer:
         if process is not None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+class VLLMServer(TransformersServer):
+    """vLLM's server; its script is left out, since that of the build for processors does not start."""
+
+    def _arguments(self) -> list[str]:
+        how = ("--dtype", "bfloat16", "--max-model-len", "4096", "--enforce-eager", "--generation-config", "vllm")
+        return ["-m", "vllm.entrypoints.openai.api_server", "--model", str(self.model), *how]

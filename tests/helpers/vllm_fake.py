@@ -27,6 +27,7 @@ NAMES: dict[str, frozenset[str]] = {
             "trust_remote_code",
             "disable_log_stats",
             "enforce_eager",
+            "block_size",
         }
     ),
     "LLM.generate": frozenset({"prompts", "sampling_params", "use_tqdm"}),
@@ -153,7 +154,7 @@ class FakeVLLM:
         prices = ({ids[at]: self._logprob(ids[:at], ids[at])} for at in range(first, len(ids)))
         logs = [*[None] * first, *prices] if priced else None
         made, reason, by = self._answer(ids, how)
-        self._seen.append([*ids, *made])
+        self._seen.append([*ids, *made[:-1]])
         answer = known("CompletionOutput", {"token_ids": tuple(made), "finish_reason": reason, "stop_reason": by})
         return known("RequestOutput", {"outputs": [answer], "prompt_logprobs": logs, "num_cached_tokens": cached})
 

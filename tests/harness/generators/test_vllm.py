@@ -187,7 +187,6 @@ def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM,
         "generation_config": "vllm",
         "trust_remote_code": False,
         "disable_log_stats": True,
-        "enforce_eager": False,
     }
 
 
@@ -200,7 +199,7 @@ def test_on_a_processor_nothing_is_compiled_and_memory_is_bounded(
     monkeypatch.delenv("TORCHDYNAMO_DISABLE")
     fake.gpu, fake.cpu = False, True
     answers(model, request("a"))
-    assert fake.started[0].enforce_eager is True
+    assert fake.started[0].enforce_eager is True and fake.started[0].block_size == 32
     assert (os.environ["TORCHDYNAMO_DISABLE"], os.environ["VLLM_CPU_KVCACHE_SPACE"]) == ("1", "7")
 
 
@@ -302,33 +301,33 @@ def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(mo
 def test_bits_are_the_sum_over_the_texts_tokens(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
     assert model.bits([request("x = ").prompt] * 2, ["xyx", "x"], PYTHON) == pytest.approx([5.0, 2.0])
-    reading, [how, _] = fake.calls[:2]
-    assert [vars(one) for one in reading] == [{"max_tokens": 1, "temperature": 0.0, "detokenize": False}] * 2
-    assert vars(how) == {**vars(reading[0]), "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
+    reading, how = fake.calls[0][:2]
+    assert vars(reading) == {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
+    assert vars(how) == {**vars(reading), "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
     assert model.bits([], [], PYTHON) == []
 
 
 def test_a_reference_is_priced_from_the_reading_for_its_answer(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
-    one, two = answers(model, replace(request("value = "), reference="yx"), request("other"))
-    assert (one.bits, two.bits) == (pytest.approx(4.0), None)
-    assert len(fake.calls) == 2 and model.at_hand == 8
-    read = one.tokens_in + one.tokens_out + two.tokens_in + two.tokens_out + len(" yx\n") + 1
-    assert model.read == read and model.remark == f"{read} tokens read, 8 more were at hand"
+    fake.following = scripted({"value = ": tokens("yx\n")})
+    one, two = answers(model, replace(request("value = ", line=True), reference="yx"), request("other"))
+    assert (one.text, one.bits, one.cached) == ("yx", pytest.approx(4.0), 0) and two.bits is None
+    # 8 tokens are read, then the last with the 3 to price, then the last for the answer; a token is made each time.
+    assert len(fake.calls) == 2 and model.at_hand == 16
+    assert model.read == (8 + 1) + (4 + 1) + (1 + one.tokens_out) + two.tokens_in + two.tokens_out
+    assert model.remark == f"{model.read} tokens read, 16 more were at hand"
 
 
-def test_a_reference_that_the_model_wrote_itself_is_read_again(model: VLLM, fake: FakeVLLM) -> None:
-    fake.following = scripted({"p": tokens("yx\n")})
-    [answer] = answers(model, replace(request("p", line=True), reference="yx"))
-    assert (answer.text, answer.bits) == ("yx", pytest.approx(3.0))
-    assert [vars(how).get("skip_reading_prefix_cache") for [how] in fake.calls] == [None, False, None]
+def test_a_text_within_a_longer_prompt_is_priced_before_that_is_read(model: VLLM, fake: FakeVLLM) -> None:
+    long, short = request("a = 1\nbcdefghi = 2\ncd").prompt, request("a = 1\n").prompt
+    assert model.bits([long, short], ["x", "bcdefghi = 2"], PYTHON) == pytest.approx([2.0, 13.0])
+    assert len(fake.calls) == 1
 
 
-def test_a_chat_models_bare_prompt_is_read_before_it_is_priced(folder: Path, fake: FakeVLLM) -> None:
-    made = opened(folder, chat="on")
-    [answer] = answers(made, replace(request("value = "), reference="yx"))
-    assert answer.bits == pytest.approx(3.0) and len(fake.calls) == 3
-    made.close()
+def test_what_was_read_before_is_read_again_to_be_priced(model: VLLM, fake: FakeVLLM) -> None:
+    answers(model, request("a = bcdefghijklm"))
+    assert model.bits([request("a = ").prompt], ["bcdefghijkl"], PYTHON) == pytest.approx([12.0])
+    assert fake.calls[-1][0].skip_reading_prefix_cache is True
 
 
 def test_a_reference_without_a_price_spoils_no_answer(model: VLLM, fake: FakeVLLM) -> None:

@@ -113,6 +113,7 @@ def test_what_is_imported_is_where_it_is_looked_for(package: Path) -> None:
     ]
     assert {"LLM", "SamplingParams", "TokensPrompt"} <= set(table)
     assert method(class_of(package, "vllm/platforms/interface.py", "Platform"), "is_unspecified")
+    assert method(class_of(package, "vllm/platforms/interface.py", "Platform"), "is_cpu")
     assert "current_platform" in (package / "vllm/platforms/__init__.py").read_text(encoding="utf-8")
 
 
