@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +53,7 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import flags_of, works
 
     url = db or home.database
     if db is None and not exists(url):
@@ -65,14 +65,14 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
         listed = _of(stored, samples)
         options = place_options(home, url, store.where)
         if form == "json":
-            records = [_record(work, _faults(store, work), options) for work in listed]
+            records = [_record(work, _faults(store, work), flags_of(store, work.id), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
         elif run is None:
             click.echo("\n".join(_table(listed)))
             click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
         else:
             [work] = listed
-            click.echo("\n".join(_details(work, _faults(store, work), options)))
+            click.echo("\n".join(_details(work, _faults(store, work), flags_of(store, work.id), options)))
 
 
 _RUN = click.argument("run")
@@ -181,7 +181,9 @@ def _cell(value: object) -> str:
     return "" if value is None else visible(" ".join(str(value).split()))
 
 
-def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
+def _details(
+    work: RunWork, faults_of: Sequence[FaultGroup], flags: Mapping[str, int], options: Sequence[str]
+) -> Iterator[str]:
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
     from ctxbench.harness.run.spec import judge_command, repeat_command
@@ -191,6 +193,9 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
     yield view.STATES[view.state(work)]
     yield from [f"name: {_cell(work.name)}"] if work.name else []
     yield from (f"remark: {_cell(remark)}" for remark in work.remarks)
+    if flags:
+        counted = ", ".join(f"{_cell(flag)} {samples}" for flag, samples in flags.items())
+        yield f"samples with a flag, of {work.finished}: {counted}"
     versions = ", ".join(
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
@@ -209,7 +214,9 @@ def _details(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[s
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
 
 
-def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
+def _record(
+    work: RunWork, faults_of: Sequence[FaultGroup], flags: Mapping[str, int], options: Sequence[str]
+) -> dict[str, Any]:
     """Return what is stored of one run; times are seconds since 1970."""
     from dataclasses import asdict
 
@@ -238,6 +245,7 @@ def _record(work: RunWork, faults_of: Sequence[FaultGroup], options: Sequence[st
         "versions": dict(work.versions),
         "origin": str(work.origin),
         "remarks": list(work.remarks),
+        "flags": dict(flags),
         "command": repeat_command(choices, work.file, options=options),
         "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,
         "attempts": [

@@ -25,7 +25,7 @@ from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.samples import languages_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Imported, versions
+from ctxbench.harness.store.write import Imported, read_flags, versions
 
 JUDGING = "tests "
 """How the isolation of an attempt begins that ran tests and nothing else."""
@@ -347,6 +347,19 @@ def faults_of(store: Store, run: str) -> list[FaultGroup]:
         for (kind, message), number in count.items()
     ]
     return sorted(groups, key=lambda group: (-group.attempt, -group.count, group.kind, group.message))
+
+
+def flags_of(store: Store, run: str) -> dict[str, int]:
+    """Return flag -> the samples of a run whose prompt or completion has it, the most frequent first."""
+    samples: dict[str, set[str]] = defaultdict(set)
+    with store.reading() as connection:
+        for c in (t.RESULT.c, t.COMPLETION.c):
+            query = select(c.sample_id, c.flags).where(c.run_id == run, c.flags != "[]")
+            for sample, flags in connection.execute(query):
+                for flag in read_flags(flags):
+                    samples[flag].add(sample)
+    counted = {flag: len(samples[flag]) for flag in sorted(samples)}
+    return dict(sorted(counted.items(), key=lambda item: -item[1]))
 
 
 def failed_on(store: Store, run: str) -> frozenset[str]:

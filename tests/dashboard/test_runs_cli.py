@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
+from ctxbench.harness.results import Status
 from ctxbench.harness.run.spec import place_options
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.write import StoredCompletion
 from tests.dashboard.stored import HARMFUL
 from tests.dashboard.test_runs_page import begun, ended
+from tests.harness.store.making import make_finished
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -62,6 +66,17 @@ def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
     assert "\n  Traceback\n    line 1\n" in text
     assert f"ctxbench run --samples demo --strategy broken --generator '{'<script>'}" in text
     assert text.count(shlex.join(["--home", str(home.root)])) == 1
+
+
+def test_a_run_says_how_many_samples_have_a_flag(home: Home) -> None:
+    run = begun(home)
+    flagged = {"status": Status.SCORED, "generation_id": "g", "text": "1", "flags": ("length",), "scores": {}}
+    completions = (StoredCompletion(**flagged), StoredCompletion(**flagged))
+    with open_store(home.database) as store:
+        for sample, flags in zip(sets.load(home, "demo").samples[1:3], [(), ("cut", "length")], strict=True):
+            store.add_finished(run, "", make_finished(sample.id, flags=flags, completions=completions))
+    assert "\nsamples with a flag, of 3: length 2, cut 1\n" in runs_command(home, run).out
+    assert records(home, run)[0]["flags"] == {"length": 2, "cut": 1}
 
 
 def test_codes_of_a_terminal_are_shown_and_not_obeyed(home: Home) -> None:
