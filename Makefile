@@ -10,8 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
 
-quickstart: setup  ## Build samples of real repositories, run two strategies, print the leaderboard
-	$(BIN)/ctxbench quickstart
+quickstart:     ## Build samples of real repositories, show a model's leaderboard; MODEL=NAME answers here too
+	@scripts/setup.sh $(if $(MODEL),llamacpp)
+	$(BIN)/ctxbench quickstart $(if $(MODEL),--model $(MODEL))
 
 # The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
 # their own and wait half of the time: four workers keep two processors busy, and one of them gets what shares an image

@@ -22,8 +22,6 @@ from ctxbench.sandbox.types import Sandbox
 
 SET, FUNCTION_SET = "ctxbench-2-lite", "quickstart-functions"
 """Names of the repository sets for lines and for functions, and of the sample sets built from them."""
-STRATEGIES = ("lc.infile", "lc.repocoder")
-GENERATOR = "incontext"
 FUNCTIONS_PER_REPO, FUNCTION_SEED = 5, 1
 _DOWNLOADS = 4
 

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.long]
 
 CONTROL = f"{Path(__file__).parent / 'helpers' / 'random_windows.py'}@control.random"
 
+STRATEGIES, GENERATOR = ("lc.infile", "lc.repocoder"), "incontext"
+
 REBUILT = {quickstart.SET: ("jheaps", "fasta2a"), quickstart.FUNCTION_SET: ("cachetools",)}
 """The repositories of either set that are built twice, which takes minutes for all: of each language the smallest, and
 one whose tests draw by chance."""
@@ -58,6 +60,18 @@ def first(home: Path) -> Result:
     return result
 
 
+@pytest.fixture(scope="module")
+def measured(home: Path, first: Result) -> None:
+    """Two strategies over all lines, by the built-in model."""
+    run_strategies(home, quickstart.SET)
+
+
+def run_strategies(home: Path, name: str, *words: str) -> None:
+    command = ("run", "--home", str(home), "--samples", name, "--generator", GENERATOR, *words)
+    result = run_cli(*command, *(word for strategy in STRATEGIES for word in ("--strategy", strategy)))
+    assert result.code == 0, result.err
+
+
 def rows(home: Path) -> list[dict[str, Any]]:
     result = run_cli("leaderboard", "--home", str(home), "--format", "json")
     assert result.code == 0, result.err
@@ -80,7 +94,7 @@ def test_real_samples_of_both_languages(home: Path, first: Result) -> None:
 
 @pytest.mark.parametrize("language", ["python", "java"])
 @pytest.mark.parametrize("metric", ["context_gain", "id_f1"])
-def test_similar_code_helps(home: Path, first: Result, language: str, metric: str) -> None:
+def test_similar_code_helps(home: Path, measured: None, language: str, metric: str) -> None:
     found = rows(home)
     shown, alone = of(found, language, "lc.repocoder"), of(found, language, "lc.infile")
     assert shown["unscored"] == alone["unscored"] == 0
@@ -89,7 +103,7 @@ def test_similar_code_helps(home: Path, first: Result, language: str, metric: st
 
 
 @pytest.mark.parametrize("language", ["python", "java"])
-def test_the_lead_by_context_gain_is_shown(home: Path, first: Result, language: str) -> None:
+def test_the_lead_by_context_gain_is_shown(home: Path, measured: None, language: str) -> None:
     found = rows(home)
     assert of(found, language, "lc.repocoder")["rank_high"] < of(found, language, "lc.infile")["rank_low"]
     # With the six repositories of Java at least 2 / 2**6.
@@ -100,11 +114,23 @@ def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path,
     about = json.loads((home / "samples" / quickstart.FUNCTION_SET / "manifest.json").read_text())
     kept = {name: entry["kept"] for name, entry in about["repositories"].items()}
     assert len(kept) == 5 and min(kept.values()) >= 5
-    for strategy in quickstart.STRATEGIES:
+    for strategy, passing in (("gold", 100), ("blank", 0)):
         row = of(rows(home), "python", strategy, quickstart.FUNCTION_SET)
         assert row["n"] == sum(kept.values()) and row["unscored"] == 0
-        assert 0 <= row["pass@1"]["low"] <= row["pass@1"]["mean"] <= row["pass@1"]["high"] <= 100
-    assert "pass@1" in first.out
+        assert row["pass@1"]["mean"] == passing
+    assert "pass@1" in first.out.partition("JUDGED NOW, here")[2]
+
+
+def test_a_published_model_is_shown_and_its_answers_are_said_to_be_stored(home: Path, first: Result) -> None:
+    assert first.out.startswith("STORED ANSWERS: hf(model=qwen2.5-coder-0.5b)") and "ANSWERED NOW" not in first.out
+    shown = [row for row in rows(home) if row["generator"] == "hf(model=qwen2.5-coder-0.5b)"]
+    for strategy in ("lc.infile", "lc.repocoder(iterations=1)"):
+        chosen = [row for row in shown if row["strategy"] == strategy]
+        assert {row["origin"] for row in chosen} == {"reference"} and sum(row["n"] for row in chosen) >= 36
+        assert all(row[metric]["mean"] > 10 for row in chosen for metric in ("em", "es", "id_f1"))
+        assert all("context_gain" in row for row in chosen)
+    (shown_by_readme,) = blocks("text", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown_by_readme in first.out
 
 
 def test_a_second_run_changes_no_number(home: Path, first: Result) -> None:
@@ -112,8 +138,8 @@ def test_a_second_run_changes_no_number(home: Path, first: Result) -> None:
     assert (again.code, again.out) == (0, first.out)
 
 
-def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, first: Result) -> None:
-    command = ("run", "--home", str(home), "--samples", quickstart.SET, "--generator", quickstart.GENERATOR)
+def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, measured: None) -> None:
+    command = ("run", "--home", str(home), "--samples", quickstart.SET, "--generator", GENERATOR)
     # Of the first 67 Python samples the identifiers of both are about equal: too few for a difference of three points.
     result = run_cli(*command, "--strategy", CONTROL, "--limit", "250")
     assert result.code == 0, result.err
@@ -129,7 +155,7 @@ def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, first: Res
 
 
 def test_the_same_seed_gives_the_same_bytes_and_scores(
-    home: Path, first: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, measured: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quickstart, "FUNCTIONS_PER_REPO", FEWER_FUNCTIONS)
     other = Home(tmp_path / "home")
@@ -153,12 +179,11 @@ def test_the_same_seed_gives_the_same_bytes_and_scores(
             same = entry.keys() - OF_THE_CHOSEN if fewer else entry.keys() | other_entry.keys()
             assert {key: entry[key] for key in same} == {key: other_entry[key] for key in same}
 
+    run_strategies(home, quickstart.FUNCTION_SET)
     for name, limit in ((quickstart.SET, 20), (quickstart.FUNCTION_SET, FEWER_FUNCTIONS)):
-        command = ("run", "--home", str(other.root), "--samples", name, "--generator", quickstart.GENERATOR)
-        chosen = [word for strategy in quickstart.STRATEGIES for word in ("--strategy", strategy)]
-        assert run_cli(*command, *chosen, "--limit", str(limit)).code == 0
+        run_strategies(other.root, name, "--limit", str(limit))
         limited, full = scores(other, name), scores(Home(home), name)
-        assert len(limited) == limit * len(quickstart.STRATEGIES)
+        assert len(limited) == limit * len(STRATEGIES)
         assert limited == {sample: full[sample] for sample in limited}
 
 

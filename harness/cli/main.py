@@ -26,7 +26,7 @@ from ctxbench.sandbox.errors import SandboxError
 _OWN: dict[str, tuple[str, str]] = {
     "quickstart": (
         "ctxbench.harness.cli.reproduce:quickstart",
-        "Build samples, run two strategies, print the leaderboard.",
+        "Build samples, show how a code model completes them.",
     ),
     "doctor": (
         "ctxbench.harness.cli.doctor:doctor",

@@ -64,7 +64,7 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
     if given is not None and len(names) > 1:
         raise click.UsageError("--from is for one model")
     for name in names:
-        _fetch(table.find(name), given)
+        _say(table.find(name), given)
 
 
 @model.command()
@@ -84,16 +84,20 @@ def add(path: Path, name: str, license_name: str, chat: bool) -> None:
         if path.suffix == ".toml":
             click.echo(f"{entry.name}\tadded; fetch it: ctxbench model fetch {entry.name}")
         else:
-            _fetch(entry, None)
+            _say(entry, None)
 
 
-def _fetch(entry: NamedModel, given: Path | None) -> None:
+def _say(entry: NamedModel, given: Path | None) -> None:
+    click.echo(f"{entry.name}\t{bring(entry, given)}")
+
+
+def bring(entry: NamedModel, given: Path | None = None) -> Path:
+    """Return the path of a model, which is fetched first where it is not here; show how far it is."""
     from ctxbench.bench.visible import visible
     from ctxbench.harness.generators.models import fetching
 
     if entry.is_fetched:
-        click.echo(f"{entry.name}\t{entry.place}")
-        return
+        return entry.place
     with progress(f"{entry.name}, MB", round(entry.bytes / _MB)) as tick:
         shown = 0
 
@@ -106,4 +110,4 @@ def _fetch(entry: NamedModel, given: Path | None) -> None:
 
         path = fetching.fetch(entry, given=given, report=lambda line: say(visible(line)), arrived=arrived)
         arrived(entry.bytes)
-    click.echo(f"{entry.name}\t{path}")
+    return path

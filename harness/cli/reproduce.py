@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +16,9 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
+from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.options import (
+    columns,
     db_option,
     format_option,
     home_option,
@@ -31,97 +36,221 @@ from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.run.attempt import RunSummary
+    from ctxbench.harness.store import Store
 
 
-_Outcome: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
+_COPY_MODEL = "incontext"
+_COMPARED = ("lc.infile", "lc.repocoder(iterations=1)")
+"""The strategies by which lines are answered."""
+_STORED = {
+    Kind.LINE: (*_COMPARED, "oracle-context"),
+    Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile", "gold", "blank"),
+}
+"""The rows that are shown of a model's stored answers."""
+_LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
+"""How many samples a model answers here."""
+_BESIDE = 3
+"""How many stored answers are shown beside each other."""
+
+_Texts: TypeAlias = "dict[str, Mapping[str, str]]"
+"""What its answers are called -> sample -> answer."""
 
 
 @click.command()
+@click.option(
+    "--model",
+    default="",
+    metavar="NAME",
+    help="Fetch this model of `ctxbench model list` and let it answer here too: --limit samples of each kind, or "
+    f"{_LIVE[Kind.LINE]} lines and {_LIVE[Kind.FUNCTION]} functions.",
+)
 @limit_option
 @sandbox_option
 @home_option
 @db_option
-def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> None:
-    """Do the main job once: fetch real repositories, build samples, run two strategies, print the leaderboard.
+def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> None:
+    """Do the main job once: fetch real repositories, build samples, show how a code model completes them.
 
-    Completes lines, then whole functions, which the repositories' own tests judge in a sandbox. Needs no
-    GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
-    seconds, since everything that is stored is used; no number changes.
+    Lines: a published model's answers by two strategies come with ctxbench; the output says that they are stored. With
+    --model a model answers here and now. Functions: the repositories' own tests judge them in a sandbox. Needs no GPU,
+    and without --model no weights. Run it again and it takes seconds, since everything that is stored is used.
     """
+    from ctxbench.bench import quickstart as job
     from ctxbench.harness.store import open_store
 
-    # A fault of the database shows now, and not after the minutes that samples take.
-    open_store(db or home.database).close()
-    summaries, fault = _lines(limit, home, db)
-    # Functions take minutes more: what the lines tell is shown before.
-    _show(summaries, home, db)
-    other: CtxbenchError | SandboxError | None
-    try:
-        summaries, other = _functions(limit, sandbox, home, db)
-        _show(summaries, home, db)
-    except (CtxbenchError, SandboxError) as missing:
-        # The lines are done and shown all the same; the exit code and the last line report the fault.
-        other = missing
+    # A fault of the database or the model shows now, and not after the minutes that samples take.
+    with open_store(db or home.database) as store:
+        live = _generators(model) if model else None
+        steps = _Steps(home, store)
+        lines = job.sample_set(home, job.fetch_set(home, say), workers=os.cpu_count() or 1, report=say)
+        steps.built(lines)
+        stored = steps.show_stored(lines, model)
+        if live:
+            steps.answer(lines, _COMPARED, live[Kind.LINE], limit or _LIVE[Kind.LINE], stored)
+        # Functions take minutes more: what the lines tell is shown before.
+        try:
+            judge = opened_sandbox(sandbox, home)
+            manifests = job.fetch_set(home, say, job.FUNCTION_SET)
+            functions = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=say)
+            steps.built(functions)
+            steps.show_stored(functions, model)
+            steps.judge(functions, limit, judge.name)
+            if live:
+                steps.answer(functions, ("icl.direct",), live[Kind.FUNCTION], limit or _LIVE[Kind.FUNCTION], {})
+        except (CtxbenchError, SandboxError) as missing:
+            # The lines are done and shown all the same; the exit code and the last line report the fault.
+            steps.faults.append(missing)
+    if not live:
+        say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/models.md)")
     say(
-        "Next: all other strategies beside these two, `ctxbench results import --reference ctxbench-2-lite` and "
+        "Next: all other strategies beside these, `ctxbench results import --reference ctxbench-2-lite` and "
         "`ctxbench leaderboard`; then your own: `ctxbench strategy --help`"
     )
-    if fault is not None:
+    for fault in steps.faults:
         raise fault
-    if other is not None:
-        raise other
 
 
-def _show(summaries: Sequence[RunSummary], home: Home, db: str | None) -> None:
-    from ctxbench.harness.cli.leaderboard import printed
-    from ctxbench.harness.leaderboard import board
-    from ctxbench.harness.store import open_store
-    from ctxbench.harness.store.runs import run_tables
+def _generators(model: str) -> dict[Kind, str]:
+    """Fetch a model; return what runs it here, for lines and for functions: `hf` where it is installed, or `serve`.
 
-    run_ids = {summary.run for summary in summaries}
-    with open_store(db or home.database) as store:
-        tables = [table for table in run_tables(store) if table.run.id in run_ids]
-    if tables:
-        click.echo(printed(board(tables), "table"))
+    Raises:
+        InputFault: if there is no such model, or neither is installed.
+        MachineFault: if it cannot be fetched.
+    """
+    from ctxbench.bench.retrieval.encoders import weights
+    from ctxbench.harness.cli.model import bring
+    from ctxbench.harness.generators import serve
+    from ctxbench.harness.generators.models import find
 
-
-def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.bench import quickstart as job
-
-    manifests = job.fetch_set(home, say)
-    sample_set = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=say)
-    return _run(sample_set, limit, None, home, db)
-
-
-def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.bench import quickstart as job
-
-    judge = opened_sandbox(sandbox, home)
-    manifests = job.fetch_set(home, say, job.FUNCTION_SET)
-    sample_set = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=say)
-    return _run(sample_set, limit, judge.name, home, db)
+    entry, engine = find(model), "hf"
+    if not all(map(importlib.util.find_spec, ("torch", "transformers", "gguf", "accelerate"))):
+        weights.need(("xllamacpp",), where=f"--model {model}", cure=serve.CURE)
+        engine = "serve"
+    bring(entry)
+    return {Kind.LINE: f"{engine}(model={model})", Kind.FUNCTION: f"{engine}(model={model}, chat=on)"}
 
 
-def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
-    from ctxbench.bench import quickstart as job
-    from ctxbench.harness.run.runner import fault_of, run
-    from ctxbench.harness.run.spec import RunOptions
-    from ctxbench.harness.store import open_store
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps of the quick start; each prints what it found."""
 
-    repositories = len(sample_set.manifest["repositories"])
-    say(f"{len(sample_set.samples)} samples of {repositories} repositories in {home.samples / sample_set.name}")
-    with open_store(db or home.database) as store:
+    home: Home
+    store: Store
+    faults: list[CtxbenchError | SandboxError] = field(default_factory=list)
+
+    def built(self, sample_set: SampleSet) -> None:
+        """Say how many samples there are."""
+        repositories = len(sample_set.manifest["repositories"])
+        say(
+            f"{len(sample_set.samples)} samples of {repositories} repositories in {self.home.samples / sample_set.name}"
+        )
+
+    def show_stored(self, sample_set: SampleSet, model: str) -> _Texts:
+        """Show what a published model answered, of which ctxbench has the answers; return them.
+
+        It is `model` if there are answers of it. Where there are none of this kind of sample, nothing is shown.
+        """
+        from ctxbench.bench import quickstart as job
+        from ctxbench.bench import standard
+        from ctxbench.harness.imported import reference
+
+        kind = sample_set.samples[0].kind
+        name = job.SET if kind is Kind.LINE else standard.whole_name(job.SET)
+        files = [file for file in reference.models(name, kind) if file.runs[0].generator != _COPY_MODEL]
+        # The sort is stable: without a model that is known, the first one.
+        files.sort(key=lambda file: f"model={model}" not in re.split(r"[(), ]+", file.runs[0].generator))
+        if not files:
+            return {}
+        file = files[0]
+        summaries = reference.store_files(self.store, [file], progress=progress)
+        click.echo(
+            f"STORED ANSWERS: {file.runs[0].generator} answered these {len(file.samples)} {kind}s before, on another "
+            "machine; ctxbench brought its answers along, and asked no model.\n"
+        )
+        self._show([summary.run for summary in summaries if summary.strategy in _STORED[kind]])
+        if kind is not Kind.LINE:
+            return {}
+        ids = [sample.id for sample in file.samples]
+        rows = [run for run in file.runs if run.strategy in _COMPARED]
+        texts: _Texts = {f"stored, {run.strategy}": dict(zip(ids, run.texts, strict=True)) for run in rows}
+        exact = [run.scores["ctxbench"]["em"] for run in rows]
+        click.echo("\nThe first lines that it completed exactly by one strategy, and not by the other:\n")
+        told_apart = [id_ for id_, *hits in zip(ids, *exact, strict=True) if len(set(hits)) > 1]
+        self._show_answers(sample_set, told_apart[:_BESIDE], texts)
+        return texts
+
+    def judge(self, functions: SampleSet, limit: int | None, sandbox: str) -> None:
+        """Run the functions' own code and an empty body through their tests."""
+        click.echo(
+            "JUDGED NOW, here: each function's own code (gold) and an empty body (blank), by the project's tests.\n"
+        )
+        self._run(functions, ("gold", "blank"), _COPY_MODEL, limit, sandbox)
+
+    def answer(
+        self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
+    ) -> None:
+        """Let a model answer, and show its answers to lines beside others."""
+        from ctxbench.harness.store.runs import completed
+
+        click.echo(f"\nANSWERED NOW, here, by {generator}: {limit} {sample_set.samples[0].kind}s.\n")
+        runs = self._run(sample_set, strategies, generator, limit)
+        if beside:
+            texts: _Texts = {
+                f"now, {strategy}": {id_: texts[0].text for id_, texts in completed(self.store, run).texts.items()}
+                for strategy, run in runs.items()
+            }
+            click.echo("\nIts answers, and those of the model above:\n")
+            self._show_answers(sample_set, list(next(iter(texts.values()))), texts | beside)
+
+    def _run(
+        self,
+        sample_set: SampleSet,
+        strategies: Sequence[str],
+        generator: str,
+        limit: int | None,
+        sandbox: str | None = None,
+    ) -> dict[str, str]:
+        """Run strategies and show their board; return strategy -> run."""
+        from ctxbench.harness.run.runner import fault_of, run
+        from ctxbench.harness.run.spec import RunOptions
+
         summaries = run(
-            home,
-            store,
+            self.home,
+            self.store,
             sample_set,
-            strategies=job.STRATEGIES,
-            generator=job.GENERATOR,
-            choices=RunOptions(limit=limit, sandbox=sandbox),
+            strategies=strategies,
+            generator=generator,
+            choices=RunOptions(limit=limit, sandbox=sandbox, measure=frozenset()),
             progress=progress,
         )
-    return summaries, fault_of(summaries)
+        self._show([summary.run for summary in summaries])
+        if (fault := fault_of(summaries)) is not None:
+            self.faults.append(fault)
+        return {summary.strategy: summary.run for summary in summaries}
+
+    def _show(self, run_ids: Collection[str]) -> None:
+        from ctxbench.harness import cutoffs
+        from ctxbench.harness.cli.leaderboard import printed
+        from ctxbench.harness.leaderboard import board
+        from ctxbench.harness.store.runs import run_tables
+
+        tables = [table for table in run_tables(self.store) if table.run.id in run_ids]
+        if tables:
+            click.echo(printed(board(tables, cutoffs=cutoffs.of_home(self.home)), "table"), nl=False)
+
+    def _show_answers(self, sample_set: SampleSet, ids: Sequence[str], texts: _Texts) -> None:
+        """Print the answers to lines below each other, with the line that was to be written."""
+        from ctxbench.bench.visible import visible
+
+        # A repository that could not be reached has no samples here.
+        for id_ in [id_ for id_ in ids if id_ in sample_set.references]:
+            target = sample_set.references[id_].target
+            answers = [
+                ("the true line", target),
+                *((name, of_sample.get(id_, "")) for name, of_sample in texts.items()),
+            ]
+            rows = [(f"  {name}", visible(" ".join(text.split()))) for name, text in answers]
+            click.echo("\n".join([visible(id_), *columns(rows), ""]))
 
 
 _WIDEST = 120

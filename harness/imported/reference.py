@@ -211,10 +211,20 @@ def import_reference(
         InputFault: if they are over other samples than the user's set, or were measured with other metrics or
             another model than those of this version. Then nothing is stored.
     """
-    files = [load(name, kind), *models(name, kind)]
+    return store_files(store, [load(name, kind), *models(name, kind)], sample_set=sample_set, progress=progress)
+
+
+def store_files(
+    store: Store,
+    files: Sequence[ReferenceResults],
+    *,
+    sample_set: SampleSet | None = None,
+    progress: Progress = silent,
+) -> list[ImportSummary]:
+    """Store all runs of files over one standard set and kind of sample, as `import_reference` does."""
     for results in files:
         _check(results, sample_set)
-    set_name = standard.samples_name(name, kind) if sample_set is None else sample_set.name
+    set_name = standard.samples_name(files[0].name, files[0].kind) if sample_set is None else sample_set.name
     with progress("import", sum(len(results.runs) for results in files)) as tick:
         summaries = []
         for results in files:

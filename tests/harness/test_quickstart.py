@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,15 @@ from ctxbench.bench import quickstart
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import manifest
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cli import reproduce
+from ctxbench.harness.imported import reference
+from ctxbench.harness.store import open_store
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.fake_sandbox import FakeSandbox
+from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
+from tests.test_docs import ROOT, blocks
 
 OURS = {"seed": quickstart.FUNCTION_SEED, "per_repo": quickstart.FUNCTIONS_PER_REPO}
 FOUND = manifest.in_set(quickstart.FUNCTION_SET)
@@ -111,8 +118,23 @@ def test_a_wrong_database_is_told_before_the_work(home: Home, monkeypatch: pytes
     assert_fault(run_cli("quickstart", "--home", str(home.root)), "is not a database")
 
 
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("no-such-model", ["no-such-model", "ctxbench model list"]), ("smollm2-135m", ["xllamacpp", "pip install"])],
+)
+def test_a_model_that_cannot_answer_is_told_before_the_work(
+    home: Home, model: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quickstart, "fetch_set", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert_fault(run_cli("quickstart", "--home", str(home.root), "--model", model), *words)
+
+
 @pytest.mark.slow
-def test_lines_are_shown_though_functions_cannot_be_made(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("model", ["", "said"])
+def test_lines_are_shown_though_functions_cannot_be_made(
+    home: Home, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fault = MachineFault("a lost index", cure="wait")
     lines = make_set(home, name="lines", repos=1, per_repo=2)
     shown: list[str] = []
@@ -125,10 +147,59 @@ def test_lines_are_shown_though_functions_cannot_be_made(home: Home, monkeypatch
 
     monkeypatch.setattr(quickstart, "fetch_set", fetched)
     monkeypatch.setattr(quickstart, "sample_set", lambda *_, **__: lines)
+    monkeypatch.setattr(reproduce, "_generators", lambda _: {Kind.LINE: "scripted(text=said)"})
     monkeypatch.setattr(
         "ctxbench.sandbox.registry.open_sandbox", lambda *_: FakeSandbox(lambda job: pytest.fail("no job"))
     )
-    result = run_cli("quickstart", "--home", str(home.root))
+    result = run_cli("quickstart", "--home", str(home.root), *(("--model", model, "--limit", "1") if model else ()))
     assert_fault(result, str(fault))
-    assert "lc.repocoder" in result.out and result.err.rstrip().endswith(str(fault))
+    stored, _, now = result.out.partition("ANSWERED NOW, here, by scripted(text=said): 1 lines.")
+    assert stored.startswith("STORED ANSWERS: hf(model=qwen2.5-coder-0.5b)") and result.err.rstrip().endswith(
+        str(fault)
+    )
+    assert {"lc.repocoder(iterations=1)", "oracle-context"} <= set(re.findall(r"^\S+", stored, re.M))
+    # Its samples are not here: nothing is known of what was to be written.
+    assert "the true line" not in stored and bool(now) is bool(model)
+    if model:
+        assert (
+            "the true line                       apply_tax(cart_" in now
+            and "  now, lc.infile                      said" in now
+        )
+        assert "  stored, lc.infile" in now
     assert shown == [result.out], "the lines' board is there before the minutes that functions take"
+
+
+def test_stored_answers_to_functions_are_shown_once_there_are_any(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    functions = make_function_set(home)
+    shipped = reference.load("ctxbench-2", Kind.FUNCTION)
+    files = [
+        replace(shipped, runs=tuple(replace(run, generator=f"hf(chat=true, model={model})") for run in shipped.runs))
+        for model in ("one", "two")
+    ]
+    with open_store(home.database) as store:
+        steps = reproduce._Steps(home, store)
+        monkeypatch.setattr(reference, "models", lambda name, kind: [])
+        assert steps.show_stored(functions, "") == {} and capsys.readouterr().out == ""
+        monkeypatch.setattr(reference, "models", lambda name, kind: files if name == "ctxbench-2" else [])
+        for model, generator in (("", files[0]), ("two", files[1])):
+            assert steps.show_stored(functions, model) == {}
+            shown = capsys.readouterr().out
+            assert shown.startswith(f"STORED ANSWERS: {generator.runs[0].generator} answered these 96 functions")
+            assert re.search(r"icl.direct \(reference\) +72 +0 +0.0 ", shown)
+            assert re.search(r"gold \(control\) +72 +0 +100.0 ", shown)
+            assert "lc.repocoder" not in shown
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/models.md"])
+def test_the_answers_on_a_page_are_those_that_ship(page: str) -> None:
+    (results,) = (file for file in reference.models("ctxbench-2-lite") if "0.5b" in file.runs[0].generator)
+    shown = "\n".join(blocks("text", (ROOT / page).read_text(encoding="utf-8")))
+    parts = re.split(r"^(\S+#\S+)$", shown, flags=re.M)[1:]
+    assert len(parts) == (6 if "models" in page else 2)
+    for sample, answers in zip(parts[::2], parts[1::2], strict=True):
+        at = [of.id for of in results.samples].index(sample)
+        stored = {run.strategy: " ".join(run.texts[at].split()) for run in results.runs}
+        told = re.findall(r"^  stored, (\S+) +(.+)$", answers, re.M)
+        assert len(told) == 2 and all(stored[strategy] == text for strategy, text in told)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,22 +36,26 @@ class Driver:
     def cache(self) -> Path:
         return self.folder / "cache"
 
-    def begin(self, **asked: Any) -> subprocess.Popen[str]:
+    @contextmanager
+    def begin(self, **asked: Any) -> Iterator[subprocess.Popen[str]]:
+        """Start the driver; it is killed at the end."""
         text = json.dumps({"cache": str(self.cache), **asked})
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "HOME": str(self.folder), "SECRET": "of-the-host"}
         for name in ("CTXBENCH_HOME", "TMPDIR"):
             environment.pop(name, None)
-        started = subprocess.Popen(
-            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
-        assert started.stdin
-        started.stdin.write(text + "\n")
-        started.stdin.flush()
-        return started
+        pipe = subprocess.PIPE
+        with subprocess.Popen(self.argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment) as started:
+            try:
+                assert started.stdin
+                started.stdin.write(text + "\n")
+                started.stdin.flush()
+                yield started
+            finally:
+                started.kill()
 
     def __call__(self, **asked: Any) -> dict[str, Any]:
-        started = self.begin(**asked)
-        out, err = started.communicate(timeout=300)
+        with self.begin(**asked) as started:
+            out, err = started.communicate(timeout=300)
         assert started.returncode == 0, err
         answer: dict[str, Any] = json.loads(out.splitlines()[-1])
         return answer

@@ -14,6 +14,7 @@ from ctxbench.sandbox import bubblewrap
 from ctxbench.sandbox.bubblewrap import cgroups
 from ctxbench.sandbox.bubblewrap.box import BubblewrapBox
 from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.ownership import owner
 from tests.sandbox.bubblewrap.driver import launcher
 
 MIB = 1 << 20
@@ -60,12 +61,10 @@ def gone(word: str, seconds: float = 10.0) -> bool:
     return True
 
 
-def groups() -> set[Path]:
-    return {*cgroups.ROOT.glob("ctxbench-box-*"), *cgroups.ROOT.glob("*/ctxbench-box-*")}
-
-
-def own_groups() -> set[Path]:
-    return {path for path in groups() if path.name.startswith(f"ctxbench-box-{os.getpid()}-")}
+def groups(label: str) -> set[Path]:
+    """Return the control groups of a process that `owner` named: a pid alone may have been another process's before."""
+    name = f"ctxbench-box-{label.replace(':', '-')}-*"
+    return {*cgroups.ROOT.glob(name), *cgroups.ROOT.glob(f"*/{name}")}
 
 
 def test_bytes_go_in_and_come_out(start: Start) -> None:
@@ -175,7 +174,7 @@ time.sleep(600)
     assert seen >= 15
     box.end()
     assert with_word(word) == []
-    assert own_groups() == set()
+    assert groups(owner()) == set()
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -186,7 +185,7 @@ def test_a_box_that_is_ended_while_it_starts_leaves_nothing(start: Start) -> Non
         box = start(f"'{word}'\nimport time; time.sleep(600)")
         time.sleep(step * 0.01)
         assert box.end() == ""
-    assert with_word(word) == [] and own_groups() == set()
+    assert with_word(word) == [] and groups(owner()) == set()
 
 
 @pytest.mark.slow
@@ -206,15 +205,16 @@ def test_a_forked_process_can_start_boxes_too(start: Start) -> None:
     if pid == 0:
         try:
             box = start("print('from a fork')")
-            os.write(writing, box.receive(soon()))
+            os.write(writing, owner().encode() + b" " + box.receive(soon()))
             box.end()
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as said:
-        assert said.read() == b"from a fork\n"
+        label, _, rest = said.read().decode().partition(" ")
+    assert label.startswith(f"{pid}:") and rest == "from a fork\n"
     os.waitpid(pid, 0)
-    assert not [path for path in groups() if path.name.startswith(f"ctxbench-box-{pid}-")]
+    assert groups(label) == set()
 
 
 def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from ctxbench.sandbox.bubblewrap import cgroups
 from ctxbench.sandbox.leftovers import find
+from ctxbench.sandbox.ownership import owner
 from tests.sandbox.bubblewrap.conftest import Driver
 from tests.sandbox.bubblewrap.test_box import gone, groups, with_word
 
@@ -19,15 +20,14 @@ def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     owners = []
     for step in range(8):
-        owner = run_as.begin(hold="storm", raw=f"'{word}'\nimport time; time.sleep(600)")
-        assert owner.stdout and "storm" in owner.stdout.readline()
-        time.sleep(0.05 + 0.04 * step)
-        owner.kill()
-        owner.communicate()
-        owners.append(f"ctxbench-box-{owner.pid}-")
+        with run_as.begin(hold="storm", raw=f"'{word}'\nimport time; time.sleep(600)") as process:
+            assert process.stdout and "storm" in process.stdout.readline()
+            owners.append(owner(process.pid))
+            time.sleep(0.05 + 0.04 * step)
     assert gone(word), [Path(f"/proc/{pid}/cmdline").read_bytes()[:200] for pid in with_word(word)]
+    made = {path for each in owners for path in groups(each)}
     for path in cgroups.abandoned():
-        if path.name.startswith(tuple(owners)):
+        if path in made:
             assert not (path / "cgroup.procs").read_text()
             cgroups.remove_abandoned(path)
 
@@ -35,15 +35,13 @@ def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
 def test_a_killed_owner_takes_its_boxes_along_and_the_rest_is_found(run_as: Driver, tmp_path: Path) -> None:
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     code = f"'{word}'\nimport os, time\nif os.fork() == 0: os.setsid()\nprint(1, flush=True)\ntime.sleep(600)"
-    owner = run_as.begin(hold=2, raw=code)
-    assert owner.stdout and "2" in owner.stdout.readline()
-    assert len(with_word(word)) >= 4
-    made = {path for path in groups() if path.name.startswith(f"ctxbench-box-{owner.pid}-")}
-    assert bool(made) == run_as.root
-    alive = [each.what for each in find(tmp_path)]
-    assert not any(str(path) in text for text in alive for path in made)
-    owner.kill()
-    owner.communicate()
+    with run_as.begin(hold=2, raw=code) as process:
+        assert process.stdout and "2" in process.stdout.readline()
+        assert len(with_word(word)) >= 4
+        made = groups(owner(process.pid))
+        assert bool(made) == run_as.root
+        alive = [each.what for each in find(tmp_path)]
+        assert not any(str(path) in text for text in alive for path in made)
     assert gone(word)
     found = {each.what: each for each in find(tmp_path)}
     for path in made:
