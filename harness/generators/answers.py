@@ -130,6 +130,8 @@ def extract(sample: Sample, answer: str) -> Extracted:
     answer = answer.replace("\r\n", "\n")
     head, reader = head_of(sample), sample.language.answers
     inner = _tagged(reader, head, answer)
+    if inner is not None and not inner.strip() and any(map(str.strip, fenced(answer))):
+        inner = None  # A small model may write its code in a fence, and then a tag with nothing behind it.
     code = answer if inner is None else inner
     if not code.strip():
         return Extracted(text="", flags=(PARSE_FAILED,))

@@ -82,6 +82,14 @@ def test_a_whole_function_is_found(answer: str) -> None:
     assert extract(make(), answer).flags == (() if "[code]" in answer.lower() else (NO_CODE_TAGS,))
 
 
+@pytest.mark.parametrize("tag", ["[CODE]", "[CODE]\n", "[CODE]\n[/CODE]\n"])
+def test_a_tag_with_nothing_behind_it_leaves_the_code_in_a_fence(tag: str) -> None:
+    # Seen of Qwen2.5-Coder-0.5B.
+    answer = f"```python\n{FUNCTION}\n```\n\n{tag}"
+    assert extract(make(), answer) == Extracted(text=FUNCTION, flags=(NO_CODE_TAGS,))
+    assert extract(make(), tag) == Extracted(text="", flags=(PARSE_FAILED,))
+
+
 @pytest.mark.parametrize(
     "before",
     [
