@@ -14,13 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxbench.bench import samples as sets
-from ctxbench.bench import standard
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
@@ -31,7 +27,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control, resolve
 from scripts.pages import write_section
-from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text
+from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text, published_samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ def make(home: Home, model: str, kind: Kind) -> None:
         MachineFault: if the machine lost samples.
     """
     plan, written = PLANS[model, kind], 0
-    sample_set = _sample_set(home, plan.name, kind)
+    sample_set = published_samples(home, plan.name, kind)
     shipped = _shipped(plan.name, model, kind)
     for most in plan.limits:
         if shipped is not None and most < len(shipped.samples):
@@ -119,7 +115,7 @@ def make(home: Home, model: str, kind: Kind) -> None:
 def _shipped(name: str, model: str, kind: Kind) -> ReferenceResults | None:
     """Return what the file holds already; None if there is none, or its metrics are of before."""
     for results in reference.models(name, kind):
-        if model in results.runs[0].generator and not reference.changed_profiles(results):
+        if results.model == model and not reference.changed_profiles(results):
             return results
     return None
 
@@ -147,17 +143,6 @@ def _generator(model: str, kind: Kind) -> str:
     if model == "incontext":
         return model
     return f"hf:{model}" if kind is Kind.LINE else f"hf:{model}(chat=on, batch=2)"
-
-
-def _sample_set(home: Home, name: str, kind: Kind) -> SampleSet:
-    own = standard.samples_name(name, kind)
-    if own not in sets.names(home):
-        words = ["samples", "build", own, "--set", name, "--kind", kind.value, "--home", str(home.root)]
-        cli.main(args=words, standalone_mode=False)
-    sample_set = sets.load(home, own)
-    if sample_set.digest != standard.load(name).digests.get(kind):
-        raise InputFault(f"the samples of {own} are not the published ones", cure=f"remove {home.samples / own}")
-    return sample_set
 
 
 def table(results: ReferenceResults, language: str) -> str:
@@ -190,7 +175,7 @@ def page() -> str:
     """Return the tables of all models, in both languages."""
     parts = []
     for results in reference.models(LITE):
-        generator, planned = results.runs[0].generator, PLANS[_model(results), Kind.LINE]
+        generator, planned = results.runs[0].generator, PLANS[results.model, Kind.LINE]
         parts.append(f"### `{generator}`")
         count = (
             f"{len(results.runs)} of {len(planned.strategies)} rows"
@@ -202,11 +187,6 @@ def page() -> str:
             lines = sum(sample.language == language for sample in results.samples)
             parts += [f"{name}, {lines} lines:", table(results, language)]
     return "\n\n".join(parts) + "\n"
-
-
-def _model(results: ReferenceResults) -> str:
-    generator = results.runs[0].generator
-    return next(model for model, _ in PLANS if model in generator)
 
 
 def main(home: str = "", model: str = "", kind: str = Kind.LINE) -> None:

@@ -98,7 +98,7 @@ def make(home: Home, kind: Kind) -> Path:
         InputFault: if the set is not the published one, or samples of a run are missing.
         MachineFault: if the machine lost samples.
     """
-    sample_set = _sample_set(home, kind)
+    sample_set = published_samples(home, NAME, kind)
     with open_store(home.database) as store:
         summaries = run(home, store, sample_set, strategies=STRATEGIES[kind], generator=GENERATOR, progress=progress)
         fault = fault_of(summaries)
@@ -108,13 +108,18 @@ def make(home: Home, kind: Kind) -> Path:
     return reference.write(NAME, sample_set, runs)
 
 
-def _sample_set(home: Home, kind: Kind) -> SampleSet:
-    name = standard.samples_name(NAME, kind)
+def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
+    """Return the samples of a standard set, built first where they are not here.
+
+    Raises:
+        InputFault: if they are not the published ones.
+    """
+    name = standard.samples_name(set_name, kind)
     if name not in sets.names(home):
-        words = ["samples", "build", name, "--set", NAME, "--kind", kind.value, "--home", str(home.root)]
+        words = ["samples", "build", name, "--set", set_name, "--kind", kind.value, "--home", str(home.root)]
         cli.main(args=words, standalone_mode=False)
     sample_set = sets.load(home, name)
-    if sample_set.digest != standard.load(NAME).digests.get(kind):
+    if sample_set.digest != standard.load(set_name).digests.get(kind):
         raise InputFault(f"the samples of {name} are not the published ones", cure=f"remove {home.samples / name}")
     return sample_set
 

@@ -64,7 +64,7 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
     if given is not None and len(names) > 1:
         raise click.UsageError("--from is for one model")
     for name in names:
-        _say(table.find(name), given)
+        _print_path(table.find(name), given)
 
 
 @model.command()
@@ -84,14 +84,14 @@ def add(path: Path, name: str, license_name: str, chat: bool) -> None:
         if path.suffix == ".toml":
             click.echo(f"{entry.name}\tadded; fetch it: ctxbench model fetch {entry.name}")
         else:
-            _say(entry, None)
+            _print_path(entry, None)
 
 
-def _say(entry: NamedModel, given: Path | None) -> None:
-    click.echo(f"{entry.name}\t{bring(entry, given)}")
+def _print_path(entry: NamedModel, given: Path | None) -> None:
+    click.echo(f"{entry.name}\t{ensure_fetched(entry, given)}")
 
 
-def bring(entry: NamedModel, given: Path | None = None) -> Path:
+def ensure_fetched(entry: NamedModel, given: Path | None = None) -> Path:
     """Return the path of a model, which is fetched first where it is not here; show how far it is."""
     from ctxbench.bench.visible import visible
     from ctxbench.harness.generators.models import fetching

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -119,7 +118,7 @@ def _generators(model: str) -> dict[Kind, str]:
         MachineFault: if it cannot be fetched.
     """
     from ctxbench.bench.retrieval.encoders import weights
-    from ctxbench.harness.cli.model import bring
+    from ctxbench.harness.cli.model import ensure_fetched
     from ctxbench.harness.generators import serve
     from ctxbench.harness.generators.models import find
 
@@ -127,7 +126,7 @@ def _generators(model: str) -> dict[Kind, str]:
     if not all(map(importlib.util.find_spec, ("torch", "transformers", "gguf", "accelerate"))):
         weights.need(("xllamacpp",), where=f"--model {model}", cure=serve.CURE)
         engine = "serve"
-    bring(entry)
+    ensure_fetched(entry)
     return {Kind.LINE: f"{engine}(model={model})", Kind.FUNCTION: f"{engine}(model={model}, chat=on)"}
 
 
@@ -157,9 +156,9 @@ class _Steps:
 
         kind = sample_set.samples[0].kind
         name = job.SET if kind is Kind.LINE else standard.whole_name(job.SET)
-        files = [file for file in reference.models(name, kind) if file.runs[0].generator != _COPY_MODEL]
+        files = [file for file in reference.models(name, kind) if file.model != _COPY_MODEL]
         # The sort is stable: without a model that is known, the first one.
-        files.sort(key=lambda file: f"model={model}" not in re.split(r"[(), ]+", file.runs[0].generator))
+        files.sort(key=lambda file: file.model != model)
         if not files:
             return {}
         file = files[0]

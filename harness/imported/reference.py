@@ -28,6 +28,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
@@ -102,6 +103,12 @@ class ReferenceResults:
     probed: Mapping[str, Mapping[str, Any]]
     """Profile -> language -> of each probe metric -> value, when the file was written."""
     runs: tuple[ReferenceRun, ...]
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answered, as in `ctxbench model list`; of a built-in generator its own name."""
+        generator = parse(self.runs[0].generator)
+        return str(generator.arguments.get("model", generator.name))
 
 
 def names() -> tuple[str, ...]:
