@@ -141,6 +141,18 @@ def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
     assert draw(logits, 1.0, 0.0, 0.999999) == 1 and draw(logits, 1.0, 1.0, 1 - 2**-53) == 0
 
 
+@pytest.mark.parametrize("top_p", [0.5, 0.95, 1.0])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 6.0])
+def test_of_a_large_vocabulary_that_token_is_drawn_that_its_whole_order_gives(scale: float, top_p: float) -> None:
+    logits = (torch.arange(5000) * 0.37).sin().round(decimals=1) * scale
+    likely, tokens = logits.double().softmax(0).sort(descending=True, stable=True)
+    mass = likely.cumsum(0)
+    for number in (0.0, 0.3, 0.999):
+        whole = mass[int((mass - likely < top_p).sum()) - 1]
+        place = int((mass <= number * whole).sum())
+        assert draw(logits, 1.0, top_p, number) == tokens[place]
+
+
 def test_lines_end_with_a_line_and_others_go_on(folder: Path, model: HF) -> None:
     whole = answers(model, [request(text) for text in CODE])
     lines = answers(model, [request(text, Kind.LINE) for text in CODE])
