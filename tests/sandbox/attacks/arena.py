@@ -21,19 +21,23 @@ INSIDE = Path(__file__).parent / "inside"
 CHECKOUT = Path(__file__).resolve().parents[3]
 LIMITS = Limits()
 HONEST = """
-import os
+import mmap, os
 print(sorted(os.listdir(".")), open("pkg/target.py").read().strip())
 with open("full", "wb") as file:
-    file.write(b"x" * (40 << 20))
+    for _ in range(40):
+        file.write(b"x" * (1 << 20))
 for index in range(500):
     open(f"f{index}", "w").close()
 for _ in range(20):
     if not os.fork():
         os._exit(0)
     os.wait()
-held = bytearray(200 << 20)
+held = mmap.mmap(-1, 200 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+held.madvise(mmap.MADV_HUGEPAGE)
+held[::4096] = bytes(len(held) // 4096)
 print("processes:", len([name for name in os.listdir("/proc") if name.isdigit()]))
 """
+"""What is written and held page by page in the largest pieces that there are: this is run after every attack."""
 HONEST_SEEN = "['attack.py', 'pkg'] # blank\nprocesses: 3\n"
 
 
