@@ -108,7 +108,7 @@ def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str]) -> bo
         if process.poll() is not None:
             return False
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.2)
     return True
 
 
