@@ -15,7 +15,7 @@ from tests.dashboard.stored import make_database
 from tests.helpers.extras import missing
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 
 @pytest.fixture(autouse=True)
@@ -52,17 +52,22 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture
-def page(browser: Browser, server: Site) -> Iterator[Page]:
-    """Return a new tab that `server` watches."""
+@pytest.fixture(scope="session")
+def window(browser: Browser) -> Iterator[BrowserContext]:
+    """Return what tabs share: the scripts of the site are loaded once."""
     width, height = DESKTOP
-    context = browser.new_context(viewport={"width": width, "height": height})
-    opened = context.new_page()
+    with browser.new_context(viewport={"width": width, "height": height}) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(window: BrowserContext, server: Site) -> Iterator[Page]:
+    """Return a new tab that `server` watches."""
     server.errors.clear()
     server.foreign.clear()
-    server.watch(opened)
-    yield opened
-    context.close()
+    with window.new_page() as opened:
+        server.watch(opened)
+        yield opened
 
 
 @pytest.fixture

@@ -33,11 +33,7 @@ def findings(page: Page) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, browser: Browser) -> None:
-    context = browser.new_context(color_scheme="light")
-    page = context.new_page()
-    server.errors.clear()
-    server.watch(page)
+def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, page: Page) -> None:
     for (width, height), scheme in LOOKS:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
@@ -48,7 +44,6 @@ def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, br
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     if name != "samples":
         _number_first(page)
-    context.close()
 
 
 def _number_first(page: Page) -> None:
