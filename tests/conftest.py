@@ -32,6 +32,7 @@ SHARED = Path(os.environ.get("CTXBENCH_SHARED") or Path(__file__).resolve().pare
 _HOMES = itertools.count()
 LONGEST = (
     "tests/test_quickstart.py",
+    "tests/dashboard/test_accessible.py",
     "tests/bench/functions/test_java_real.py",
     "tests/sandbox/forgeries/test_forgeries.py",
     "tests/bench/judging/test_java_suite.py",
@@ -58,6 +59,10 @@ WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_mode
 """The files that import torch and transformers, for seconds; all of their tests are slow."""
 WITH_JAVA = {"test_java_real.py", "test_java_suite.py", "test_rebuild_java.py"}
 """The files that install a JDK into an image, for half a minute where the machine has none yet."""
+WITH_PAGES = {f"test_{name}_page.py" for name in ("benchmark", "compare", "cost", "runs")}
+WITH_PAGES |= {"test_accessible.py", "test_samples_browser.py", "test_untrusted.py"}
+"""The files that look at the same site, whose database, server and browser take many seconds."""
+GROUPS = {"models": WITH_MODELS, "java": WITH_JAVA, "pages": WITH_PAGES}
 
 
 LEAVES_OUT: dict[str, Callable[[str], object]] = {
@@ -98,7 +103,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def group_of(test: str) -> str:
     """Return the name of what one worker runs as a whole: a test's file, or the group that its file belongs to."""
     file = test.partition("::")[0]
-    groups = (name for name, files in {"models": WITH_MODELS, "java": WITH_JAVA}.items() if Path(file).name in files)
+    groups = (name for name, files in GROUPS.items() if Path(file).name in files)
     return next(groups, file)
 
 

@@ -98,7 +98,7 @@ def test_what_is_long_is_slow() -> None:
 
 
 def test_files_that_share_what_takes_long_to_make_have_one_worker() -> None:
-    for files in (conftest.WITH_MODELS, conftest.WITH_JAVA):
+    for files in conftest.GROUPS.values():
         paths = [path.relative_to(ROOT).as_posix() for name in files for path in (ROOT / "tests").rglob(name)]
         assert len(paths) == len(files)
         assert len({conftest.group_of(f"{path}::test") for path in paths}) == 1
