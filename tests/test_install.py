@@ -116,8 +116,6 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in filter(None, tracked.split("\0")):
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / "source" / name, follow_symlinks=False)
-    bare = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
-    subprocess.run(bare, check=True, capture_output=True)
     python = str(folder / "venv" / "bin" / "python")
     pip = (sys.executable, "-m", "pip", "--python", python)
 
@@ -125,6 +123,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = subprocess.run(command, cwd=folder / "source", capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
+    call(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"))
     call(*pip, "install", "-q", "--no-compile", "setuptools>=77")
     call(python, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')")
     [sdist] = (folder / "source" / "dist").iterdir()

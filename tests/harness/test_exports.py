@@ -152,11 +152,9 @@ def test_inspect_reads_its_log(home: Home, tmp_path: Path) -> None:
     """In an environment of its own: the library and what it needs take 300 MB."""
     log = exported(home, "inspect", tmp_path / "log.json")
     python = tmp_path / "venv" / "bin" / "python"
-    bare = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")]
-    subprocess.run(bare, check=True, capture_output=True)
-    # What is imported is compiled then; most of it never is.
-    install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile", "inspect_ai==0.3.285"]
-    subprocess.run(install, check=True, capture_output=True)
+    install = ["pip", "--python", python, "install", "-q", "--no-compile", "inspect_ai==0.3.285"]
+    for words in (["venv", "--without-pip", str(tmp_path / "venv")], install):
+        subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True)
     code = (
         "import json, sys; from inspect_ai.log import read_eval_log; log = read_eval_log(sys.argv[1]); "
         "first = log.samples[0]; print(json.dumps([log.status, len(log.samples), first.output.completion, "
