@@ -15,16 +15,16 @@ quickstart:     ## Build samples of real repositories, show a model's leaderboar
 	$(BIN)/ctxbench quickstart $(if $(MODEL),--model $(MODEL))
 
 # The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
-# their own and wait half of the time: four workers keep two processors busy, and one of them gets what shares an image
-# or a model.
-SLOW_TESTS = $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+# their own and wait half of the time: six workers keep two processors busy (four do, where a test takes minutes), and
+# one of them gets what shares an image, a site or a model.
+SLOW_TESTS = $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
 test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), a quarter of an hour
 	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
-	$(SLOW_TESTS) -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
+	$(SLOW_TESTS) -n 6 -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
 test-long: setup-dev engine ## What takes minutes by itself: real builds, whole lists of attacks; CI runs it too
-	$(SLOW_TESTS) -m "long"
+	$(SLOW_TESTS) -n 4 -m "long"
 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes

@@ -68,6 +68,7 @@ def page(window: BrowserContext, server: Site) -> Iterator[Page]:
     with window.new_page() as opened:
         server.watch(opened)
         yield opened
+    window.clear_cookies()
 
 
 @pytest.fixture
