@@ -24,6 +24,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
+from ctxbench.harness.generators.local import transformers_module
 from ctxbench.harness.generators.prefill import shared
 from ctxbench.harness.generators.vllm import VLLM, vllm
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -107,9 +108,7 @@ class Loop:
     """The library's own way: a prompt after the other."""
 
     def __init__(self, folder: str) -> None:
-        import transformers
-
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self._tokenizer = transformers_module().AutoTokenizer.from_pretrained(folder)
         self._folder = folder
 
     def begin(self, model: HF | VLLM) -> int:
@@ -119,16 +118,14 @@ class Loop:
 
     @functools.cached_property
     def _network(self) -> Any:
-        import transformers
-
-        return transformers.AutoModelForCausalLM.from_pretrained(self._folder, dtype="auto")
+        return transformers_module().AutoModelForCausalLM.from_pretrained(self._folder, dtype="auto")
 
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
     ) -> list[str]:
         """Write as many tokens after each prompt as given, price the texts after the files; return what was written."""
-        import torch
-
+        # The type checker does not find it where no model is run.
+        torch: Any = importlib.import_module("torch")
         answers = []
         with torch.inference_mode():
             for request, count in zip(asked, written, strict=True):
