@@ -1,6 +1,6 @@
 #!/bin/sh
 # Try ctxbench on a plain Debian: scripts/fresh_debian.sh bookworm|trixie [FOLDER [TARGET...]]
-# As root. Makes a chroot with debootstrap in FOLDER (default /var/tmp/ctxbench-SUITE), clones the commit that is checked
+# As root. Makes a Debian with debootstrap in FOLDER (default /var/tmp/ctxbench-SUITE), clones the commit that is checked
 # out into it, runs the targets (default: quickstart, then test) and prints how long each took. FOLDER stays; a second
 # call takes its Debian and clones anew. The Docker engine of this machine is used; where none answers, bubblewrap is.
 # MIRROR is the Debian mirror. Of pip's settings those in PIP_* variables are taken over.
@@ -11,7 +11,7 @@ suite="${1:-}"
 case "$suite" in bookworm | trixie) ;; *) say "no Debian is called '$suite'; give bookworm (12) or trixie (13)"; exit 1 ;; esac
 root="${2:-/var/tmp/ctxbench-$suite}"
 [ $# -gt 2 ] && shift 2 || set -- quickstart test
-[ "$(id -u)" = 0 ] || { say "only root can make a chroot"; exit 1; }
+[ "$(id -u)" = 0 ] || { say "only root can make a Debian"; exit 1; }
 command -v debootstrap >/dev/null 2>&1 || { say "debootstrap is missing (Debian: apt-get install debootstrap)"; exit 1; }
 
 if [ ! -e "$root/etc/debian_version" ]; then
@@ -27,18 +27,27 @@ for file in /etc/resolv.conf /etc/hosts "${PIP_CERT:-}"; do
     [ -e "$file" ] && mkdir -p "$root$(dirname "$file")" && cp --remove-destination "$(readlink -f "$file")" "$root$file"
 done
 
-mounted=""
-unmount() { for place in $mounted; do umount -l "$root$place" || true; done; }
-trap unmount EXIT
-trap 'exit 130' INT TERM
-bind() {
-    mkdir -p "$root$1"
-    mount --rbind "$1" "$root$1"
-    mount --make-rslave "$root$1"
-    mounted="$1 $mounted"
+# The root is a mount of a namespace, and all of its mounts end with it: in a mere chroot the kernel grants no namespaces.
+inside() {
+    # shellcheck disable=SC2016 # the inner shell expands
+    unshare --mount --propagation slave sh -euc '
+        root=$1 wheels=$2
+        shift 2
+        mount --bind "$root" "$root"
+        for place in /proc /sys /dev /run $wheels; do
+            mkdir -p "$root$place"
+            mount --rbind "$place" "$root$place"
+        done
+        cd "$root"
+        mkdir -p old
+        pivot_root . old
+        cd /
+        umount -l old
+        exec "$@"' sh "$root" "$wheels" env -i HOME=/root LANG=C.UTF-8 CI=true PIP_FIND_LINKS="${PIP_FIND_LINKS:-}" \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
-for place in /proc /sys /dev /run; do bind "$place"; done
-if [ -d "${PIP_FIND_LINKS:-}" ]; then bind "$PIP_FIND_LINKS"; fi
+wheels=""
+if [ -d "${PIP_FIND_LINKS:-}" ]; then wheels="$PIP_FIND_LINKS"; fi
 
 rm -rf "$root/srv/ctxbench"
 git clone -q "$here" "$root/srv/ctxbench"
@@ -47,9 +56,7 @@ git clone -q "$here" "$root/srv/ctxbench"
 status=0
 for target in "$@"; do
     began=$(date +%s)
-    env -i HOME=/root LANG=C.UTF-8 CI=true PIP_FIND_LINKS="${PIP_FIND_LINKS:-}" \
-        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        chroot "$root" make -C /srv/ctxbench "$target" && outcome=passed || { outcome=failed; status=1; }
-    say "$suite, $(chroot "$root" python3 --version): make $target $outcome in $(($(date +%s) - began)) s"
+    inside make -C /srv/ctxbench "$target" && outcome=passed || { outcome=failed; status=1; }
+    say "$suite, $(inside python3 --version): make $target $outcome in $(($(date +%s) - began)) s"
 done
 exit "$status"
