@@ -116,21 +116,20 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in filter(None, tracked.split("\0")):
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / "source" / name, follow_symlinks=False)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, capture_output=True)
     python = str(folder / "venv" / "bin" / "python")
-    pip = (sys.executable, "-m", "pip", "--python", python)
 
     def call(*command: str) -> None:
         done = subprocess.run(command, cwd=folder / "source", capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
-    call(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"))
-    call(*pip, "install", "-q", "--no-compile", "setuptools>=77")
+    call(python, "-m", "pip", "install", "-q", "--no-compile", "setuptools>=77")
     call(python, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')")
     [sdist] = (folder / "source" / "dist").iterdir()
-    call(*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sdist))
+    call(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sdist))
     [wheel] = folder.glob("*.whl")
     # What is imported is compiled then; most of it never is.
-    call(*pip, "install", "-q", "--no-compile", "-c", "constraints/cpu.txt", str(wheel))
+    call(python, "-m", "pip", "install", "-q", "--no-compile", "-c", "constraints/cpu.txt", str(wheel))
     shutil.rmtree(folder / "source")
     for name in ("strategies", "bench", "harness", "sandbox", "dashboard"):
         (folder / "own" / name).mkdir(parents=True)
