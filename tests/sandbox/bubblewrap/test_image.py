@@ -50,7 +50,8 @@ def test_what_is_required_can_be_imported_and_the_project_cannot(
         jobs=[["python3", "-c", code], ["alpha-says"], ["own-says"]],
     )["outcomes"]
     assert "('alpha', '1.0')" in found[0]["output"] and "('beta', '1.0')" in found[0]["output"]
-    assert "('own', '2.0')" in found[0]["output"] and "] None [EntryPoint" in found[0]["output"]
+    assert "('own', '2.0')" in found[0]["output"] and "] None " in found[0]["output"]
+    assert "EntryPoint(name='own-says', value='own:main'" in found[0]["output"]
     assert found[1]["output"] == "alpha says /ctxbench/site/alpha/__init__.py\n"
     assert found[2]["exit_code"] != 0 and "ModuleNotFoundError" in found[2]["output"]
 
