@@ -335,7 +335,9 @@ def test_answer_and_price_come_from_one_reading(folder: Path, model: HF) -> None
     prompts = sum(one.tokens_in for one in priced[:9]) - priced[0].tokens_in
     written = sum(one.tokens_out for one in priced)
     assert made.counted.needed < prompts + written + 12 * len(asked)
-    assert made.counted.read < 1.15 * made.counted.needed and "tokens read" in made.remark
+    # What is left over are rows that had ended while others of their batch went on.
+    left_over = max(one.tokens_out for one in priced) * len(asked) - written
+    assert made.counted.read <= made.counted.needed + left_over and "tokens read" in made.remark
 
 
 def test_the_model_has_learnt_something(model: HF) -> None:
