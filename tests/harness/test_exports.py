@@ -1,6 +1,7 @@
 """Whole runs in the formats of other tools, read back by those tools' own libraries."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -90,7 +91,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         home, "run", "--samples", "demo", "--strategy", "lc.repocoder", "--generator", "scripted(text='<b>apply_tax')"
     )
     assert ran.code == 0, ran.err
-    command(home, "runs", "name", ran.out.split()[0], "mine")
+    [run] = re.findall(r"^([0-9a-f]{12})  lc\.repocoder", ran.out, re.MULTILINE)
+    named = command(home, "runs", "name", run, "mine")
+    assert named.code == 0, (named.err, ran.out)
     yield home
 
 
