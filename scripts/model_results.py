@@ -142,7 +142,7 @@ def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit
 def _generator(model: str, kind: Kind) -> str:
     if model == "incontext":
         return model
-    # Long answers to short prompts take llama.cpp a fraction of the time; a line's long prompt takes it the longer.
+    # llama.cpp writes long answers faster, and reads the long prompt of a line more slowly.
     return f"hf:{model}" if kind is Kind.LINE else f"serve:{model}(chat=on)"
 
 
