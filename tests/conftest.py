@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.helpers.databases import close_all, made_once
-from tests.helpers.extras import absent, missing
+from tests.helpers.extras import absent
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -81,13 +81,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if leaves_out is None or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
     return True if leaves_out(collection_path.read_text(encoding="utf-8")) else None
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what builds Java with a machine's own JDK where there is no JDK 17: Debian 13 has later ones only."""
-    boxes = "bubblewrap" in item.nodeid or "bubblewrap_sandbox" in getattr(item, "fixturenames", ())
-    if item.path.name in WITH_JAVA and boxes and not list(Path("/usr/lib/jvm").glob("java-17-openjdk-*")):
-        missing("openjdk-17-jdk-headless is not installed")
 
 
 @pytest.hookimpl(trylast=True)

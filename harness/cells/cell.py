@@ -171,11 +171,11 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         # The message is our own: the strategy raised nothing.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
-        return _error(error, Path(bound.strategy.source).parent)
+        return _error(error, bound.strategy.source)
 
 
-def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
-    """Return the report of an exception, with its last place in a folder: that of the strategy's file."""
+def _error(error: BaseException, source: str = "") -> dict[str, Any]:
+    """Return the report of an exception, with its last place in the folder of `source`, the strategy's file."""
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
         # Release the strategy's memory, and use the reserve.
@@ -184,7 +184,7 @@ def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
     # Frames that call the strategy tell its author nothing.
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     frames = [frame for frame in frames if not _is_ours(frame[0])]
-    frames = [frame for frame in frames if frame[0].is_relative_to(folder)] or frames
+    frames = [frame for frame in frames if source and frame[0].is_relative_to(Path(source).parent)] or frames
     place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
     text = str(error)
     if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:

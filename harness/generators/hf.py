@@ -42,8 +42,8 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TELL_SECONDS = 10.0
 """Seconds of a batch after which it is told how far it is, and again each time."""
-_FEW = 1024
-"""Tokens of a vocabulary that are sorted first: they mostly have all of the mass that is drawn from."""
+_SORTED_FIRST = 1024
+"""Likeliest tokens, which mostly have all of the mass that is drawn from: the rest is sorted only where they do not."""
 _ROUNDING = 1e-9
 """Of a sum of probabilities, at most."""
 PROTOCOL = "2"
@@ -386,12 +386,12 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
         top_p: only the likeliest tokens that together have this much of the mass; at least one.
         number: from [0, 1).
     """
-    masses = (logits.double() / temperature).softmax(0)
+    chances = (logits.double() / temperature).softmax(0)
     # Few tokens have nearly all of the mass, and to sort a large vocabulary would take longer than a small model needs.
-    few = masses >= masses.topk(min(_FEW, len(masses))).values[-1]
-    if float(masses[few].sum()) <= top_p + _ROUNDING:
-        few = masses >= 0
-    likely, order = masses[few].sort(descending=True, stable=True)
+    few = chances >= chances.topk(min(_SORTED_FIRST, len(chances))).values[-1]
+    if float(chances[few].sum()) <= top_p + _ROUNDING:
+        few = chances >= 0
+    likely, order = chances[few].sort(descending=True, stable=True)
     tokens = few.nonzero()[:, 0][order]
     mass = likely.cumsum(0)
     candidates = max(1, int((mass - likely < top_p).sum()))

@@ -13,14 +13,15 @@ answers() { command -v docker >/dev/null 2>&1 && docker version >/dev/null 2>&1;
 install_engine() {
     command -v dockerd >/dev/null 2>&1 && command -v docker >/dev/null 2>&1 && command -v iptables >/dev/null 2>&1 && return 0
     say "installing docker.io and iptables with apt-get"
-    export DEBIAN_FRONTEND=noninteractive
-    for attempt in 1 2; do
-        # Since Debian 13 the client is a package of its own.
-        client=$(apt-cache search --names-only '^docker-cli$' | cut -d' ' -f1)
-        # shellcheck disable=SC2086 # no client is no word
-        apt-get install -y -q --no-install-recommends docker.io iptables $client >/dev/null 2>&1 && return 0
-        [ "$attempt" = 1 ] && apt-get update -q >/dev/null 2>&1 || return 1
-    done
+    install_packages && return 0
+    apt-get update -q >/dev/null 2>&1 && install_packages
+}
+
+install_packages() {
+    # Since Debian 13 the client is a package of its own.
+    client=$(apt-cache search --names-only '^docker-cli$' | cut -d' ' -f1)
+    # shellcheck disable=SC2086 # no client is no word
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends docker.io iptables $client >/dev/null 2>&1
 }
 
 start_engine() {

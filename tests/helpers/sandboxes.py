@@ -48,8 +48,14 @@ class Locked:
         self.inner, self.name, self.open, self.converse = inner, inner.name, inner.open, inner.converse
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        with locked():
-            return self.inner.prepare(environment, report)
+        try:
+            with locked():
+                return self.inner.prepare(environment, report)
+        except SandboxUnavailable as unavailable:
+            # Of programs only: Debian 13, for example, has no JDK 17 any more.
+            if "not installed on this machine" in unavailable.what:
+                missing(str(unavailable))
+            raise
 
 
 def real(name: str) -> Sandbox:
