@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +189,7 @@ def build(
         )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):
-        _compare_digest(standard_set, kind, sample_set.digest)
+        _compare_with_published(standard_set, kind, sample_set)
 
 
 def _refuse_options(
@@ -242,23 +242,37 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
     return standard.load(name)
 
 
-def _compare_digest(standard_set: StandardSet, kind: str, digest: str) -> None:
+def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: SampleSet) -> None:
     """Say whether a set is the published one, byte for byte, or that none is published yet.
 
     Raises:
-        InputFault: if it is another.
+        InputFault: if it is another; names what differs, where reference results tell.
     """
     if kind not in standard_set.digests:
         say(
             f"no {kind} samples of {standard_set.name} are published yet: the next version of ctxbench may build others"
         )
         return
-    if digest != standard_set.digests[kind]:
+    if sample_set.digest != standard_set.digests[kind]:
         raise InputFault(
-            f"these are not the published samples of {standard_set.name}, whose digest is {standard_set.digests[kind]}",
+            f"these are not the published samples of {standard_set.name}, whose digest is {standard_set.digests[kind]}"
+            + _differing(standard_set.name, kind, {sample.id for sample in sample_set.samples}),
             cure="compare only with runs over the same digest, or use the version of ctxbench that published the set",
         )
     say(f"equal to the published samples of {standard_set.name}")
+
+
+def _differing(name: str, kind: str, built: Set[str]) -> str:
+    """Return which samples are not in both sets; empty where no reference results name those of the published one."""
+    from ctxbench.bench.types import Kind
+    from ctxbench.harness.imported import reference
+
+    if kind not in reference.kinds(name):
+        return ""
+    published = {sample.id for sample in reference.load(name, Kind(kind)).samples}
+    sides = {"of these are not published": built - published, "published ones are missing": published - built}
+    said = [f"{len(ids)} {side}, such as {min(ids)}" for side, ids in sides.items() if ids]
+    return f"; {'; '.join(said) or 'they are at the same places, with other texts or tests'}"
 
 
 def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoManifest]:

@@ -47,6 +47,8 @@ _STARTS = 2
 """How often a run's server is started: it may die once."""
 _LONGEST = 900.0
 """Seconds until a server must have read its model, and until an answer must be there."""
+_LAST_SECONDS = 2.0
+"""Until what a server that has ended wrote is read; a process that it left may keep the pipe open."""
 _TAIL = 4096
 """The most bytes kept of what a server writes beside its answers."""
 _PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
@@ -239,7 +241,8 @@ class _Server:
         with contextlib.suppress(OSError):
             self._process.stdin.write(json.dumps(given).encode() + b"\n")  # type: ignore[union-attr] # a pipe
             self._process.stdin.flush()  # type: ignore[union-attr]
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
 
     @property
     def log(self) -> str:
@@ -271,6 +274,8 @@ class _Server:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        # What it wrote at last is read to its end.
+        self._listening.join(_LAST_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()  # type: ignore[union-attr] # both are pipes

@@ -151,10 +151,13 @@ class Watchdog:
         sizes = {pid: _resident(pid) for pid in self._untrusted()}
         if sum(sizes.values()) <= limit:
             return
-        # Forked processes share pages, which were counted for each: look closer before anything is killed.
-        sizes = {pid: _proportional(pid, size) for pid, size in sizes.items()}
-        if sum(sizes.values()) > limit:
-            self._kill([max(sizes, key=lambda pid: sizes[pid])])
+        # Forked processes share pages, which were counted for each: look closer before anything is killed. And again,
+        # for one that ends while it is looked at leaves its part of them to those that are looked at next.
+        for _ in range(2):
+            sizes = {pid: _proportional(pid) for pid in self._untrusted()}
+            if sum(sizes.values()) <= limit:
+                return
+        self._kill([max(sizes, key=lambda pid: sizes[pid])])
 
     def _untrusted(self) -> list[int]:
         return [pid for pid in _processes() if pid not in self._trusted]
@@ -202,9 +205,9 @@ def _resident(pid: int) -> int:
     return 0
 
 
-def _proportional(pid: int, otherwise: int) -> int:
+def _proportional(pid: int) -> int:
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
-    return otherwise
+    return _resident(pid)

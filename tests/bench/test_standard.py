@@ -75,6 +75,7 @@ def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.Monkey
         monkeypatch.setattr(standard, "load", lambda _, members=members: members)
         result = run_cli(*command)
         assert result.code == code and outcome in result.err, result.err
+        assert ("of these are not published, such as shop0/" in result.err) == bool(code), result.err
     names, options = calls[-1]
     assert names == ["mistune", "tinydb", "jheaps"] and (options["per_repo"], options["seed"]) == (3, 7)
     assert (run_cli(*command, "--language", "java").code, calls[-1][0]) == (0, ["jheaps"])

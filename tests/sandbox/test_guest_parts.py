@@ -466,3 +466,42 @@ def test_the_guest_needs_nothing_but_the_standard_library() -> None:
         check=True,
     )
     assert done.stdout == "['sandbox'] ['__main__']\n"
+
+
+@pytest.mark.parametrize(
+    ("looks", "killed"),
+    [
+        ([{7: 60, 8: 60}, {7: 60}], []),
+        ([{7: 60, 8: 60}, {7: 60, 8: 70}], [8]),
+    ],
+    ids=["one ends while it is looked at", "all stay"],
+)
+def test_processes_that_are_too_large_together_are_so_twice(
+    monkeypatch: pytest.MonkeyPatch, looks: list[dict[int, int]], killed: list[int]
+) -> None:
+    now: dict[int, int] = {}
+    ended: list[int] = []
+    turns = iter([{7: 60, 8: 60}, *looks])
+
+    def untrusted() -> list[int]:
+        now.clear()
+        now.update(next(turns))
+        return list(now)
+
+    watching = watchdog.Watchdog(sockets=1 << 30, memory=100)
+    monkeypatch.setattr(watching, "_untrusted", untrusted)
+    monkeypatch.setattr(watchdog, "_resident", lambda pid: now[pid])
+    monkeypatch.setattr(watchdog, "_proportional", lambda pid: now[pid])
+    monkeypatch.setattr(watchdog.os, "kill", lambda pid, _: ended.append(pid))
+    watching.look()
+    assert ended == killed and watching.killed == bool(killed)
+
+
+def test_a_process_that_has_ended_has_no_part_of_the_memory() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert watchdog._proportional(child) == 0
+    os.waitpid(child, 0)
+    assert watchdog._proportional(child) == 0 < watchdog._proportional(os.getpid())

@@ -191,5 +191,5 @@ def test_a_neighbour_has_what_it_needs(back_end: str, drain: str) -> None:
         sandbox.open(environment, limits=Limits(), width=2) as pool,
         draining(pool, DRAINS[drain], f"hold-{secrets.token_hex(5)}"),
     ):
-        outcome = pool.run(Job(action=Command(argv=("python3", "-c", NEIGHBOUR)), seconds=60.0))
+        outcome = pool.run(Job(action=Command(argv=("python3", "-W", "ignore", "-c", NEIGHBOUR)), seconds=60.0))
         assert (outcome.ended, outcome.output) == (Ended.EXITED, "all there\n"), outcome
