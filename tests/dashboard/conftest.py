@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +29,19 @@ def _own_main() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return a home with sets and runs of every kind; read it only (`shutil.copytree` one to write to)."""
-    return make_database(tmp_path_factory.mktemp("dashboard") / "home")
+    """Return a home with sets and runs of every kind; read it only (`shutil.copytree` one to write to).
+
+    It is made once for all workers.
+    """
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "dashboard"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            make_database(folder / "home")
+            (folder / "made").touch()
+    return Home(folder / "home")
 
 
 @pytest.fixture(scope="session")

@@ -25,10 +25,10 @@ from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.slow
 
-ROUNDS, READING_S, QUIET_S = 3, 3.0, 2.0
+ROUNDS, READING_S, QUIET_S = 2, 2.5, 2.0
 """How many, seconds of each in which the reader reads, and in which the run is left alone, to compare the two."""
 PATIENCE = 60.0
-REPOS, PER_REPO = 60, 50
+REPOS, PER_REPO = 30, 50
 SAMPLES = REPOS * PER_REPO
 """More than the run can do in the time: a batch of 16 takes it 0.4 s."""
 

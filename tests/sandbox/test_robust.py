@@ -182,7 +182,7 @@ def test_only_a_job_that_wrecks_its_box_is_called_a_wreck(real_sandbox: Sandbox)
     until(lambda: not host.processes(mark))
 
 
-JOBS, WARM = 1000, 300
+JOBS, WARM = 500, 200
 REUSE, WIDTH = 100, 2
 _LIBRARY = {"echo.py": b"def run(given):\n    return given['n'] * 2\n"}
 
@@ -221,7 +221,7 @@ def test_nothing_grows(real_sandbox: Sandbox):
         before = settled(mark)
         run(pool, JOBS)
         after = settled(mark)
-    assert after["resident KiB"] - before["resident KiB"] < 8 * 1024, (before, after)
+    assert after["resident KiB"] - before["resident KiB"] < 4 * 1024, (before, after)
     # Docker's SDK keeps up to ten idle connections for later.
     assert after["descriptors"] <= before["descriptors"] + 10, (before, after)
     for name in ("workers", "other threads", "processes", "containers", "temporary"):

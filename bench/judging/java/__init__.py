@@ -24,6 +24,8 @@ from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
 """For what waits or sleeps; a loop meets the limit on processor time long before, which is in the guest."""
+PROCESSOR_SECONDS = 20
+"""For javac and for the tests each; they need 1 together."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """The launcher's exit status when a test failed: the only right one, since the canary does."""
@@ -91,6 +93,7 @@ class JavaSuite:
                 "classes": self._classes(sample.path),
                 "tests": list(reference.tests),
                 "secret": secret,
+                "processor_seconds": PROCESSOR_SECONDS,
                 **self.layout.running(),
             },
         )

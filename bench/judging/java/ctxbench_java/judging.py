@@ -88,8 +88,6 @@ _PLAIN = re.compile(r"[\w.$]+#[\w$]+")
 _POLICY = Path(__file__).parent / "judge.policy"
 _HEAP = 384
 """MiB."""
-_SECONDS = 20
-"""Of processor time, for javac and for the tests each; they need 1 together."""
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +96,8 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     Args:
         arguments: ``path`` (the changed file), ``types`` (what it may declare), ``classes`` (entries of the main
             jar that it replaces), ``tests`` (ids), ``folder`` (where they run), ``resources`` (folders of the
-            class path), ``flags`` (of Java), ``encoding``, ``release``, ``jars``, ``secret``.
+            class path), ``flags`` (of Java), ``encoding``, ``release``, ``jars``, ``secret``, ``processor_seconds``
+            (for javac and for the tests each).
 
     Returns:
         ``compiled``, ``messages``, ``foreign`` (a class that the file has no right to), of the last program ``exit``,
@@ -114,7 +113,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         on=class_path(main, jars=arguments["jars"]),
         encoding=arguments["encoding"],
         release=arguments["release"],
-        seconds=_SECONDS,
+        seconds=arguments["processor_seconds"],
     )
     if status:
         return {"compiled": False, "messages": output, **_end(status)}
@@ -128,6 +127,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         flags=[*arguments["flags"], *guarded(arguments["secret"])],
         jars=arguments["jars"],
         folder=arguments["folder"],
+        seconds=arguments["processor_seconds"],
     )
     outcomes = read_reports(OWN / "reports")
     expected = {name: of_test(outcomes, name) for name in arguments["tests"]}
@@ -164,7 +164,13 @@ def foreign(overlay: Path, types: Sequence[str]) -> str:
 
 
 def run_tests(
-    tests: Iterable[str], places: Sequence[Path | str], *, flags: Sequence[str], jars: Sequence[str], folder: str
+    tests: Iterable[str],
+    places: Sequence[Path | str],
+    *,
+    flags: Sequence[str],
+    jars: Sequence[str],
+    folder: str,
+    seconds: int,
 ) -> tuple[int, str]:
     """Run tests and the canary; return the launcher's exit status and what it and they printed."""
     scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
@@ -177,7 +183,7 @@ def run_tests(
         "--details=none",
         f"--reports-dir={OWN / 'reports'}",
     ]
-    return run([*argv, *selectors([CANARY, *tests])], _SECONDS, folder)
+    return run([*argv, *selectors([CANARY, *tests])], seconds, folder)
 
 
 def selectors(tests: Iterable[str]) -> list[str]:
