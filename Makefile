@@ -19,7 +19,7 @@ quickstart:     ## Build samples of real repositories, show a model's leaderboar
 # one of them gets what shares an image, a site or a model.
 SLOW_TESTS = $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), a quarter of an hour
+test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), about thirteen minutes
 	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
 	$(SLOW_TESTS) -n 6 -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 

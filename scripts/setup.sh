@@ -46,9 +46,11 @@ with_uv() {
     tools=$(mktemp -d)
     trap 'rm -rf "$tools"' EXIT
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --target "$tools" uv >/dev/null 2>&1 || return 1
-    # uv does not read pip's configuration: hand over its index and its folder of wheels, if there are any.
+    # uv does not read pip's configuration: hand over its index, certificates and folder of wheels, if there are any.
     index=$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || true)
     [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
+    certificates="${PIP_CERT:-$("$venv/bin/python" -m pip config get global.cert 2>/dev/null || true)}"
+    [ -z "$certificates" ] || export SSL_CERT_FILE="$certificates"
     if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
     # Compiled now: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would do it again.
     UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt

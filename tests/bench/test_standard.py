@@ -12,7 +12,6 @@ import pytest
 from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
-from ctxbench.bench.lines.build import build
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
 from ctxbench.bench.samples import SampleSet
@@ -121,24 +120,3 @@ def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
     assert_fault(run_cli("samples", "build", "mine", "--set", "ctxbench-0"), "no standard set is called 'ctxbench-0'")
     listed = run_cli("repo", "list", "--set", "ctxbench-2-lite").out
     assert "\nmistune " in listed and "\njoda-time " in listed and "petl" not in listed
-
-
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.network
-def test_the_lite_set_is_the_published_one(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    result = run_cli("samples", "build", "lite", "--set", LITE.name, "--home", str(home))
-    assert result.code == 0 and f"450 samples, digest {LITE.digests['line']}" in result.out, result.err
-    assert "equal to the published samples of ctxbench-2-lite" in result.err
-    (alone,) = [repository for repository in LITE.manifests if repository.name == "tenacity"]
-    built = build([alone], Home(home), "alone", per_repo=LITE.per_repo["line"], seed=LITE.seed)
-    lines = (home / "samples" / "lite" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    alone_lines = (home / "samples" / "alone" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(built.samples) == 25 and set(alone_lines) < set(lines)
-    exported = str(tmp_path / "lite.jsonl")
-    assert (
-        run_cli("samples", "export", "lite", "--format", "ctxbench", "--out", exported, "--home", str(home)).code == 0
-    )
-    shape = ("--format", "ctxbench", "--name", "lite", "--home", str(tmp_path / "other"))
-    assert f"digest {LITE.digests['line']}" in run_cli("samples", "import", exported, *shape).out

@@ -253,6 +253,9 @@ FORGERIES = {
     "exit": ("System.exit(0); return 0;", "ended early"),
     "exit as the launcher does": ("System.exit(1); return 0;", "ended early"),
     "halt": ("Runtime.getRuntime().halt(1); return 0;", "ended early"),
+    "another thread": (THREAD, "ended early"),
+}
+REFUSED = {
     "a report of its own": (WRITE, "access denied"),
     "reflection on what is private": (PRIVATE, "access denied"),
     "the policy taken away": ("System.setSecurityManager(null); return 0;", "access denied"),
@@ -264,8 +267,9 @@ FORGERIES = {
     ),
     "a skipped test": ("throw new org.opentest4j.TestAbortedException();", "does not compile"),
     "a loader": ("new java.net.URLClassLoader(new java.net.URL[0]); return 0;", "access denied"),
-    "another thread": (THREAD, "ended early"),
+    **JAVA_FORGERIES,
 }
+"""What Java's own policy, compiler and launcher refuse, in any box."""
 
 
 @pytest.mark.long
@@ -275,13 +279,12 @@ def test_forgeries_fail(shop: Shop, name: str) -> None:
     assert_fails(shop, *FORGERIES[name])
 
 
-# What Java's own policy and launcher refuse, in any box.
 @pytest.mark.long
 @pytest.mark.slow
 @ONE_BACK_END
-@pytest.mark.parametrize("name", JAVA_FORGERIES)
+@pytest.mark.parametrize("name", REFUSED)
 def test_forgeries_inside_java_fail(shop: Shop, name: str) -> None:
-    assert_fails(shop, *JAVA_FORGERIES[name])
+    assert_fails(shop, *REFUSED[name])
 
 
 def assert_fails(shop: Shop, body: str, reason: str) -> None:
