@@ -26,6 +26,11 @@ chmod 755 "$root"
 for file in /etc/resolv.conf /etc/hosts "${PIP_CERT:-}"; do
     [ -e "$file" ] && mkdir -p "$root$(dirname "$file")" && cp --remove-destination "$(readlink -f "$file")" "$root$file"
 done
+# What this machine trusts beyond Debian's certificates; images that are made in there get them too.
+if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
+    cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
+    chroot "$root" update-ca-certificates >/dev/null 2>&1
+fi
 
 # The root is a mount of a namespace, and all of its mounts end with it: in a mere chroot the kernel grants no namespaces.
 inside() {

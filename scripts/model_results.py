@@ -62,15 +62,15 @@ _FUNCTIONS = (
     "gold",
     "blank",
     "icl.direct",
-    "icl.infile",
     "icl.rag(encoder=bm25)",
-    "icl.filerag(encoder=bm25)",
     "icl.rag_s(encoder=bm25)",
+    "lc.infile",
+    "icl.infile",
+    "icl.filerag(encoder=bm25)",
     "icl.infile_rag(encoder=bm25)",
     "icl.infile_rag_s(encoder=bm25)",
-    "icl.infile_filerag(encoder=bm25)",
-    "lc.infile",
     "lc.repocoder",
+    "icl.infile_filerag(encoder=bm25)",
 )
 BEGIN, END = "<!-- models: python -m scripts.model_results -->\n", "<!-- end of the models -->"
 LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
