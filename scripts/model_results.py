@@ -173,21 +173,39 @@ def trimmed_mean(values: Sequence[float]) -> float:
 
 
 def page() -> str:
-    """Return the tables of all models, in both languages."""
+    """Return the tables of all models: lines in both languages, then functions."""
     parts = []
     for results in reference.models(LITE):
-        generator, planned = results.runs[0].generator, PLANS[results.model, Kind.LINE]
-        parts.append(f"### `{generator}`")
-        count = (
-            f"{len(results.runs)} of {len(planned.strategies)} rows"
-            if len(results.runs) < len(planned.strategies)
-            else "All rows"
-        )
-        parts.append(f"{count} over {len(results.samples)} lines of `{results.name}`.")
+        parts += [f"### `{results.runs[0].generator}`", _measured(results)]
         for language, name in LANGUAGES.items():
             lines = sum(sample.language == language for sample in results.samples)
             parts += [f"{name}, {lines} lines:", table(results, language)]
+    for results in reference.models(WHOLE, Kind.FUNCTION):
+        parts += [f"### `{results.runs[-1].generator}`, functions", _measured(results), functions_table(results)]
     return "\n\n".join(parts) + "\n"
+
+
+def _measured(results: ReferenceResults) -> str:
+    planned, made = len(PLANS[results.model, results.kind].strategies), len(results.runs)
+    rows = "All rows" if made == planned else f"{made} of {planned} rows"
+    return f"{rows} over {len(results.samples)} {results.kind}s of `{results.name}`."
+
+
+def functions_table(results: ReferenceResults) -> str:
+    """Return how many functions of each language pass their tests, a row a strategy, as a Markdown table."""
+    languages = {name: [s.language == language for s in results.samples] for language, name in LANGUAGES.items()}
+    heads = [f"{name}, of {sum(here)}" for name, here in languages.items()]
+    lines = [f"| strategy | {' | '.join(heads)} | ES | tokens shown |", "|---|---:|---:|---:|---:|"]
+    for run in results.runs:
+        scores = run.scores["ctxbench"]
+        passed = [
+            sum(v or 0 for v, own in zip(scores["pass"], here, strict=True) if own) for here in languages.values()
+        ]
+        similar = statistics.fmean(value or 0.0 for value in scores["es"])
+        cells = [f"{count:.0f}" for count in passed] + [f"{100 * similar:.0f}"]
+        cells.append(f"{statistics.fmean(run.context_tokens):.0f}")
+        lines.append(f"| `{run.strategy.replace('(name=', '(')}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main(home: str = "", model: str = "", kind: str = Kind.LINE) -> None:
