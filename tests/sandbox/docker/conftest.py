@@ -43,8 +43,11 @@ def docker_sandbox(engine: Client, cache: Path) -> DockerSandbox:
 
 @pytest.fixture(scope="session")
 def environment() -> Environment:
-    """Return an environment whose guest runs what it is sent."""
-    library = {"sandbox/guest/__main__.py": GUEST}
+    """Return an environment whose guest runs what it is sent.
+
+    It holds its name: equal ones are one image, which the worker that built it would take away from the others.
+    """
+    library = {"sandbox/guest/__main__.py": GUEST, "name.txt": NAME.encode()}
     return Environment(name=NAME, library=library, tree={"answer.py": b"SECRET = 1\n"}, variables=(("LIMIT", "3"),))
 
 

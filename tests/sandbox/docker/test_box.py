@@ -256,7 +256,8 @@ from pathlib import Path
 from ctxbench.sandbox.docker import DockerSandbox
 from ctxbench.sandbox.types import Environment, Limits
 from tests.sandbox.docker.standin import GUEST, run
-environment = Environment(name={name!r}, library={{"sandbox/guest/__main__.py": GUEST}}, variables=(("LIMIT", "3"),))
+library = {{"sandbox/guest/__main__.py": GUEST, "name.txt": {name!r}.encode()}}
+environment = Environment(name={name!r}, library=library, variables=(("LIMIT", "3"),))
 with DockerSandbox(Path({cache!r}), base_image={base!r}).launcher(environment, Limits()) as launcher:
     boxes = [launcher.start() for _ in range(3)]
     assert [run(box, "value = 5") for box in boxes] == [5] * 3
