@@ -42,6 +42,8 @@ def forwarding(port: int) -> Iterator[int]:
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
+        # A browser opens many connections at once: on a busy machine those that none accepts in time would be lost.
+        request_queue_size = 100
 
     with Server(("127.0.0.1", 0), Passing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
