@@ -32,6 +32,9 @@ if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     chroot "$root" update-ca-certificates >/dev/null 2>&1
 fi
 
+# An engine that is started in there would outlive it, and look for the folders that boxes are given in there.
+sh "$here/sandbox/docker/docker_engine.sh" || say "no Docker engine: bubblewrap is used"
+
 # The root is a mount of a namespace, and all of its mounts end with it: in a mere chroot the kernel grants no namespaces.
 inside() {
     # shellcheck disable=SC2016 # the inner shell expands
