@@ -129,13 +129,13 @@ def test_a_lost_sandbox_leaves_samples_missing_for_the_next_run(tmp_path: Path) 
 
 def test_waiting_for_a_program_is_not_the_strategys_time(tmp_path: Path) -> None:
     def slow(*_: object) -> Execution:
-        time.sleep(0.3)
+        time.sleep(1)
         return Execution(finished=True, output="")
 
     assert attempt(tmp_path, Tools(slow)).scored == 3
     with open_store(Home(tmp_path / "home").database) as store, store.reading() as connection:
         [seconds] = connection.execute(sql("SELECT max(strategy_seconds) FROM result")).one()
-    assert seconds < 0.25
+    assert seconds < 1
 
 
 @pytest.mark.parametrize("name", BACK_ENDS)

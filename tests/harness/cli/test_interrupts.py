@@ -24,10 +24,10 @@ from tests.sandbox.attacks import host
 pytestmark = pytest.mark.slow
 SECONDS = 3.0
 """What a command may take to end."""
+ATTEMPTS = 3
+"""A busy machine may hold a command up. One that waits for something is late each time."""
 PER_REPO = 300
 """Samples of each of two repositories: more than a quick machine gets done before it is interrupted."""
-_USUAL = 0.5
-"""Seconds that `ctxbench --help` takes at most on a machine with nothing else to do."""
 # A shell that starts the tests in the background lets them inherit an ignored interrupt.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -207,7 +207,7 @@ def _many_predictions_to_score(tmp_path: Path) -> Iterator[At]:
     long = "apply_tax(cart, rate) + " * 60
     file.write_text("".join(line % (number, long, long[5:]) for number in range(40_000)))
     arguments = ["score", str(file), "--profile", "all", "--language", "python", "--out", str(tmp_path / "out")]
-    yield At(arguments, lambda: time.sleep(4) is None)
+    yield At(arguments, lambda: not time.sleep(4))
 
 
 @case
@@ -259,13 +259,6 @@ def _rows(home: Home, table: str) -> list[object]:
             return []
 
 
-def slowness() -> float:
-    """Return how much slower than usual the machine is now."""
-    began = time.monotonic()
-    subprocess.run([sys.executable, "-c", PROGRAM, "--help"], check=True, capture_output=True)
-    return max(1.0, (time.monotonic() - began) / _USUAL)
-
-
 @contextlib.contextmanager
 def started(at: At, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Give a command that is where it is to be interrupted."""
@@ -290,36 +283,56 @@ def started(at: At, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def check_end(process: subprocess.Popen[str], began: float, seconds: float, tmp_path: Path) -> None:
-    """Check that a command that was interrupted at `began` ends within so many seconds, and how."""
+def check_interrupt(
+    name: str, tmp_path: Path, seconds: float, interrupt: Callable[[subprocess.Popen[str]], None]
+) -> None:
+    """Check that an interrupted command ends within so many seconds and in one line, and leaves nothing at work."""
+    taken: list[float] = []
+    while not taken or taken[-1] >= seconds:
+        assert len(taken) < ATTEMPTS, taken
+        folder = tmp_path / f"attempt{len(taken)}"
+        folder.mkdir()
+        with CASES[name](folder) as at, started(at, folder) as process:
+            interrupt(process)
+            taken.append(_seconds_to_end(process, folder))
+
+
+def _seconds_to_end(process: subprocess.Popen[str], folder: Path) -> float:
+    began = time.monotonic()
     err = process.communicate(timeout=60)[1]
     took = time.monotonic() - began
     lines = [line for line in err.splitlines() if line]
-    assert process.returncode == 130 and took < seconds * slowness(), (process.returncode, took, err)
+    assert process.returncode == 130, (process.returncode, took, err)
     assert lines[-1] == "ctxbench: interrupted; run the same command again to go on"
     for word in ("Traceback", "Exception", "Error", "Warning", "ctxbench: "):
         assert not any(word in line for line in lines[:-1]), err
     until = time.monotonic() + 30
-    while host.processes(str(tmp_path)) and time.monotonic() < until:
+    while host.processes(str(folder)) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not host.processes(str(tmp_path))
+    assert not host.processes(str(folder))
+    return took
+
+
+def interrupt_all(process: subprocess.Popen[str]) -> None:
+    """Do what a terminal does: interrupt every process of the group, workers and helpers too."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def interrupt_twice(process: subprocess.Popen[str]) -> None:
+    interrupt_all(process)
+    time.sleep(0.3)
+    if process.poll() is None:
+        interrupt_all(process)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_terminals_interrupt_ends_a_command_in_time(name: str, tmp_path: Path) -> None:
-    """A terminal interrupts every process of its group, workers and helpers too."""
-    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
-        began = time.monotonic()
-        os.killpg(process.pid, signal.SIGINT)
-        check_end(process, began, SECONDS, tmp_path)
+    check_interrupt(name, tmp_path, SECONDS, interrupt_all)
 
 
 @pytest.mark.parametrize("name", ["a-model-that-computes", "an-index-that-never-answers", "samples-in-the-making"])
 def test_an_interrupt_of_the_command_alone_ends_its_helpers(name: str, tmp_path: Path) -> None:
-    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
-        began = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        check_end(process, began, SECONDS, tmp_path)
+    check_interrupt(name, tmp_path, SECONDS, lambda process: process.send_signal(signal.SIGINT))
 
 
 SLOW_TO_END = [
@@ -332,10 +345,4 @@ SLOW_TO_END = [
 
 @pytest.mark.parametrize("name", SLOW_TO_END)
 def test_a_second_interrupt_ends_it_at_once(name: str, tmp_path: Path) -> None:
-    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
-        os.killpg(process.pid, signal.SIGINT)
-        time.sleep(0.3)
-        began = time.monotonic()
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-        check_end(process, began, 1.0, tmp_path)
+    check_interrupt(name, tmp_path, 1.0, interrupt_twice)
