@@ -1,9 +1,8 @@
-"""Measure published models: ``python -m scripts.model_results [HOME MODEL [KIND]]``.
+"""Measure published models: ``python -m scripts.model_results [HOME LABEL [KIND]]``.
 
-With HOME and MODEL, a name of `ctxbench model list`: build the standard set there, run the rows that the study of the
-ruler asks for (docs/results.md), one after the other, and write those that are complete into the file that ships.
-Stopped, it goes on where it was; what the file holds is not run again. Without arguments: write the tables of
-docs/results.md from the files.
+With HOME and LABEL, of `PLANS`: build the standard set there, run the plan's rows one after the other, and write
+those that are complete into the file that ships. Stopped, it goes on where it was; what a file of that model holds is
+not run again. Without arguments: write the tables of docs/results.md from the files.
 """
 
 from __future__ import annotations
@@ -14,32 +13,51 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ctxbench.bench import samples as sets
+from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.harness import paper_tables
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
-from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
+from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults, ReferenceRun
 from ctxbench.harness.leaderboard.stats import estimate
+from ctxbench.harness.papers.reproduce import specs_of
 from ctxbench.harness.run import runner
-from ctxbench.harness.run.spec import RunOptions
+from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control, resolve
+from scripts import findings
 from scripts.pages import write_section
 from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text, published_samples
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked of a model."""
+    """What is asked of a model; the file that ships is called by the plan's name."""
 
-    name: str
-    """The standard set."""
+    model: str
+    """As in `ctxbench model list`, or the built-in one."""
+    kind: Kind = Kind.LINE
     limits: tuple[int, ...]
     """Samples, from the repositories in turn: first few, then more, of which the few are a part."""
     strategies: tuple[str, ...]
     """What tells most first: a sitting may end before the last."""
+
+    @staticmethod
+    def set_of(kind: Kind) -> str:
+        """Return the standard set that such plans are over."""
+        return LITE if kind is Kind.LINE else WHOLE
+
+    @property
+    def generator(self) -> str:
+        """The spec of the generator."""
+        if self.model == GENERATOR:
+            return self.model
+        # llama.cpp writes long answers faster, and reads the long prompt of a line more slowly.
+        return f"hf:{self.model}" if self.kind is Kind.LINE else f"serve:{self.model}(chat=on)"
 
 
 _SIX = (
@@ -65,26 +83,51 @@ _FUNCTIONS = (
     "icl.rag(encoder=bm25)",
     "icl.rag_s(encoder=bm25)",
     "lc.infile",
-    "icl.infile",
+    "icl.infile(encoder=bm25)",
     "icl.filerag(encoder=bm25)",
+    "icl.infile_filerag(encoder=bm25)",
     "icl.infile_rag(encoder=bm25)",
     "icl.infile_rag_s(encoder=bm25)",
     "lc.repocoder",
-    "icl.infile_filerag(encoder=bm25)",
 )
 BEGIN, END = "<!-- models: python -m scripts.model_results -->\n", "<!-- end of the models -->"
 LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
+ENCODER = "bm25"
+"""Of every row: it needs no weights."""
+LINE_TABLES = ("infercom-table3", "infercom-table4", "infercom-table5")
+
+
+def canonical(strategy: str) -> str:
+    """Return the spec by which a strategy, or a control, is stored."""
+    return strategy if is_control(strategy) else resolve(strategy).spec
+
+
+def _only_in_tables() -> tuple[str, ...]:
+    """Return the strategies of the paper's tables that no other plan has."""
+    specs = [spec for name in LINE_TABLES for spec in specs_of(paper_tables.table(name), ENCODER).values()]
+    others = set(map(canonical, _ALL))
+    return tuple(spec for spec in dict.fromkeys(map(canonical, specs)) if spec not in others)
+
+
 PLANS = {
-    ("incontext", Kind.LINE): Plan(LITE, (144,), _ALL),
-    ("qwen2.5-coder-0.5b", Kind.LINE): Plan(LITE, (36, 144), _ALL),
-    ("qwen2.5-coder-1.5b", Kind.LINE): Plan(LITE, (36, 72), _SIX),
-    ("smollm2-135m", Kind.LINE): Plan(LITE, (36, 144), _SIX),
-    ("qwen2.5-coder-1.5b", Kind.FUNCTION): Plan(WHOLE, (32, 96), _FUNCTIONS),
+    ("incontext", Kind.LINE): Plan(model=GENERATOR, limits=(144,), strategies=_ALL),
+    ("qwen2.5-coder-0.5b", Kind.LINE): Plan(model="qwen2.5-coder-0.5b", limits=(36, 72, 108, 144), strategies=_ALL),
+    ("qwen2.5-coder-0.5b-papers", Kind.LINE): Plan(
+        model="qwen2.5-coder-0.5b", limits=(36,), strategies=_only_in_tables()
+    ),
+    ("qwen2.5-coder-1.5b", Kind.LINE): Plan(model="qwen2.5-coder-1.5b", limits=(36, 72), strategies=_SIX),
+    ("smollm2-135m", Kind.LINE): Plan(model="smollm2-135m", limits=(36, 72, 144), strategies=_SIX),
+    ("qwen2.5-coder-1.5b", Kind.FUNCTION): Plan(
+        model="qwen2.5-coder-1.5b", kind=Kind.FUNCTION, limits=(32, 96), strategies=_FUNCTIONS
+    ),
 }
+"""What the file that ships is called, and the kind of its samples -> what it is to hold."""
+FOUND_WITH = {Kind.LINE: "qwen2.5-coder-0.5b", Kind.FUNCTION: "qwen2.5-coder-1.5b"}
+"""The models with which the papers' findings are looked at."""
 
 
-def make(home: Home, model: str, kind: Kind) -> None:
-    """Run what the shipped file lacks of a plan, and write its rows.
+def make(home: Home, label: str, kind: Kind) -> None:
+    """Run what the files of a plan's model lack, and write its rows.
 
     They are over more samples only once as many rows have them.
 
@@ -92,43 +135,64 @@ def make(home: Home, model: str, kind: Kind) -> None:
         InputFault: if the set is not the published one.
         MachineFault: if the machine lost samples.
     """
-    plan, written = PLANS[model, kind], 0
-    sample_set = published_samples(home, plan.name, kind)
-    shipped = _shipped(plan.name, model, kind)
+    plan = PLANS[label, kind]
+    sample_set = published_samples(home, plan.set_of(kind), kind)
+    shipped = reference.models(plan.set_of(kind), kind)
+    held = findings.held(file for file in shipped.values() if file.model == plan.model and not reference.changed(file))
+    done = shipped.get(label)
+    written = len(done.runs) if done else 0
     for most in plan.limits:
-        if shipped is not None and most < len(shipped.samples):
+        if done and most < len(done.samples):
             continue
-        limit = most if most < len(sample_set.samples) else None
-        held = shipped.runs if shipped is not None and most == len(shipped.samples) else ()
-        rows = {run.strategy: run for run in held}
+        rows: list[ReferenceRun] = []
         for strategy in plan.strategies:
-            spec = strategy if is_control(strategy) else resolve(strategy).spec
-            if spec in rows:
-                continue
-            rows[spec] = _row(home, sample_set, strategy, _generator(model, kind), limit)
+            spec = canonical(strategy)
+            rows.append(_row(home, sample_set, plan, spec, most, held.get(spec, {})))
             if len(rows) >= written:
-                path = reference.write(plan.name, sample_set, tuple(rows.values()), model=model, limit=limit)
+                path = reference.write(plan.set_of(kind), sample_set, rows, label=label, limit=most)
                 say(f"{path}: {len(rows)} of {len(plan.strategies)} rows over {most} samples")
         written = len(rows)
 
 
-def _shipped(name: str, model: str, kind: Kind) -> ReferenceResults | None:
-    """Return what the file holds already; None if there is none, or its metrics are of before."""
-    for results in reference.models(name, kind):
-        if results.model == model and not reference.changed_profiles(results):
-            return results
-    return None
+def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int, held: findings.Held) -> ReferenceRun:
+    """Return a strategy's row; only the samples that are not held are run, and a few that are, to compare."""
+    planned = planned_samples(sample_set.samples, most)
+    known = [sample for sample in planned if sample.id in held]
+    if len(known) == len(planned):
+        return reference.gathered(held[planned[-1].id][0], [held[sample.id] for sample in planned])
+    if known:
+        again = {sample.id for sample in (known[0], known[-1])}
+        part = [sample for sample in planned if sample.id in again or sample.id not in held]
+        run = _run(home, _part(home, sample_set, part), plan, strategy)
+        new: findings.Held = {sample.id: (run, place) for place, sample in enumerate(part)}
+        if all(_shown(held[id_]) == _shown(new[id_]) for id_ in again):
+            found = {**held, **new}
+            return reference.gathered(run, [found[sample.id] for sample in planned])
+        say(f"{strategy} shows the model something else than when the file was written: all of it is run again")
+    return _run(home, sample_set, plan, strategy, most)
 
 
-def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit: int | None) -> ReferenceRun:
+def _shown(place: tuple[ReferenceRun, int]) -> tuple[int, str]:
+    run, at = place
+    return run.context_tokens[at], run.generator_version
+
+
+def _part(home: Home, sample_set: SampleSet, part: Sequence[Sample]) -> SampleSet:
+    """Store a part of the samples as a set."""
+    name = f"{sample_set.name}-{sha256(chr(0).join(sample.id for sample in part))[:12]}"
+    return sets.save(home, name, part, [sample_set.references[sample.id] for sample in part], sample_set.manifest)
+
+
+def _run(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, limit: int | None = None) -> ReferenceRun:
     """Run a strategy; return its row."""
+    limit = None if limit is None or limit >= len(sample_set.samples) else limit
     with open_store(home.database) as store:
         summaries = runner.run(
             home,
             store,
             sample_set,
             strategies=(strategy,),
-            generator=generator,
+            generator=plan.generator,
             choices=RunOptions(limit=limit),
             progress=progress,
         )
@@ -137,13 +201,6 @@ def _row(home: Home, sample_set: SampleSet, strategy: str, generator: str, limit
     (summary,) = summaries
     with open_store(home.database) as store:
         return reference.read(store, summary.run, sample_set, limit)
-
-
-def _generator(model: str, kind: Kind) -> str:
-    if model == "incontext":
-        return model
-    # llama.cpp writes long answers faster, and reads the long prompt of a line more slowly.
-    return f"hf:{model}" if kind is Kind.LINE else f"serve:{model}(chat=on)"
 
 
 def table(results: ReferenceResults, language: str) -> str:
@@ -175,20 +232,29 @@ def trimmed_mean(values: Sequence[float]) -> float:
 def page() -> str:
     """Return the tables of all models: lines in both languages, then functions."""
     parts = []
-    for results in reference.models(LITE):
-        parts += [f"### `{results.runs[0].generator}`", _measured(results)]
+    for label, results in reference.models(LITE).items():
+        parts += [f"### `{label}`", _measured(label, results)]
         for language, name in LANGUAGES.items():
             lines = sum(sample.language == language for sample in results.samples)
             parts += [f"{name}, {lines} lines:", table(results, language)]
-    for results in reference.models(WHOLE, Kind.FUNCTION):
-        parts += [f"### `{results.runs[-1].generator}`, functions", _measured(results), functions_table(results)]
+    for label, results in reference.models(WHOLE, Kind.FUNCTION).items():
+        parts += [f"### `{label}`, functions", _measured(label, results), functions_table(results)]
     return "\n\n".join(parts) + "\n"
 
 
-def _measured(results: ReferenceResults) -> str:
-    planned, made = len(PLANS[results.model, results.kind].strategies), len(results.runs)
+def findings_page() -> str:
+    """Return which findings of the papers hold with the models that have most rows of each kind."""
+    of_model = {kind: reference.models(Plan.set_of(kind), kind).values() for kind in FOUND_WITH}
+    return findings.sentences(
+        {kind: [file for file in files if file.model == FOUND_WITH[kind]] for kind, files in of_model.items()}
+    )
+
+
+def _measured(label: str, results: ReferenceResults) -> str:
+    planned, made = len(PLANS[label, results.kind].strategies), len(results.runs)
     rows = "All rows" if made == planned else f"{made} of {planned} rows"
-    return f"{rows} over {len(results.samples)} {results.kind}s of `{results.name}`."
+    generator = results.runs[-1].generator
+    return f"`{generator}`: {rows} over {len(results.samples)} {results.kind}s of `{results.name}`."
 
 
 def functions_table(results: ReferenceResults) -> str:
@@ -208,12 +274,13 @@ def functions_table(results: ReferenceResults) -> str:
     return "\n".join(lines)
 
 
-def main(home: str = "", model: str = "", kind: str = Kind.LINE) -> None:
-    """Measure one model, or write the page."""
+def main(home: str = "", label: str = "", kind: str = Kind.LINE) -> None:
+    """Measure by one plan, or write the page."""
     if home:
-        make(Home(Path(home).absolute()), model, Kind(kind))
+        make(Home(Path(home).absolute()), label, Kind(kind))
     else:
         write_section(PAGE, BEGIN, END, page())
+        write_section(PAGE, findings.BEGIN, findings.END, findings_page())
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ _COMPARED = ("lc.infile", "lc.repocoder(iterations=1)")
 """The strategies by which lines are answered."""
 _STORED = {
     Kind.LINE: (*_COMPARED, "oracle-context"),
-    Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile", "gold", "blank"),
+    Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile(encoder=bm25)", "gold", "blank"),
 }
 """The rows that are shown of a model's stored answers."""
 _LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
@@ -156,7 +156,7 @@ class _Steps:
 
         kind = sample_set.samples[0].kind
         name = job.SET if kind is Kind.LINE else standard.whole_name(job.SET)
-        files = [file for file in reference.models(name, kind) if file.model != _COPY_MODEL]
+        files = [file for file in reference.models(name, kind).values() if file.model != _COPY_MODEL]
         # The sort is stable: without a model that is known, the first one.
         files.sort(key=lambda file: file.model != model)
         if not files:
@@ -291,6 +291,11 @@ _WIDEST = 120
     multiple=True,
     help="Show only these; default: those of the samples.",
 )
+@click.option(
+    "--stored",
+    is_flag=True,
+    help="Run nothing: show stored runs, also those that came with ctxbench, over the samples that all of them have.",
+)
 @run_workers_option
 @seed_option("Seed of strategies.")
 @repeat_option
@@ -311,6 +316,7 @@ def reproduce(
     samples: tuple[str, ...],
     encoder: str | None,
     languages: tuple[str, ...],
+    stored: bool,
     figure: Path | None,
     form: str,
     home: Home,
@@ -338,18 +344,23 @@ def reproduce(
     paper_table = paper_tables.table(table)
     if encoder is not None:
         parse(encoder)
-    sample_sets = job.load_sets(home, samples, paper_table.kind)
-    with open_store(db or home.database) as store:
-        beside, fault = job.run(
-            home,
-            store,
-            paper_table,
-            sample_sets,
-            generators=generators,
-            encoder=encoder,
-            choices=RunOptions(**choices),
-            progress=progress,
-        )
+    fault: CtxbenchError | None = None
+    if stored:
+        with open_store(db or home.database) as store:
+            beside = job.stored(store, paper_table, samples, generators=generators, encoder=encoder)
+    else:
+        sample_sets = job.load_sets(home, samples, paper_table.kind)
+        with open_store(db or home.database) as store:
+            beside, fault = job.run(
+                home,
+                store,
+                paper_table,
+                sample_sets,
+                generators=generators,
+                encoder=encoder,
+                choices=RunOptions(**choices),
+                progress=progress,
+            )
     columns = languages or beside.languages
     if form == "json":
         text = render.to_json(beside, columns)

@@ -11,10 +11,11 @@ with its own columns in their order.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.spec import parse
-from ctxbench.bench.types import Cursor, Kind, Sample
-from ctxbench.harness import metrics
+from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
+from ctxbench.harness import diagnostics, metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
+from ctxbench.harness.generators.answers import extract
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.imported import ImportSummary, add_samples
@@ -47,7 +49,7 @@ from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration
-from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
 
 GENERATOR = "incontext"
 _PROMPT = Prompt(blocks=())
@@ -57,6 +59,38 @@ _PROBES = (
 )
 """Prompt, prediction and ground truth, in every language: a metric that scores one of them otherwise than when the file
 was written is another metric."""
+_SIMILAR = Block(kind=BlockKind.SIMILAR, text="# cost = price(names, root)\n# return cost\n")
+_API = Block(kind=BlockKind.API, text="# total(names)\n")
+_PLACES = (Place(path="shop", start=0, end=2),)
+_SHOWN = (
+    Prompt(blocks=(_SIMILAR, _API, text_block("root = 1\n"))),
+    Prompt(
+        blocks=(_API,),
+        dropped=(
+            Dropped(kind=BlockKind.SIMILAR, places=_PLACES, score=None, reason="budget"),
+            Dropped(kind=BlockKind.API, places=_PLACES, score=None, reason="limit"),
+            Dropped(kind=BlockKind.API, places=_PLACES, score=None, reason="limit", tokens=7),
+        ),
+    ),
+)
+"""What a prompt of each kind is measured as belongs to the results too."""
+_HEADS = {
+    "python": 'class Shop:\n    def total(self, names):\n        """Add."""\n',
+    "java": "class Shop {\n    int total(int[] names) {\n",
+}
+_ANSWERS = {
+    "python": (
+        "        return sum(names)\n\nprint(1)\n",
+        "Here:\n```python\ndef total(self, names):\n    return sum(names)\n```\nDone.",
+        "[CODE]\nreturn sum(names)\n[/CODE]",
+    ),
+    "java": (
+        "        return names[0];\n    }\n}\n",
+        "Here:\n```java\nint total(int[] names) {\n    return names[0];\n}\n```\nDone.",
+        "[CODE]\nreturn names[0];\n[/CODE]",
+    ),
+}
+"""So does what is taken out of a model's answer to a function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +135,7 @@ class ReferenceResults:
     kinds: Mapping[str, Sequence[str]]
     """Sample -> the kinds of names that its target uses, as of `bench.types.Use`."""
     probed: Mapping[str, Mapping[str, Any]]
-    """Profile -> language -> of each probe metric -> value, when the file was written."""
+    """Name of what was probed -> language -> what came of each probe, when the file was written."""
     runs: tuple[ReferenceRun, ...]
 
     @property
@@ -125,15 +159,16 @@ def _file(name: str, kind: Kind) -> Path:
     return REFERENCE_FOLDER / f"{standard.whole_name(name)}-{kind}.jsonl.gz"
 
 
-def models(name: str, kind: Kind = Kind.LINE) -> list[ReferenceResults]:
-    """Return the results of published models over samples of a standard set, by the names of their files.
+def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
+    """Return what a file is called -> the results of a published model over samples of a standard set.
 
     Args:
         name: the set as its runs name it: a lite form's are those that were measured over it.
         kind: of its samples.
     """
-    paths = sorted(REFERENCE_FOLDER.glob(f"{name}-{kind}-*.jsonl.gz"))
-    return [_results(path, name, kind, lambda _: True) for path in paths]
+    begin, end = f"{name}-{kind}-", ".jsonl.gz"
+    paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
+    return {label: _results(paths[label], name, kind, lambda _: True) for label in sorted(paths)}
 
 
 def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
@@ -218,7 +253,9 @@ def import_reference(
         InputFault: if they are over other samples than the user's set, or were measured with other metrics or
             another model than those of this version. Then nothing is stored.
     """
-    return store_files(store, [load(name, kind), *models(name, kind)], sample_set=sample_set, progress=progress)
+    return store_files(
+        store, [load(name, kind), *models(name, kind).values()], sample_set=sample_set, progress=progress
+    )
 
 
 def store_files(
@@ -261,34 +298,63 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
                     where=where,
                     cure=cure,
                 )
-    changed = changed_profiles(results)
-    if changed:
+    if different := changed(results):
         raise InputFault(
-            f"the reference results were scored by other metrics than those of this version: {', '.join(changed)}",
+            f"the reference results were scored by other metrics than those of this version: {', '.join(different)}",
             where=where,
             cure=cure,
         )
 
 
-def changed_profiles(results: ReferenceResults) -> list[str]:
-    """Return the profiles whose metrics give other values now than when the file was written."""
-    languages = sorted({sample.language for sample in results.samples})
+def changed(results: ReferenceResults) -> list[str]:
+    """Return what gives other values now than when the file was written: metric profiles, diagnostics, extraction."""
+    now = _probes(sorted({sample.language for sample in results.samples}))
+    return [name for name in sorted(now.keys() | results.probed.keys()) if now.get(name) != results.probed.get(name)]
+
+
+def _probes(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
+    """Return name -> language -> what comes of each probe."""
+    every: dict[str, Callable[[Language], list[Any]]] = {
+        **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
+        CONTEXT: _diagnoses,
+        "extraction": _extractions,
+    }
+    return {name: {str(language): of(language) for language in languages} for name, of in every.items()}
+
+
+def _scores(profile: str, language: Language) -> list[dict[str, float | None]]:
     return [
-        profile
-        for profile, then in results.probed.items()
-        if profile not in metrics.PROFILES
-        or _probe(profile, languages) != {language: then.get(language) for language in languages}
+        dict(metrics.score(profile, language, prompt=prompt, prediction=text, ground_truth=truth))
+        for prompt, text, truth in _PROBES
     ]
 
 
-def _probe(profile: str, languages: Sequence[str]) -> dict[str, list[dict[str, float | None]]]:
-    return {
-        str(language): [
-            dict(metrics.score(profile, language, prompt=prompt, prediction=text, ground_truth=truth))
-            for prompt, text, truth in _PROBES
+def _diagnoses(language: Language) -> list[list[float | None]]:
+    uses = (Use(name="price", module="shop", kind="function"), Use(name="shop.total", module="shop", kind="function"))
+    return [
+        [
+            diagnostics.api_recall(uses, prompt, {}),
+            diagnostics.context_waste(prompt, "price(names)", language, lambda _: ("a = 1", "b = total(a)")),
         ]
-        for language in languages
-    }
+        for prompt in _SHOWN
+    ]
+
+
+def _extractions(language: Language) -> list[str]:
+    head = _HEADS[str(language)]
+    sample = Sample(
+        id="shop",
+        benchmark="ctxbench",
+        language=language,
+        kind=Kind.FUNCTION,
+        subkind="",
+        repo="shop",
+        path="shop",
+        cursor=Cursor(line=head.count("\n"), column=0),
+        prefix=head,
+        name="total",
+    )
+    return [extract(sample, answer).text for answer in _ANSWERS[str(language)]]
 
 
 def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name: str) -> ImportSummary:
@@ -393,7 +459,7 @@ def write(
     sample_set: SampleSet,
     runs: Sequence[ReferenceRun],
     *,
-    model: str = "",
+    label: str = "",
     limit: int | None = None,
 ) -> Path:
     """Write complete runs over samples of a standard set into a file that ships; return its path.
@@ -402,7 +468,7 @@ def write(
         name: the standard set.
         sample_set: its samples of one kind.
         runs: the rows, in their order.
-        model: what to call a published model in the file's name; empty for the built-in one.
+        label: what to call the file of a published model; empty for the built-in one's.
         limit: the limit of the runs; None for all samples.
     """
     (kind,) = {sample.kind for sample in sample_set.samples}
@@ -426,12 +492,12 @@ def write(
     languages = sorted({sample.language for sample in planned})
     header: dict[str, Any] = {
         "samples": {key: [row[key] for row in samples] for key in samples[0]},
-        "probes": {profile: _probe(profile, languages) for profile in sorted(metrics.PROFILES)},
+        "probes": _probes(languages),
     }
     header |= {} if limit is None else {"limit": limit}
     lines = [header, *map(_line, runs)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-    path = REFERENCE_FOLDER / f"{name}-{kind}-{model}.jsonl.gz" if model else _file(name, kind)
+    path = REFERENCE_FOLDER / f"{name}-{kind}-{label}.jsonl.gz" if label else _file(name, kind)
     # The same results are the same bytes: no time of writing.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
     return path
@@ -491,6 +557,26 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
         calls=[calls[sample] for sample in samples],
         scores=scores,
         texts=[texts[sample] for sample in samples] if texts else (),
+    )
+
+
+def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
+    """Return one run of what several runs of a strategy and model have.
+
+    Args:
+        newest: the run whose versions count.
+        columns: of each sample a run that has it, and its place in the columns there.
+    """
+    return replace(
+        newest,
+        status=[run.status[place] for run, place in columns],
+        context_tokens=[run.context_tokens[place] for run, place in columns],
+        calls=[run.calls[place] for run, place in columns],
+        scores={
+            profile: {metric: [run.scores[profile][metric][place] for run, place in columns] for metric in of_profile}
+            for profile, of_profile in newest.scores.items()
+        },
+        texts=[run.texts[place] for run, place in columns] if newest.texts else (),
     )
 
 

@@ -132,6 +132,11 @@ def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
     return _at(table, [index for index, level in enumerate(table.level) if level in levels])
 
 
+def only(table: RunTable, samples: Collection[str]) -> RunTable:
+    """Return some of the samples only."""
+    return _at(table, [index for index, sample in enumerate(table.sample) if sample in samples])
+
+
 def after(table: RunTable, day: str) -> RunTable:
     """Return the samples whose code is dated after a day (``YYYY-MM-DD``), under a name that says so."""
     days = table.dated or (None,) * len(table.sample)

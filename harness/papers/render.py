@@ -248,6 +248,8 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     """Yield the remarks, the gravest first."""
     rows = compared.table.rows
     yield "ours beside the paper's numbers, not a reproduction of them: samples, model and machine differ"
+    if compared.stored:
+        yield from _stored(compared)
     theirs = dict.fromkeys(row.benchmark for row in rows)
     sizes = " and ".join(BENCHMARKS.get(benchmark, benchmark) for benchmark in theirs)
     yield f"samples: ours {_samples(compared)}; the paper {sizes}"
@@ -273,6 +275,13 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
+
+
+def _stored(compared: ComparedTable) -> Iterator[str]:
+    yield "nothing was run: ours are stored runs, of each language over the samples that all of them have"
+    missing = [spec for spec, results in compared.ours.items() if not results]
+    if missing:
+        yield f"no run is stored of {', '.join(missing)}"
 
 
 def _continuing(compared: ComparedTable) -> Iterator[str]:

@@ -22,9 +22,9 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
-from ctxbench.harness.generators.base import Generator, resolve
+from ctxbench.harness.generators.base import Generator, canonical, resolve
 from ctxbench.harness.leaderboard.compare import Solved, solved
-from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, repositories, scale_of, values
+from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, only, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.paper_tables import LEVELS, UNSTATED, PaperRow, PaperTable, is_shown
@@ -67,6 +67,8 @@ class ComparedTable:
     solved: tuple[SolvedBy, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Sample set -> the specs that were not run over it, as they take no samples in one of its languages."""
+    stored: bool = False
+    """Whether nothing was run: ours are stored runs, over the samples that all of a set have."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -195,6 +197,58 @@ def run(
         left_out={name: specs for name, specs in left_out.items() if specs},
     )
     return compared, runner.fault_of(summaries)
+
+
+def stored(
+    store: Store, table: PaperTable, names: Sequence[str], *, generators: Sequence[str], encoder: str | None = None
+) -> ComparedTable:
+    """Set stored runs beside a table's rows, those that came with ctxbench too; nothing is run.
+
+    Of a strategy's runs over a set the largest is taken. The rows of a set, generator and language are over the samples
+    that all of them have.
+
+    Args:
+        store: where the runs are.
+        table: the paper's.
+        names: of the sample sets; the quick start's if empty.
+        generators: whose runs.
+        encoder: that replaces the rows' encoders; None if each row has its own.
+
+    Raises:
+        InputFault: if a generator cannot be read, or none of its runs is stored.
+    """
+    by_preset = specs_of(table, encoder)
+    models = {canonical(generator): resolve(generator) for generator in generators}
+    wanted = {registry.resolve(spec).spec: spec for spec in by_preset.values()}
+    ours: dict[str, list[OwnResult]] = {spec: [] for spec in by_preset.values()}
+    regions: list[SolvedBy] = []
+    for name in tuple(dict.fromkeys(names)) or (DEFAULT_SAMPLES[table.kind],):
+        found = [table for table in run_tables(store, samples=name, profile=PROFILE) if table.run.strategy in wanted]
+        for generator, language in itertools.product(models, dict.fromkeys(own.run.language for own in found)):
+            of_both = [own for own in found if (own.run.generator, own.run.language) == (generator, language)]
+            largest = {own.run.strategy: own for own in sorted(of_both, key=lambda own: len(own.sample))}
+            shared = set.intersection(*(set(own.sample) for own in largest.values())) if largest else set()
+            rows = [only(own, shared) for own in largest.values()]
+            for row in rows if shared else ():
+                ours[wanted[row.run.strategy]].append(own_result(row, table))
+            regions += solved_by(rows)
+    if not any(ours.values()):
+        with_it = f" with --encoder {encoder}" if encoder else ""
+        raise InputFault(
+            f"no run of {table.name} by {' or '.join(models)}{with_it} is stored",
+            cure="see `ctxbench runs`; import what came with ctxbench, `ctxbench results import --reference ctxbench-2`"
+            " or ctxbench-2-lite, and give --encoder bm25; or leave out --stored",
+        )
+    return ComparedTable(
+        table=table,
+        generators=tuple(models),
+        encoder=encoder,
+        specs=by_preset,
+        ours={spec: tuple(of) for spec, of in ours.items()},
+        continuing=tuple(spec for spec, model in models.items() if not model.capabilities.instructs),
+        solved=tuple(regions),
+        stored=True,
+    )
 
 
 def _models(generators: Sequence[str]) -> dict[str, Generator]:

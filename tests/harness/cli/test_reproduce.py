@@ -143,3 +143,26 @@ def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:
     found = run_cli("run", *chosen, "--strategy", "ic-t3-projbench-py-codellama-7b-repocoder")
     assert found.code == 0 and found.out.split()[1] == "lc.repocoder(empty_header=true)", found
     assert_fault(run_cli("run", *chosen, "--strategy", "ic-t3-projbench-py-codellama-7b-repocodr"), "did you mean")
+
+
+@pytest.mark.slow
+def test_stored_runs_stand_in_the_table_over_what_all_of_them_have(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, name="demo", repos=2, per_repo=3)
+    words = ("--generator", "scripted(text=apply_tax)", "--home", str(home.root), "--samples", "demo")
+    assert_fault(run_cli("reproduce", TABLE, "--stored", *words), "no run of infercom-table6", "leave out --stored")
+    for strategy, limit in (("lc.infercom(encoder=bm25)", "4"), ("lc.repocoder(empty_header=true)", "6")):
+        assert run_cli("run", "--strategy", strategy, "--limit", limit, *words).code == 0
+    before = runs(home)
+    result = run_cli("reproduce", TABLE, "--stored", "--encoder", "bm25", "--format", "json", *words)
+    assert result.code == 0 and runs(home) == before, result
+    table = json.loads(result.out)
+    ours = {row["strategy"]: [own["samples"] for own in row["ours"]] for row in table["rows"]}
+    assert ours == {
+        "lc.infercom(encoder=bm25, fsr=true, uer=true)": ["demo[:4]"],
+        "lc.repocoder(empty_header=true)": ["demo"],
+        "lc.repofuse(encoder=bm25, unmasked=true)": [],
+    }
+    assert {own["counts"]["single-line"] for row in table["rows"] for own in row["ours"]} == {4}
+    assert "no run is stored of lc.repofuse(encoder=bm25, unmasked=true)" in table["notes"]
+    assert any(note.startswith("nothing was run") for note in table["notes"])

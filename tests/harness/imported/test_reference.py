@@ -15,13 +15,16 @@ from ctxbench.bench import standard
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
+from ctxbench.harness.generators.answers import Extracted
 from ctxbench.harness.imported import reference
 from ctxbench.harness.results import Origin, RunTable
 from ctxbench.harness.run import runner
-from ctxbench.harness.store import open_store
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.details import completion_texts, detail
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
+from scripts import model_results
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.extras import needed
@@ -163,9 +166,9 @@ def test_rows_of_a_published_model_come_with_their_completions(authors: Home, wr
     with open_store(authors.database) as store:
         (id_,) = {run.id for run in works(store) if run.choices.generator.startswith("scripted")}
         run = reference.read(store, id_, written, limit=3)
-    path = reference.write(NAME, written, [run], model="tiny", limit=3)
+    path = reference.write(NAME, written, [run], label="tiny", limit=3)
     assert path.name == "ctxbench-2-line-tiny.jsonl.gz"
-    (results,) = reference.models(NAME)
+    (results,) = reference.models(NAME).values()
     assert results.limit == len(results.samples) == 3 and not reference.models(LITE)
     assert imported(home, NAME).code == 0
     assert imported(home, NAME).out.count("was imported before: nothing changed") == 3
@@ -176,6 +179,37 @@ def test_rows_of_a_published_model_come_with_their_completions(authors: Home, wr
         texts = [completion_texts(store, row.run.id, sample, 0) for sample in row.sample]
     assert {text.text for text in texts if text is not None} == {"a line"} and None not in texts
     assert all(of.scores["ctxbench", "em"] == 0.0 for (of,) in completions)
+
+
+@pytest.mark.slow
+def test_a_row_over_more_samples_runs_those_that_it_lacks(
+    authors: Home, written: SampleSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(*limits: int) -> None:
+        plans = {("tiny", Kind.LINE): model_results.Plan(model="incontext", limits=limits, strategies=STRATEGIES)}
+        monkeypatch.setattr(model_results, "PLANS", plans)
+        model_results.make(authors, "tiny", Kind.LINE)
+
+    def counted(home: Home, store: Store, sample_set: SampleSet, **words: Any) -> list[RunSummary]:
+        asked.append(words["choices"].limit or len(sample_set.samples))
+        return run(home, store, sample_set, **words)
+
+    asked: list[int] = []
+    run = runner.run
+    monkeypatch.setattr(model_results, "LITE", NAME)
+    monkeypatch.setattr(runner, "run", counted)
+    plan(3)
+    plan(3)
+    assert asked == [3, 3]
+    plan(3, 8)
+    # Two that the file holds, one of them first and one last, are measured again beside the five that it lacks.
+    assert asked[2:] == [7, 7]
+    joined = reference.models(NAME)["tiny"]
+    next(reference.REFERENCE_FOLDER.glob("*-tiny.*")).unlink()
+    plan(8)
+    assert asked[4:] == [8, 8]
+    whole = reference.models(NAME)["tiny"]
+    assert len(joined.samples) == 8 and (joined.samples, joined.runs) == (whole.samples, whole.runs)
 
 
 def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:
@@ -197,6 +231,26 @@ def test_another_model_or_tokenizer_is_refused(
 def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference.metrics, "score", lambda *_, **__: {"em": 1.0})
     assert_fault(imported(home, NAME), "scored by other metrics", "ctxbench, ", "install ctxbench")
+
+
+@pytest.mark.parametrize(
+    ("where", "function", "gives", "said"),
+    [
+        (reference.diagnostics, "context_waste", 0.5, "version: context;"),
+        (reference, "extract", Extracted(text="def f(): ..."), "version: extraction;"),
+    ],
+)
+def test_another_measure_of_prompts_or_answers_is_refused(
+    written: SampleSet,
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    where: object,
+    function: str,
+    gives: object,
+    said: str,
+) -> None:
+    monkeypatch.setattr(where, function, lambda *_: gives)
+    assert_fault(imported(home, NAME), "than those of this", said, "install ctxbench")
 
 
 @pytest.fixture
