@@ -53,7 +53,8 @@ with_uv() {
     [ -z "$certificates" ] || export SSL_CERT_FILE="$certificates"
     if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
     # Compiled now: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would do it again.
-    UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
+    # Its own list of certificates lacks those that a firm or a lab adds to the system's.
+    UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
 }
 with_pip() {
     "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" -c constraints/cpu.txt
@@ -70,6 +71,11 @@ command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: reposi
 # Function samples are judged in a sandbox: Docker where an engine answers, bubblewrap where none does.
 command -v bwrap >/dev/null 2>&1 || apt_install bubblewrap ||
     say "bubblewrap is missing: function samples need it, or a Docker engine (Debian: apt-get install bubblewrap)"
+# llama.cpp is linked with GCC's threads, which a small system lacks.
+case "$target" in *llamacpp*)
+    ls /usr/lib/*/libgomp.so.1 /usr/lib*/libgomp.so.1 2>/dev/null | grep -q . || apt_install libgomp1 ||
+        say "libgomp is missing: serve cannot start llama.cpp (Debian: apt-get install libgomp1)" ;;
+esac
 case ",$extras," in *,dev,*)
     # The dashboard's tests drive a real browser.
     command -v chromium >/dev/null 2>&1 || apt_install chromium fonts-dejavu-core || say "Chromium is missing: the dashboard's tests fail"

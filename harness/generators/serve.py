@@ -38,6 +38,7 @@ from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 CURE = "pip install 'ctxbench[llamacpp]'"
+_LIBRARY = "install the library that it names (libgomp.so.1 is in Debian's package libgomp1)"
 _AGAIN = "run the same command again; if it comes back, give a smaller window, or see that the file is whole"
 _LOG = logging.getLogger(__name__)
 _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
@@ -204,7 +205,8 @@ class Serve(Generator):
 
     def _fault(self, what: str, server: _Server) -> MachineFault:
         said = visible(" ".join(server.log.split()))[-300:]
-        return MachineFault(f"{what}; its last words: {said or 'none'}", where=self._where, cure=_AGAIN)
+        cure = _LIBRARY if "cannot open shared object file" in server.log else _AGAIN
+        return MachineFault(f"{what}; its last words: {said or 'none'}", where=self._where, cure=cure)
 
     @property
     def _where(self) -> str:

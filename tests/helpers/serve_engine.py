@@ -43,7 +43,7 @@ GIVEN = json.loads(sys.stdin.readline())
 if (FOLDER / "noisy").exists():
     sys.stderr.write("noise " * 300_000)
 if (FOLDER / "stay").exists():
-    sys.exit("no such \x1b[31mmodel")
+    sys.exit((FOLDER / "stay").read_text())
 server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(f"http://127.0.0.1:{server.server_port}", flush=True)

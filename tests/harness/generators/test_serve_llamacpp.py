@@ -101,12 +101,20 @@ def test_a_server_that_dies_twice_is_a_fault_at_once(folder: Path, model: Genera
 
 
 def test_the_end_of_the_log_is_told_in_one_line(folder: Path, model: Generator) -> None:
-    (folder / "stay").touch()
+    (folder / "stay").write_text("no such \x1b[31mmodel")
     (folder / "noisy").touch()
     with pytest.raises(MachineFault, match="did not start") as fault:
         model.wake(PYTHON)
     said = str(fault.value)
     assert "no such" in said and "\x1b" not in said and "\n" not in said and len(said) < 700
+
+
+def test_a_library_that_the_system_lacks_is_told_with_its_package(folder: Path, model: Generator) -> None:
+    said = "ImportError: libgomp.so.1: cannot open shared object file: No such file or directory"
+    (folder / "stay").write_text(said)
+    with pytest.raises(MachineFault, match="did not start") as fault:
+        model.wake(PYTHON)
+    assert said in str(fault.value) and "Debian's package libgomp1" in fault.value.cure
 
 
 def test_a_noisy_engine_is_not_held_up(folder: Path, model: Generator) -> None:
