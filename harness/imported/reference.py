@@ -74,23 +74,25 @@ _SHOWN = (
     ),
 )
 """What a prompt of each kind is measured as belongs to the results too."""
-_HEADS = {
-    "python": 'class Shop:\n    def total(self, names):\n        """Add."""\n',
-    "java": "class Shop {\n    int total(int[] names) {\n",
-}
-_ANSWERS = {
-    "python": (
-        "        return sum(names)\n\nprint(1)\n",
-        "Here:\n```python\ndef total(self, names):\n    return sum(names)\n```\nDone.",
-        "[CODE]\nreturn sum(names)\n[/CODE]",
+_TASKS = (
+    (
+        'class Shop:\n    def total(self, names):\n        """Add."""\n',
+        (
+            "        return sum(names)\n\nprint(1)\n",
+            "Here:\n```\ndef total(self, names):\n    return sum(names)\n```\nDone.",
+            "[CODE]\nreturn sum(names)\n[/CODE]",
+        ),
     ),
-    "java": (
-        "        return names[0];\n    }\n}\n",
-        "Here:\n```java\nint total(int[] names) {\n    return names[0];\n}\n```\nDone.",
-        "[CODE]\nreturn names[0];\n[/CODE]",
+    (
+        "class Shop {\n    int total(int[] names) {\n",
+        (
+            "        return names[0];\n    }\n}\n",
+            "Here:\n```\nint total(int[] names) {\n    return names[0];\n}\n```\nDone.",
+            "[CODE]\nreturn names[0];\n[/CODE]",
+        ),
     ),
-}
-"""So does what is taken out of a model's answer to a function."""
+)
+"""A function up to its body, and answers, in every language: so does what is taken out of a model's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,8 +343,11 @@ def _diagnoses(language: Language) -> list[list[float | None]]:
 
 
 def _extractions(language: Language) -> list[str]:
-    head = _HEADS[str(language)]
-    sample = Sample(
+    return [extract(_task(language, head), answer).text for head, answers in _TASKS for answer in answers]
+
+
+def _task(language: Language, head: str) -> Sample:
+    return Sample(
         id="shop",
         benchmark="ctxbench",
         language=language,
@@ -354,7 +359,6 @@ def _extractions(language: Language) -> list[str]:
         prefix=head,
         name="total",
     )
-    return [extract(sample, answer).text for answer in _ANSWERS[str(language)]]
 
 
 def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name: str) -> ImportSummary:

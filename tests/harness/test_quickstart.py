@@ -174,16 +174,18 @@ def test_stored_answers_to_functions_are_shown_once_there_are_any(
 ) -> None:
     functions = make_function_set(home)
     shipped = reference.load("ctxbench-2", Kind.FUNCTION)
-    files = [
-        replace(shipped, runs=tuple(replace(run, generator=f"hf(chat=true, model={model})") for run in shipped.runs))
+    files = {
+        model: replace(
+            shipped, runs=tuple(replace(run, generator=f"hf(chat=true, model={model})") for run in shipped.runs)
+        )
         for model in ("one", "two")
-    ]
+    }
     with open_store(home.database) as store:
         steps = reproduce._Steps(home, store)
-        monkeypatch.setattr(reference, "models", lambda name, kind: [])
+        monkeypatch.setattr(reference, "models", lambda name, kind: {})
         assert steps.show_stored(functions, "") == {} and capsys.readouterr().out == ""
-        monkeypatch.setattr(reference, "models", lambda name, kind: files if name == "ctxbench-2" else [])
-        for model, generator in (("", files[0]), ("two", files[1])):
+        monkeypatch.setattr(reference, "models", lambda name, kind: files if name == "ctxbench-2" else {})
+        for model, generator in (("", files["one"]), ("two", files["two"])):
             assert steps.show_stored(functions, model) == {}
             shown = capsys.readouterr().out
             assert shown.startswith(f"STORED ANSWERS: {generator.runs[0].generator} answered these 96 functions")
