@@ -195,7 +195,9 @@ class _Steps:
         """Let a model answer, and show its answers to lines beside others."""
         from ctxbench.harness.store.runs import completed
 
-        click.echo(f"\nANSWERED NOW, here, by {generator}: {limit} {sample_set.samples[0].kind}s.\n")
+        there = len(sample_set.samples)
+        named = f"{min(limit, there)} of the {there} {sample_set.samples[0].kind}s"
+        click.echo(f"\nANSWERED NOW, here, by {generator}: {named}.\n")
         summaries = self._run(sample_set, strategies, generator, limit)
         self._show([summary.run for summary in summaries])
         if beside:

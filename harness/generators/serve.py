@@ -38,6 +38,7 @@ from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 CURE = "pip install 'ctxbench[llamacpp]'"
+_TELL_SECONDS = 30.0
 _LIBRARY = "install the library that it names (libgomp.so.1 is in Debian's package libgomp1)"
 _AGAIN = "run the same command again; if it comes back, give a smaller window, or see that the file is whole"
 _LOG = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ class Serve(Generator):
         self._lock = threading.Lock()
         self._server: _Server | None = None
         self._starts = 0
+        self._answered = self._read = self._written = 0
+        self._told = time.monotonic()
         self._closed = threading.Event()
         self.capabilities = Capabilities(
             concurrent=True, instructs=settings.chat, fills=True, tools=settings.tools, service=True
@@ -161,7 +164,19 @@ class Serve(Generator):
                 for number, outcome in zip(waiting, answered, strict=True)
                 if isinstance(outcome, Response) or not died
             }
+        self._tell([outcome for outcome in outcomes.values() if isinstance(outcome, Response)])
         return [outcomes[number] for number in range(len(requests))]
+
+    def _tell(self, answers: Sequence[Response]) -> None:
+        """Say now and then how much was answered: a sample may take minutes."""
+        with self._lock:
+            self._answered += len(answers)
+            self._read += sum(answer.tokens_in for answer in answers)
+            self._written += sum(answer.tokens_out for answer in answers)
+            if (now := time.monotonic()) - self._told < _TELL_SECONDS:
+                return
+            self._told, answered, read, written = now, self._answered, self._read, self._written
+        _LOG.info("%s: %d answered, %d tokens in, %d out", self._where, answered, read, written)
 
     def close(self) -> None:
         """End the server with all that it started; who waits for it gets its fault at once."""

@@ -153,7 +153,7 @@ def test_lines_are_shown_though_functions_cannot_be_made(
     )
     result = run_cli("quickstart", "--home", str(home.root), *(("--model", model, "--limit", "1") if model else ()))
     assert_fault(result, str(fault))
-    stored, _, now = result.out.partition("ANSWERED NOW, here, by scripted(text=said): 1 lines.")
+    stored, _, now = result.out.partition("ANSWERED NOW, here, by scripted(text=said): 1 of the 2 lines.")
     assert stored.startswith("STORED ANSWERS: hf(model=qwen2.5-coder-0.5b)") and result.err.rstrip().endswith(
         str(fault)
     )
