@@ -27,6 +27,7 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
 }
 KINDS = tuple(_KINDS)
 """What a tool's parameter may be."""
+_DECODER = json.JSONDecoder()
 HEADING = "### "
 """Begins the heading of a message."""
 _RULES = f"""\
@@ -114,10 +115,10 @@ class Message:
     def read(cls, answer: str) -> Message:
         """Return a model's message from its answer in the text protocol.
 
-        What is marked as a call and is none stays text. An answer that is a call but for the marks counts as one.
+        What is marked as a call and is none stays text. An answer that is calls but for the marks counts as them.
         """
-        if _OPEN not in answer and (bare := _bare(answer)) is not None:
-            return cls(role=Role.ASSISTANT, calls=(bare,))
+        if _OPEN not in answer and (bare := _bare(answer)):
+            return cls(role=Role.ASSISTANT, calls=bare)
         calls = [call for written in _CALL.findall(answer) if (call := _call(written)) is not None]
         text = _CALL.sub(lambda written: written[0] if _call(written[1]) is None else "", answer)
         return cls(role=Role.ASSISTANT, text=text.strip(), calls=tuple(calls))
@@ -180,7 +181,10 @@ def _whole(text: str) -> str:
 
 def _call(text: str) -> ToolCall | None:
     """Return a call from its JSON text; None if it is none."""
-    content = _json(text)
+    return _call_of(_json(text))
+
+
+def _call_of(content: Any) -> ToolCall | None:
     if not isinstance(content, dict) or not isinstance(content.get("name"), str) or not content["name"]:
         return None
     arguments = content.get("arguments", content.get("parameters", {}))
@@ -189,7 +193,19 @@ def _call(text: str) -> ToolCall | None:
     )
 
 
-def _bare(answer: str) -> ToolCall | None:
-    """Return the call that an answer is, where nothing but a fence or a word stands around it."""
-    start, end = answer.find("{"), answer.rfind("}") + 1
-    return _call(answer[start:end]) if 0 <= start < end else None
+def _bare(answer: str) -> tuple[ToolCall, ...]:
+    """Return the calls that stand in an answer without marks, each once; none if something else in braces does.
+
+    A small model may write one in a fence, several below each other, or the same until its tokens end.
+    """
+    calls: dict[ToolCall, None] = {}
+    end = 0
+    while (start := answer.find("{", end)) >= 0:
+        try:
+            content, end = _DECODER.raw_decode(answer, start)
+        except (ValueError, RecursionError):
+            break
+        if (call := _call_of(content)) is None:
+            return ()
+        calls[call] = None
+    return tuple(calls)

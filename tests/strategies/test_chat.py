@@ -34,6 +34,34 @@ def test_calls_are_read_from_an_answer_and_what_is_none_stays_text(
     assert Message.read(str(message)) == message
 
 
+_BARE = '{"name": "read", "arguments": {"path": "a.py"}}'
+_OTHER = '{"name": "list", "arguments": {}}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "calls"),
+    [
+        (f"```json\n{_BARE}\n```", ("read",)),
+        (f"I read it:\n\n```json\n{_BARE}\n```\n", ("read",)),
+        (f"{_BARE}\n{_OTHER}", ("read", "list")),
+        (f"[{_BARE}, {_OTHER}]", ("read", "list")),
+        # It repeats itself until its tokens end.
+        (f"{_BARE}\n" * 20 + _BARE[:30], ("read",)),
+        ('{"type": "function", "function": {"name": "read", "parameters": {}}}', ()),
+        (f"return {{}}\n{_BARE}", ()),
+        (f"{_BARE}\nso that the file is {{'a': 1}}", ("read",)),
+        (_BARE[:30], ()),
+        ("{" * 100_000, ()),
+        ('{"a":' * 50_000, ()),
+    ],
+)
+def test_calls_without_marks_are_read_once_each(answer: str, calls: tuple[str, ...]) -> None:
+    """As a model of 1.5 billion parameters wrote them to `agent.explore`, and worse."""
+    message = Message.read(answer)
+    assert tuple(call.name for call in message.calls) == calls
+    assert message.text == ("" if calls else answer.strip())
+
+
 def test_a_chat_as_text_has_its_tools_and_ends_where_the_model_goes_on() -> None:
     text = CHAT.then(Message.read(MARKED), Message(role=Role.TOOL, text="x = 1")).text
     assert text.index("- read: Read a file.\n    path (string): Its path.") < text.index("### system\nLook around.")
