@@ -18,12 +18,10 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness import paper_tables
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults, ReferenceRun
 from ctxbench.harness.leaderboard.stats import estimate
-from ctxbench.harness.papers.reproduce import specs_of
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
@@ -76,6 +74,16 @@ _ALL = (
     "engine(tantivy)",
     "aim(lc.infile, encoder=bm25, fsr=false)",
 )
+_ONLY_IN_TABLES = (
+    "lc.infercom(encoder=bm25)",
+    "lc.repocoder(empty_header=true)",
+    "aim(lc.infile, encoder=bm25)",
+    "lc.repofuse(encoder=bm25, unmasked=true)",
+    "aim(lc.repocoder(empty_header=true), encoder=bm25)",
+    "lc.infercom(encoder=bm25, uer=false)",
+    "aim(lc.repofuse(encoder=bm25, unmasked=true), encoder=bm25)",
+)
+"""The strategies of the InferCom paper's tables that are no part of the study."""
 _FUNCTIONS = (
     "gold",
     "blank",
@@ -92,9 +100,6 @@ _FUNCTIONS = (
 )
 BEGIN, END = "<!-- models: python -m scripts.model_results -->\n", "<!-- end of the models -->"
 LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
-ENCODER = "bm25"
-"""Of every row: it needs no weights."""
-LINE_TABLES = ("infercom-table3", "infercom-table4", "infercom-table5")
 
 
 def canonical(strategy: str) -> str:
@@ -102,18 +107,11 @@ def canonical(strategy: str) -> str:
     return strategy if is_control(strategy) else resolve(strategy).spec
 
 
-def _only_in_tables() -> tuple[str, ...]:
-    """Return the strategies of the paper's tables that no other plan has."""
-    specs = [spec for name in LINE_TABLES for spec in specs_of(paper_tables.table(name), ENCODER).values()]
-    others = set(map(canonical, _ALL))
-    return tuple(spec for spec in dict.fromkeys(map(canonical, specs)) if spec not in others)
-
-
 PLANS = {
     ("incontext", Kind.LINE): Plan(model=GENERATOR, limits=(144,), strategies=_ALL),
     ("qwen2.5-coder-0.5b", Kind.LINE): Plan(model="qwen2.5-coder-0.5b", limits=(36, 72, 108, 144), strategies=_ALL),
     ("qwen2.5-coder-0.5b-papers", Kind.LINE): Plan(
-        model="qwen2.5-coder-0.5b", limits=(36,), strategies=_only_in_tables()
+        model="qwen2.5-coder-0.5b", limits=(36,), strategies=_ONLY_IN_TABLES
     ),
     ("qwen2.5-coder-1.5b", Kind.LINE): Plan(model="qwen2.5-coder-1.5b", limits=(36, 72), strategies=_SIX),
     ("smollm2-135m", Kind.LINE): Plan(model="smollm2-135m", limits=(36, 72, 144), strategies=_SIX),

@@ -7,8 +7,10 @@ import pytest
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.harness import paper_tables
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
+from ctxbench.harness.papers.reproduce import specs_of
 from ctxbench.harness.results import Origin
 from ctxbench.harness.store.write import Imported
 from scripts import findings, model_results
@@ -105,3 +107,11 @@ def test_every_row_that_ships_is_planned() -> None:
             plan = model_results.PLANS[label, kind]
             planned = set(map(model_results.canonical, plan.strategies))
             assert {run.strategy for run in file.runs} <= planned and len(file.samples) in plan.limits
+
+
+def test_the_tables_of_lines_are_planned_whole() -> None:
+    tables = [paper_tables.table(f"infercom-table{number}") for number in (3, 4, 5)]
+    wanted = {model_results.canonical(spec) for table in tables for spec in specs_of(table, "bm25").values()}
+    labels = ("qwen2.5-coder-0.5b", "qwen2.5-coder-0.5b-papers")
+    planned = [strategy for label in labels for strategy in model_results.PLANS[label, Kind.LINE].strategies]
+    assert wanted <= set(map(model_results.canonical, planned)) and len(set(planned)) == len(planned)
