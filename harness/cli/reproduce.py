@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
@@ -263,6 +264,18 @@ class _Steps:
 _WIDEST = 120
 
 
+def _check_runs_nothing(choices: Collection[str]) -> None:
+    """Refuse an option of runs.
+
+    Raises:
+        UsageError: naming it.
+    """
+    context = click.get_current_context()
+    for name in choices:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--stored runs nothing: leave out --{name.replace('_', '-')}")
+
+
 @click.command()
 @click.argument("table")
 @click.option(
@@ -348,6 +361,7 @@ def reproduce(
         parse(encoder)
     fault: CtxbenchError | None = None
     if stored:
+        _check_runs_nothing(choices)
         with open_store(db or home.database) as store:
             beside = job.stored(store, paper_table, samples, generators=generators, encoder=encoder)
     else:
