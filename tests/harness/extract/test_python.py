@@ -73,6 +73,7 @@ FENCED = (
         f"[CODE]\n{FUNCTION}\n[/CODE]",
         f"First I plan, then I write between [CODE] and [/CODE].\n[code]\n```python\n{FUNCTION}\n```\n[/code]\nbye",
         f"[CODE]\npython\n{FUNCTION}",
+        f"```python\n# [CODE]\n{FUNCTION}\n# [/CODE]\n```",
         f"@cache\n{FUNCTION}\n",
         f"```python\n{FUNCTION}\n\nthis is not Python\n```",
     ],
@@ -148,6 +149,12 @@ def test_a_method_in_its_class_keeps_its_lines() -> None:
     method = "    def area(self, width):\n        return width"
     answer = f"```python\nclass Shape:\n    x = 1\n\n{method}\n\n    def b(self): ...\n```"
     assert extract(make(METHOD, "class Shape:\n"), answer).text == method
+
+
+def test_a_method_is_taken_out_of_the_class_that_a_model_writes_around_it() -> None:
+    method = f"{METHOD}        return width"
+    answer = f"```python\n# [CODE]\nclass Shape:\n    def __init__(self):\n        pass\n\n{method}\n# [/CODE]\n```"
+    assert extract(make(METHOD, "class Own:\n"), answer) == Extracted(text=method)
 
 
 def test_a_body_in_a_fence_is_indented() -> None:
