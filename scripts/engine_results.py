@@ -25,7 +25,7 @@ from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from scripts.pages import write_section
+from scripts import write_section
 from scripts.reference_results import GAIN, LANGUAGES, board_text, metric_cell, tokens_cell
 
 ENGINES = (

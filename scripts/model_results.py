@@ -27,8 +27,7 @@ from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control, resolve
-from scripts import findings
-from scripts.pages import write_section
+from scripts import findings, write_section
 from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text, published_samples
 
 

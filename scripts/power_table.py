@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.power import Spread, power
 from ctxbench.harness.leaderboard.signflip import step_down
-from scripts.pages import write_section
+from scripts import write_section
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- python -m scripts.power_table -->\n", "<!-- end -->\n"

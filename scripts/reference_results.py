@@ -30,7 +30,7 @@ from ctxbench.harness.leaderboard.stats import Estimate, estimate
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT, run_tables
-from scripts.pages import write_section
+from scripts import write_section
 
 NAME = "ctxbench-2"
 STRATEGIES = {

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.scale import Point, curves, measured_merge
-from scripts.pages import log_place, write_section
+from scripts import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "scale.md", DOCS / "scale.svg"

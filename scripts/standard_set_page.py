@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxbench.bench import samples, standard
 from ctxbench.bench.home import Home
-from scripts.pages import log_place, write_section
+from scripts import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
