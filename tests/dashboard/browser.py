@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -172,12 +173,15 @@ def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
 @contextmanager
 def serving(home: Path, *options: str) -> Iterator[Site]:
     """Run `ctxbench dashboard` on any free port; end it as Ctrl-C does."""
-    log = home / "dashboard.log"
     program = "from ctxbench.harness.cli.main import main; main()"
     command = [sys.executable, "-c", program, "dashboard", "--home", str(home), "--port", "0", *options]
-    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
+    # Several sites may show one home at once: each says its address in a file of its own.
+    with (
+        tempfile.NamedTemporaryFile() as out,
+        subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process,
+    ):
         try:
-            yield Site(_address(process, log), home)
+            yield Site(_address(process, Path(out.name)), home)
         finally:
             process.terminate()
             process.wait(PATIENCE)
