@@ -22,6 +22,11 @@ from scripts.reference_results import GAIN, LANGUAGES, interval_text
 
 BEGIN, END = "<!-- findings: python -m scripts.model_results -->\n", "<!-- end of the findings -->"
 ENCODER = "bm25"
+_MEASURED = {
+    Kind.LINE: (("EM", "ctxbench", "em", 100.0), ("ES", "ctxbench", "es", 100.0), ("gain in bits", CONTEXT, GAIN, 1.0)),
+    Kind.FUNCTION: (("pass@1", "ctxbench", "pass", 100.0), ("ES", "ctxbench", "es", 100.0)),
+}
+"""Heading, profile, metric, factor."""
 Held: TypeAlias = Mapping[str, tuple[ReferenceRun, int]]
 """Sample -> a run of a strategy that has it, and its place in the columns there."""
 
@@ -106,13 +111,6 @@ def _sentence(finding: Finding, rows: Mapping[str, Held], samples: Mapping[str, 
         parts.append(f"{name}, {len(shared)} {finding.kind}s: {em[0]} {interval_text(em[1])}{also}; {_verdict(em[1])}")
     ours = ". ".join(parts) if parts else "not measured yet"
     return f"**{finding.title}.** The paper: {metric} {theirs}. Ours: {ours}."
-
-
-_MEASURED = {
-    Kind.LINE: (("EM", "ctxbench", "em", 100.0), ("ES", "ctxbench", "es", 100.0), ("gain in bits", CONTEXT, GAIN, 1.0)),
-    Kind.FUNCTION: (("pass@1", "ctxbench", "pass", 100.0), ("ES", "ctxbench", "es", 100.0)),
-}
-"""Heading, profile, metric, factor."""
 
 
 def difference(

@@ -11,7 +11,6 @@ with its own columns in their order.
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +29,13 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.spec import parse
-from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
-from ctxbench.harness import diagnostics, metrics
+from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
-from ctxbench.harness.generators.answers import extract
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.imported import ImportSummary, add_samples
+from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.spec import RunSpec, planned_samples
@@ -49,50 +48,10 @@ from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration
-from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
+from ctxbench.strategies.api import Prompt
 
 GENERATOR = "incontext"
 _PROMPT = Prompt(blocks=())
-_PROBES = (
-    ("shop = ", "Shop(corner, owner=1) ; other\nprint(shop)", "Shop(corner, owner=root)"),
-    ("    ", "return total(names) - 1", "return self.total(names);"),
-)
-"""Prompt, prediction and ground truth, in every language: a metric that scores one of them otherwise than when the file
-was written is another metric."""
-_SIMILAR = Block(kind=BlockKind.SIMILAR, text="# cost = price(names, root)\n# return cost\n")
-_API = Block(kind=BlockKind.API, text="# total(names)\n")
-_PLACES = (Place(path="shop", start=0, end=2),)
-_SHOWN = (
-    Prompt(blocks=(_SIMILAR, _API, text_block("root = 1\n"))),
-    Prompt(
-        blocks=(_API,),
-        dropped=(
-            Dropped(kind=BlockKind.SIMILAR, places=_PLACES, score=None, reason="budget"),
-            Dropped(kind=BlockKind.API, places=_PLACES, score=None, reason="limit"),
-            Dropped(kind=BlockKind.API, places=_PLACES, score=None, reason="limit", tokens=7),
-        ),
-    ),
-)
-"""What a prompt of each kind is measured as belongs to the results too."""
-_TASKS = (
-    (
-        'class Shop:\n    def total(self, names):\n        """Add."""\n',
-        (
-            "        return sum(names)\n\nprint(1)\n",
-            "Here:\n```\ndef total(self, names):\n    return sum(names)\n```\nDone.",
-            "[CODE]\nreturn sum(names)\n[/CODE]",
-        ),
-    ),
-    (
-        "class Shop {\n    int total(int[] names) {\n",
-        (
-            "        return names[0];\n    }\n}\n",
-            "Here:\n```\nint total(int[] names) {\n    return names[0];\n}\n```\nDone.",
-            "[CODE]\nreturn names[0];\n[/CODE]",
-        ),
-    ),
-)
-"""A function up to its body, and answers, in every language: so does what is taken out of a model's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,55 +269,8 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
 
 def changed(results: ReferenceResults) -> list[str]:
     """Return what gives other values now than when the file was written: metric profiles, diagnostics, extraction."""
-    now = _probes(sorted({sample.language for sample in results.samples}))
+    now = probes_of(sorted({sample.language for sample in results.samples}))
     return [name for name in sorted(now.keys() | results.probed.keys()) if now.get(name) != results.probed.get(name)]
-
-
-def _probes(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
-    """Return name -> language -> what comes of each probe."""
-    every: dict[str, Callable[[Language], list[Any]]] = {
-        **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
-        CONTEXT: _diagnoses,
-        "extraction": _extractions,
-    }
-    return {name: {str(language): of(language) for language in languages} for name, of in every.items()}
-
-
-def _scores(profile: str, language: Language) -> list[dict[str, float | None]]:
-    return [
-        dict(metrics.score(profile, language, prompt=prompt, prediction=text, ground_truth=truth))
-        for prompt, text, truth in _PROBES
-    ]
-
-
-def _diagnoses(language: Language) -> list[list[float | None]]:
-    uses = (Use(name="price", module="shop", kind="function"), Use(name="shop.total", module="shop", kind="function"))
-    return [
-        [
-            diagnostics.api_recall(uses, prompt, {}),
-            diagnostics.context_waste(prompt, "price(names)", language, lambda _: ("a = 1", "b = total(a)")),
-        ]
-        for prompt in _SHOWN
-    ]
-
-
-def _extractions(language: Language) -> list[str]:
-    return [extract(_task(language, head), answer).text for head, answers in _TASKS for answer in answers]
-
-
-def _task(language: Language, head: str) -> Sample:
-    return Sample(
-        id="shop",
-        benchmark="ctxbench",
-        language=language,
-        kind=Kind.FUNCTION,
-        subkind="",
-        repo="shop",
-        path="shop",
-        cursor=Cursor(line=head.count("\n"), column=0),
-        prefix=head,
-        name="total",
-    )
 
 
 def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name: str) -> ImportSummary:
@@ -496,7 +408,7 @@ def write(
     languages = sorted({sample.language for sample in planned})
     header: dict[str, Any] = {
         "samples": {key: [row[key] for row in samples] for key in samples[0]},
-        "probes": _probes(languages),
+        "probes": probes_of(languages),
     }
     header |= {} if limit is None else {"limit": limit}
     lines = [header, *map(_line, runs)]

@@ -219,18 +219,18 @@ def stored(
     """
     by_preset = specs_of(table, encoder)
     models = {canonical(generator): resolve(generator) for generator in generators}
-    wanted = {registry.resolve(spec).spec: spec for spec in by_preset.values()}
+    spec_by_strategy = {registry.resolve(spec).spec: spec for spec in by_preset.values()}
     ours: dict[str, list[OwnResult]] = {spec: [] for spec in by_preset.values()}
     regions: list[SolvedBy] = []
     for name in tuple(dict.fromkeys(names)) or (DEFAULT_SAMPLES[table.kind],):
-        found = [table for table in run_tables(store, samples=name, profile=PROFILE) if table.run.strategy in wanted]
-        for generator, language in itertools.product(models, dict.fromkeys(own.run.language for own in found)):
-            of_both = [own for own in found if (own.run.generator, own.run.language) == (generator, language)]
-            largest = {own.run.strategy: own for own in sorted(of_both, key=lambda own: len(own.sample))}
+        runs = [own for own in run_tables(store, samples=name, profile=PROFILE) if own.run.strategy in spec_by_strategy]
+        for generator, language in itertools.product(models, dict.fromkeys(own.run.language for own in runs)):
+            candidates = [own for own in runs if (own.run.generator, own.run.language) == (generator, language)]
+            largest = {own.run.strategy: own for own in sorted(candidates, key=lambda own: len(own.sample))}
             shared = set.intersection(*(set(own.sample) for own in largest.values())) if largest else set()
             rows = [only(own, shared) for own in largest.values()]
             for row in rows if shared else ():
-                ours[wanted[row.run.strategy]].append(own_result(row, table))
+                ours[spec_by_strategy[row.run.strategy]].append(own_result(row, table))
             regions += solved_by(rows)
     if not any(ours.values()):
         with_it = f" with --encoder {encoder}" if encoder else ""

@@ -16,7 +16,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.answers import Extracted
-from ctxbench.harness.imported import reference
+from ctxbench.harness.imported import probes, reference
 from ctxbench.harness.results import Origin, RunTable
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.attempt import RunSummary
@@ -229,15 +229,15 @@ def test_another_model_or_tokenizer_is_refused(
 
 
 def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference.metrics, "score", lambda *_, **__: {"em": 1.0})
+    monkeypatch.setattr(probes.metrics, "score", lambda *_, **__: {"em": 1.0})
     assert_fault(imported(home, NAME), "scored by other metrics", "ctxbench, ", "install ctxbench")
 
 
 @pytest.mark.parametrize(
     ("where", "function", "gives", "said"),
     [
-        (reference.diagnostics, "context_waste", 0.5, "version: context;"),
-        (reference, "extract", Extracted(text="def f(): ..."), "version: extraction;"),
+        (probes.diagnostics, "context_waste", 0.5, "version: context;"),
+        (probes, "extract", Extracted(text="def f(): ..."), "version: extraction;"),
     ],
 )
 def test_another_measure_of_prompts_or_answers_is_refused(
