@@ -22,7 +22,8 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
-from ctxbench.harness.generators.base import Generator, canonical, resolve
+from ctxbench.harness.generators.base import Generator, canonical, resolve, settings_of
+from ctxbench.harness.generators.local import AUTO, is_chat
 from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, only, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
@@ -218,7 +219,7 @@ def stored(
         InputFault: if a generator cannot be read, or none of its runs is stored.
     """
     by_preset = specs_of(table, encoder)
-    models = {canonical(generator): resolve(generator) for generator in generators}
+    models = tuple(dict.fromkeys(map(canonical, generators)))
     spec_by_strategy = {registry.resolve(spec).spec: spec for spec in by_preset.values()}
     ours: dict[str, list[OwnResult]] = {spec: [] for spec in by_preset.values()}
     regions: list[SolvedBy] = []
@@ -241,14 +242,29 @@ def stored(
         )
     return ComparedTable(
         table=table,
-        generators=tuple(models),
+        generators=models,
         encoder=encoder,
         specs=by_preset,
         ours={spec: tuple(of) for spec, of in ours.items()},
-        continuing=tuple(spec for spec, model in models.items() if not model.capabilities.instructs),
+        continuing=tuple(model for model in models if not instructs(model)),
         solved=tuple(regions),
         stored=True,
     )
+
+
+def instructs(generator: str) -> bool:
+    """Return whether a generator follows instructions; where its engine is not installed, its spec tells.
+
+    Raises:
+        InputFault: if it cannot be used here, and its spec names no model.
+    """
+    try:
+        return resolve(generator).capabilities.instructs
+    except InputFault:
+        settings = settings_of(generator)
+        if "model" not in settings:
+            raise
+        return is_chat(settings.get("chat", AUTO), settings["model"], by=generator)
 
 
 def _models(generators: Sequence[str]) -> dict[str, Generator]:

@@ -12,7 +12,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.harness import paper_tables
-from ctxbench.harness.papers import render
+from ctxbench.harness.papers import render, reproduce
 from ctxbench.harness.papers.render import MOST_REGIONS, picture
 from ctxbench.harness.papers.reproduce import (
     ComparedTable,
@@ -320,3 +320,21 @@ def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
 def test_without_two_strategies_there_is_no_picture() -> None:
     with pytest.raises(InputFault, match="no picture"):
         render.figure(with_solved(*charts({"lc.infile": [1.0, 0.0]})), ["python"])
+
+
+@pytest.mark.parametrize(
+    ("generator", "follows"),
+    [
+        ("hf(model=qwen2.5-coder-0.5b)", False),
+        ("serve(chat=on, model=qwen2.5-coder-1.5b)", True),
+        ("hf(model=org/Tiny-Instruct)", True),
+    ],
+)
+def test_stored_answers_need_no_engine(generator: str, follows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_: str) -> None:
+        raise InputFault("needs torch", cure="install it")
+
+    monkeypatch.setattr(reproduce, "resolve", absent)
+    assert reproduce.instructs(generator) is follows
+    with pytest.raises(InputFault, match="needs torch"):
+        reproduce.instructs("incontext")
