@@ -16,8 +16,8 @@ quickstart:     ## Build samples of real repositories, show a model's leaderboar
 
 # The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
 # their own and wait half of the time: six workers keep two processors busy, and one of them gets what shares an image, a
-# site or a model. Of the long ones the quick start takes longest, and has two processes: more than two workers beside it
-# would only hold it up.
+# site or a model. Of the long ones the quick start takes longest, and has two processes: more than three workers beside
+# it would only hold it up.
 SLOW_TESTS = $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
 test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), about thirteen minutes
@@ -25,7 +25,7 @@ test: setup-dev engine  ## Lint, types, layers and the tests (some reach a packa
 	$(SLOW_TESTS) -n 6 -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
 test-long: setup-dev engine ## What takes minutes by itself: real builds, whole lists of attacks; CI runs it too
-	$(SLOW_TESTS) -n 3 -m "long"
+	$(SLOW_TESTS) -n 4 -m "long"
 
 # Neighbours stay together, so that what they share is made once.
 unit: setup-dev ## Unit tests only: no network, under two minutes

