@@ -20,7 +20,7 @@ quickstart:     ## Build samples of real repositories, show a model's leaderboar
 # it would only hold it up.
 SLOW_TESTS = $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), about thirteen minutes
+test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), about eleven minutes on two processors
 	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
 	$(SLOW_TESTS) -n 6 -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
