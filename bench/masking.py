@@ -1,4 +1,7 @@
-"""Masking: import lines that are blanked, files that are hidden, and the target file without its answer. Pure."""
+"""Masking: import lines that are blanked, files that are hidden, and the target file without its answer. Pure.
+
+Which imports of a sample are blanked, those of a name's first use, is decided in `bench.lines.candidates`.
+"""
 
 from __future__ import annotations
 

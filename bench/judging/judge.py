@@ -1,4 +1,7 @@
-"""`Judge`: verdicts on completions of one sample set, over pools that are opened when they are first needed."""
+"""`Judge`: verdicts on completions of one sample set, over pools that are opened when they are first needed.
+
+What an outcome means is decided by the `judge` of a language's suite, in its folder beside this file.
+"""
 
 from __future__ import annotations
 
