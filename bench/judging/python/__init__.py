@@ -38,8 +38,8 @@ under coverage, so that what is ended loops, on a busy machine too."""
 TRIAL_TOGETHER = 60
 """Processor time of such a run: what it does not come to is taken to notice nothing."""
 IDLE_SECONDS = 20.0
-"""By the clock, of a test that waits in such a run: one that a fault made wait for ever is ended twice, the second time
-alone."""
+"""By the clock: a test that waits so long in such a run is ended. A fault that lets it wait for ever costs twice as
+much, since the run is tried again, alone."""
 SECONDS = 120.0
 """By the clock, for what waits."""
 TRIAL_WALL = 900.0
