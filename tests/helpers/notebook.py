@@ -1,4 +1,4 @@
-"""Execute ``docs/notebook.ipynb`` and keep what it prints: ``python -m scripts.notebook_page``."""
+"""Execute ``docs/notebook.ipynb`` and keep what it prints: ``python -m tests.helpers.notebook``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "notebook.ipynb"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
 _SECONDS = 600
 """Of one cell, at most."""
 

@@ -1,0 +1,340 @@
+"""The agreement study: does what `incontext` measures predict published models? ``python -m scripts.agreement``.
+
+Its rules were fixed before it was run; docs/agreement.md quotes them. This writes the rest of that page, and its two
+pictures, from the files that ship.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata, spearmanr
+
+from ctxbench.bench.types import Sample
+from ctxbench.harness.imported import reference
+from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
+from ctxbench.harness.leaderboard import signflip, stats
+from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.strategies.registry import is_control
+from scripts import write_section
+from scripts.findings import held
+from scripts.model_results import LITE, trimmed_mean
+from scripts.reference_results import DOCS, GAIN, LANGUAGES
+
+PAGE = DOCS / "agreement.md"
+PICTURES = {"rows": DOCS / "agreement-rows.svg", "pairs": DOCS / "agreement-pairs.svg"}
+BEGIN, END = "<!-- python -m scripts.agreement -->\n", "<!-- end of the study -->"
+PLANNED = 144
+"""Lines by the rules."""
+JUDGE, LARGER = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
+"""The model that all rows and lines are asked of, and the one that tells how far two models agree."""
+_METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench", 100.0)}
+"""Metric -> its profile, and its factor to the unit shown."""
+_BASE = "lc.infile"
+_CONTRASTS = (
+    ("lc.infercom(encoder=bm25, fsr=false)", "lc.infercom(encoder=bm25, fsr=false, uer=false)"),
+    ("engine(name=ripgrep)", "lc.repocoder"),
+)
+_SEED = "agreement"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question of the rules, and the bar that the answer must pass."""
+
+    name: str
+    text: str
+    bar: str
+    ask: Callable[[Rows, Rows], Answer]
+    decides: bool = True
+    """Whether the rules make something depend on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a question in a language."""
+
+    text: str
+    passed: bool | None
+    """None where nothing was there to ask about."""
+
+
+class Rows:
+    """What one model says of some strategies, over lines of one language."""
+
+    def __init__(self, files: Iterable[ReferenceResults], strategies: Sequence[str], samples: Sequence[Sample]) -> None:
+        """Take the lines that are asked for out of files of one model."""
+        found = held(files)
+        self.strategies, self.codes = tuple(strategies), stats.coded([sample.repo for sample in samples])
+
+        def value(strategy: str, sample: Sample, metric: str) -> float:
+            run, place = found[strategy][sample.id]
+            profile, factor = _METRICS[metric]
+            return factor * (run.scores[profile][metric][place] or 0.0)
+
+        self.values: Mapping[str, stats.Array] = {
+            metric: np.array([[value(strategy, sample, metric) for sample in samples] for strategy in strategies])
+            for metric in _METRICS
+        }
+        """Metric -> what each line has, shape (strategies, lines), in the unit shown."""
+
+    def means(self, metric: str = GAIN) -> stats.Array:
+        """Return the mean of each strategy."""
+        return np.asarray(self.values[metric].mean(axis=1))
+
+    def gap(self, better: str, worse: str, metric: str = GAIN) -> stats.Array:
+        """Return what one strategy has more than another, line by line."""
+        places = [self.strategies.index(name) for name in (better, worse)]
+        return np.asarray(self.values[metric][places[0]] - self.values[metric][places[1]])
+
+    def apart(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Return which pairs the board's own test tells apart by gain, corrected for each other."""
+        sums = np.stack([stats.clustered(self.gap(*pair), self.codes).sums for pair in pairs])
+        return [p <= signflip.ALPHA for p in signflip.step_down(sums, seed=_SEED).p.tolist()]
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return the pairs of ranked strategies that are told apart, of each the better one first."""
+        pairs = list(itertools.combinations([name for name in self.strategies if not is_control(name)], 2))
+        told = [pair for pair, is_apart in zip(pairs, self.apart(pairs), strict=True) if is_apart]
+        return [pair if self.gap(*pair).mean() > 0 else pair[::-1] for pair in told]
+
+
+def order(ruler: Rows, judge: Rows) -> Answer:
+    """A1: the order of rows by gain."""
+    return _correlation([float(spearmanr(ruler.means(), judge.means()).statistic)], 0.9)
+
+
+def order_of_scores(ruler: Rows, judge: Rows) -> Answer:
+    """A2: the order of rows by gain against that by what the model wrote."""
+    found = [float(spearmanr(ruler.means(), judge.means(metric)).statistic) for metric in ("es", "id_f1")]
+    return _correlation(found, 0.8)
+
+
+def signs(ruler: Rows, judge: Rows) -> Answer:
+    """A3: the pairs that the ruler tells apart, under the judge's gain and edit similarity."""
+    told = ruler.told()
+    if not told:
+        return Answer("none is told apart", None)
+    shares = [statistics.fmean(judge.gap(*pair, metric).mean() > 0 for pair in told) for metric in (GAIN, "es")]
+    text = f"{' and '.join(f'{100 * share:.0f} %' for share in shares)} of {len(told)}"
+    return Answer(text, shares[0] >= 0.9 and shares[1] >= 0.8)
+
+
+def by_sample(ruler: Rows, judge: Rows) -> Answer:
+    """A4: gain over the file alone line by line, ranks within repositories, pooled over strategies."""
+    others = [name for name in ruler.strategies if name != _BASE]
+    these, those = (np.stack([rows.gap(name, _BASE) for name in others]) for rows in (ruler, judge))
+    return _correlation([pooled_ranks(these, those, ruler.codes)], 0.5)
+
+
+def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> float:
+    """Return the rank correlation within repositories: Pearson's of ranks from -1 to 1, of all repositories together.
+
+    Args:
+        these: one model's gains, shape (strategies, lines).
+        those: another's.
+        codes: the repository of each line.
+    """
+    ranks: tuple[list[stats.Array], list[stats.Array]] = ([], [])
+    for code in np.unique(codes):
+        for of, numbers in zip(ranks, (these, those), strict=True):
+            own = numbers[:, codes == code].ravel()
+            of.append((2 * rankdata(own) - len(own) - 1) / len(own))
+    mine, its = map(np.concatenate, ranks)
+    return float(np.corrcoef(mine, its)[0, 1])
+
+
+def contrasts(ruler: Rows, judge: Rows) -> Answer:
+    """A5: two contrasts that the papers are about: the same sign, or told apart by neither."""
+    told = [rows.apart([pair])[0] for pair in _CONTRASTS for rows in (ruler, judge)]
+    gaps = [float(rows.gap(*pair).mean()) for pair in _CONTRASTS for rows in (ruler, judge)]
+    texts, fine = [], []
+    for place, name in enumerate(("APIs", "search")):
+        own, its = gaps[2 * place : 2 * place + 2]
+        is_told = told[2 * place : 2 * place + 2]
+        fine.append(own * its > 0 or not any(is_told))
+        texts.append(f"{name} {own:+.1f}{'*' * is_told[0]}, {its:+.1f}{'*' * is_told[1]}")
+    return Answer("; ".join(texts), all(fine))
+
+
+def _correlation(found: Sequence[float], bar: float) -> Answer:
+    return Answer(" and ".join(f"{number:.2f}" for number in found), min(found) >= bar)
+
+
+QUESTIONS = (
+    Question(name="A1", text="order of rows by mean gain", bar="at least 0.9", ask=order),
+    Question(name="A2", text="by mean gain against mean ES and ID-F1", bar="at least 0.8", ask=order_of_scores),
+    Question(
+        name="A3",
+        text="pairs told apart by `incontext`: same sign by gain, by ES",
+        bar="at least 90 %, 80 %",
+        ask=signs,
+    ),
+    Question(name="A4", text="line by line: gain over the file alone", bar="at least 0.5", ask=by_sample),
+    Question(
+        name="A5",
+        text="two contrasts, in bits: InferCom's APIs, plain search over RepoCoder",
+        bar="same sign, or told apart by neither",
+        ask=contrasts,
+        decides=False,
+    ),
+)
+
+
+def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
+    """Return what two models say of the strategies and lines that both were asked; None without any."""
+    models: dict[str, list[ReferenceResults]] = {}
+    for results in reference.models(LITE).values():
+        models.setdefault(results.model, []).append(results)
+    if not {label, other} <= models.keys():
+        return None
+    mine, its = held(models[label]), held(models[other])
+    strategies = [name for name in mine if name in its]
+    samples = [sample for results in models[other] for sample in results.samples if sample.language == language]
+    shared = [
+        sample
+        for sample in {sample.id: sample for sample in samples}.values()
+        if all(sample.id in of[name] for of in (mine, its) for name in strategies)
+    ]
+    if not strategies or not shared:
+        return None
+    return Rows(models[label], strategies, shared), Rows(models[other], strategies, shared)
+
+
+def questions_table(label: str, other: str) -> str:
+    """Return what came of each question between two models, as a Markdown table."""
+    lines = [f"| | | bar | {' | '.join(LANGUAGES.values())} |", f"|---|---|---|{'---|' * len(LANGUAGES)}"]
+    both = [rows_of(label, other, language) for language in LANGUAGES]
+    for question in QUESTIONS:
+        cells = ["-" if pair is None else _cell(question.ask(*pair)) for pair in both]
+        lines.append(f"| {question.name} | {question.text} | {question.bar} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(answer: Answer) -> str:
+    return f"{answer.text}{'' if answer.passed is None else ': passed' if answer.passed else ': **failed**'}"
+
+
+def rows_table(ruler: Rows, judge: Rows) -> str:
+    """Return the rows of both models, the ruler's best first, as a Markdown table."""
+    heads = ("gain, `incontext`", "median", "trimmed", f"gain, `{JUDGE}`", "median", "trimmed", "ES", "ID-F1")
+    lines = [f"| strategy | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
+    for place in np.argsort(-ruler.means(), kind="stable").tolist():
+        gains = [rows.values[GAIN][place].tolist() for rows in (ruler, judge)]
+        cells = [
+            f"{number:.1f}"
+            for of in gains
+            for number in (statistics.fmean(of), statistics.median(of), trimmed_mean(of))
+        ]
+        cells += [f"{judge.means(metric)[place]:.0f}" for metric in ("es", "id_f1")]
+        lines.append(f"| `{ruler.strategies[place]}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
+    """Return what the study came to, in a few sentences."""
+    failed = {
+        LANGUAGES[language]: [q.name for q in QUESTIONS if q.decides and q.ask(*pair).passed is not True]
+        for language, pair in both.items()
+    }
+    lines = sum(len(ruler.codes) for ruler, _ in both.values())
+    over = (
+        f"Over {lines} lines of the {PLANNED} that the rules ask for" if lines < PLANNED else f"Over all {lines} lines"
+    )
+    verdicts = [
+        f"in {name} {'all of A1 to A4 are passed' if not names else f'{_listed(names)} failed'}"
+        for name, names in failed.items()
+    ]
+    return f"**{over}: {'; '.join(verdicts)}.**{' This is not yet the outcome.' * (lines < PLANNED)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def scatter(points: Mapping[str, Sequence[tuple[float, float, str]]], across: str, up: str) -> str:
+    """Return an SVG of points of each language in a panel of its own, both axes in bits and with 0 on them."""
+    side, parts = 380, []
+    for panel, (language, of) in enumerate(points.items()):
+        columns = [0.0, *(x for x, _, _ in of)], [0.0, *(y for _, y, _ in of)]
+        ends = [(min(column), max(column)) for column in columns]
+        pads = [0.08 * ((high - low) or 1.0) for low, high in ends]
+        left, top = 70 + panel * (side + 80), 40
+
+        def at(
+            value: float, axis: int, ends: Sequence[tuple[float, float]] = ends, pads: Sequence[float] = pads
+        ) -> float:
+            low, high = ends[axis][0] - pads[axis], ends[axis][1] + pads[axis]
+            return side * (value - low) / (high - low)
+
+        parts.append(f'<g transform="translate({left} {top})"><text x="0" y="-12">{LANGUAGES[language]}</text>')
+        parts.append(f'<rect width="{side}" height="{side}" fill="none" stroke="#888"/>')
+        parts.append(f'<path d="M{at(0, 0):.1f} 0V{side}M0 {side - at(0, 1):.1f}H{side}" stroke="#bbb"/>')
+        for axis, (low, high) in enumerate(ends):
+            for value in (0.0, *(end for end in (low, high) if abs(end) >= 1)):
+                x, y = (at(value, 0), side + 16) if axis == 0 else (-6, side - at(value, 1) + 4)
+                anchor = "middle" if axis == 0 else "end"
+                parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{value:.0f}</text>')
+        parts += [
+            f'<circle cx="{at(x, 0):.1f}" cy="{side - at(y, 1):.1f}" r="4" fill="#2a6fb0" fill-opacity=".75">'
+            f"<title>{name}: {x:.1f}, {y:.1f}</title></circle>"
+            for x, y, name in of
+        ]
+        parts.append(f'<text x="{side / 2}" y="{side + 36}" text-anchor="middle">{across}</text>')
+        parts.append(f'<text transform="rotate(-90)" x="{-side / 2}" y="-44" text-anchor="middle">{up}</text></g>')
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {70 + len(points) * (side + 80)} {side + 90}" '
+    style = 'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+    return "\n".join([head + style, *parts, "</svg>", ""])
+
+
+def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
+    """Return the page's generated part."""
+    counts = " and ".join(f"{len(pair[0].codes)} of {LANGUAGES[language]}" for language, pair in both.items())
+    parts = [
+        "## Outcome",
+        outcome(both),
+        f"`{GENERATOR}` against `{JUDGE}`, {counts}. A star: told apart at 5 %, each contrast by itself.",
+        questions_table(GENERATOR, JUDGE),
+        f"![Each row's mean gain by both models]({PICTURES['rows'].name})",
+        f"![Each pair of rows: its difference by both models]({PICTURES['pairs'].name})",
+        "## A6: how far two models of one family agree",
+    ]
+    has_larger = any(rows_of(JUDGE, LARGER, language) for language in LANGUAGES)
+    parts.append(questions_table(JUDGE, LARGER) if has_larger else f"`{LARGER}` has not answered lines yet.")
+    parts.append("## The rows")
+    for language, pair in both.items():
+        parts += [f"{LANGUAGES[language]}:", rows_table(*pair)]
+    return "\n\n".join(parts) + "\n"
+
+
+def pictures(both: Mapping[str, tuple[Rows, Rows]]) -> dict[str, str]:
+    """Return the SVG of each picture."""
+    axes = ("mean gain by incontext, bits", f"by {JUDGE}, bits")
+    rows = {
+        language: list(zip(ruler.means().tolist(), judge.means().tolist(), ruler.strategies, strict=True))
+        for language, (ruler, judge) in both.items()
+    }
+    pairs = {
+        language: [
+            (float(ruler.gap(*pair).mean()), float(judge.gap(*pair).mean()), " over ".join(pair))
+            for pair in itertools.combinations([name for name in ruler.strategies if not is_control(name)], 2)
+        ]
+        for language, (ruler, judge) in both.items()
+    }
+    return {"rows": scatter(rows, *axes), "pairs": scatter(pairs, "difference of a pair by incontext, bits", axes[1])}
+
+
+def main() -> None:
+    """Write the page."""
+    both = {language: pair for language in LANGUAGES if (pair := rows_of(GENERATOR, JUDGE, language))}
+    write_section(PAGE, BEGIN, END, text(both))
+    for name, picture in pictures(both).items():
+        PICTURES[name].write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
