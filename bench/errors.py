@@ -12,7 +12,7 @@ Anything else that reaches the command line is a bug of ours (exit code 3).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _MOST_LISTED = 20
 """How many known names a message lists at most."""
@@ -53,9 +53,12 @@ class MachineFault(CtxbenchError):
 class UnknownName(InputFault):
     """Raised when a name is not registered; the cure names the nearest known ones."""
 
-    def __init__(self, kind: str, name: str, candidates: Iterable[str], *, command: str = "") -> None:
+    def __init__(
+        self, kind: str, name: str, candidates: Iterable[str], *, command: str = "", instead: Sequence[str] = ()
+    ) -> None:
+        """Make one; `instead` is what the name is offered as where no known one is like it."""
         names = sorted(candidates)
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or instead
         listed = [*names[:_MOST_LISTED], f"… {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else names
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(listed) or 'none'}"
         cure = f"{hint} (see `{command}`)" if command else hint

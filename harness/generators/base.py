@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_text, sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import Parameter
@@ -224,7 +224,24 @@ Factory = Callable[..., Generator]
 F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench generator list"
 CUTOFF = Parameter(name="cutoff", kind=str, is_day=True, optional=True)
-_REGISTRY: Factories[Generator] = Factories("generator", group="ctxbench.generators", command=COMMAND, facts=(CUTOFF,))
+
+
+class _Generators(Factories[Generator]):
+    """All generators; whoever gives a model's name in place of one's is told how to ask the model."""
+
+    def get(self, name: str) -> Factory:
+        """Return the factory called `name`; raises as `Registry.get`."""
+        try:
+            return super().get(name)
+        except UnknownName:
+            # Only now: it reads the table of models.
+            from ctxbench.harness.generators.models import table  # noqa: PLC0415
+
+            spellings = (f"hf:{name}", f"serve:{name}") if table.known(name) else (f"openai:{name}",)
+            raise UnknownName(self.kind, name, self.names(), command=self.command, instead=spellings) from None
+
+
+_REGISTRY = _Generators("generator", group="ctxbench.generators", command=COMMAND, facts=(CUTOFF,))
 
 
 def generator(

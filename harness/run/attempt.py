@@ -36,6 +36,7 @@ from ctxbench.harness.store.scores import RunCosts, costs_of_run
 from ctxbench.harness.store.shard import Shard, unpack
 from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.tables import forget_unbegun
 from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.work import failed_on
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
@@ -174,11 +175,17 @@ class Attempt:
     def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
         """Complete what is missing, here or on a cluster's nodes; record the end of the attempt even if interrupted.
 
+        A run that the user's own mistake ended, such as a missing key, before anything was ever stored of it is none.
+
         Raises:
-            InputFault: if another process works at the same run.
+            InputFault: if another process works at the same run, or nothing can be done until the user mends something.
         """
         with self._store.run_lock(self._run) as self._locked:
-            return self._go(progress, cluster)
+            try:
+                return self._go(progress, cluster)
+            except InputFault:
+                forget_unbegun(self._store, self._run)
+                raise
 
     def _go(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))

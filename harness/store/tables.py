@@ -149,6 +149,17 @@ def delete_run(store: Store, run: str) -> int:
     return store.settle(remove)
 
 
+def forget_unbegun(store: Store, run: str) -> None:
+    """Delete a run of which no attempt has stored or noted anything."""
+    attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
+    with store.reading() as connection:
+        is_begun = connection.scalar(
+            select(func.count()).select_from(t.RESULT).where(t.RESULT.c.run_id == run)
+        ) or connection.scalar(select(func.count()).select_from(t.FAULT).where(t.FAULT.c.attempt_id.in_(attempts)))
+    if not is_begun:
+        delete_run(store, run)
+
+
 def delete_verdicts(store: Store, run: str) -> int:
     """Delete the verdicts on a run's completions; return how many. No process may be at work on the run.
 

@@ -72,6 +72,8 @@ class Problem:
     """The same request by another name of its limit, where the server refuses this one."""
     turned_away: bool = False
     """Whether the key, the model or the address is refused, and not this request."""
+    nobody: bool = False
+    """Whether the host's name leads nowhere, or nothing listens there."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -222,6 +224,8 @@ _QUOTED_CHARACTERS = 300
 """The most characters of a fault, which may quote a server."""
 _LONGEST = 30.0
 """The most seconds between tries, unless the server asks for more."""
+_NOBODY_THERE = 3.0
+"""Seconds after which a host that never answered, and refuses or does not resolve, is taken for a wrong address."""
 
 
 class Client:
@@ -244,6 +248,9 @@ class Client:
         self._said = float("-inf")  # when the last line was logged
         self._long = False  # whether the model takes the limit of tokens by its long name only
         self._answered = False  # whether the service has accepted key, model and address
+        self._reached = False  # whether anything ever answered at the address
+        self._sought: float | None = None  # when it was first found that nobody is there
+        self._nobody: Problem | None = None  # what every request fails with once that is certain
 
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or has failed for good.
@@ -265,7 +272,7 @@ class Client:
         tries = 0
         while True:
             with self._slot():
-                outcome = self._try(path, body, read, largest)
+                outcome = self._nobody or self._try(path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
                 return outcome
@@ -273,10 +280,12 @@ class Client:
                 self._long, body = True, outcome.instead
                 continue
             self._pause(outcome.wait)
-            if not outcome.again or tries >= self._settings.retries:
+            seconds = max(outcome.wait, _backoff(self._settings.backoff, tries))
+            if outcome.nobody and self._is_vain(seconds):
+                self._nobody = outcome
+            if outcome is self._nobody or not outcome.again or tries >= self._settings.retries:
                 raise self._redacted(self._final(outcome, tries)) from None
             tries += 1
-            seconds = max(outcome.wait, _backoff(self._settings.backoff, tries - 1))
             self._say(outcome.fault, tries, seconds)
             if self._closed.wait(seconds):
                 raise self._stopped()
@@ -309,6 +318,13 @@ class Client:
             with self._changed:
                 self._free += 1
                 self._changed.notify_all()
+
+    def _is_vain(self, seconds: float) -> bool:
+        """Return whether the server, which was never there, is sought for too long after so many more seconds."""
+        with self._changed:
+            now = time.monotonic()
+            self._sought = self._sought or now
+            return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
         """Hold back all requests for the seconds that the server asked of one: more would only prolong it."""
@@ -350,14 +366,23 @@ class Client:
         try:
             # Half characters, which no server takes, are sent as question marks, as the store keeps them.
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-            return connections.exchange(path, data, seconds=settings.timeout, largest=largest)
+            reply = connections.exchange(path, data, seconds=settings.timeout, largest=largest)
+            self._reached = True
+            return reply
         except NetworkClosed:
             return Problem(fault=self._stopped())
         except TimeoutError:
             return self._broken(f"no answer within {settings.timeout:g} s")
         except TooLarge:
             return self._broken(f"the reply is larger than {largest >> 20} MiB")
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        except httpx.ConnectError as error:
+            broken = self._broken(f"no connection ({reason(error)})")
+            if self._reached:
+                return broken
+            cure = f"see that its address is right, and {AGAIN.removeprefix('see ')}"
+            fault = MachineFault(broken.fault.what, where=settings.where, cure=cure)
+            return Problem(fault=fault, again=True, nobody=True)
+        except httpx.ConnectTimeout as error:
             return self._broken(f"no connection ({reason(error)})")
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
             what = f"the request cannot be sent ({type(error).__name__})"

@@ -13,7 +13,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
-from ctxbench.harness.generators.openai import OpenAI
+from ctxbench.harness.generators.openai import OpenAI, client
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, VLLM_OLD, Fault, Server, rate_limited, raw, serving
 
@@ -270,6 +270,33 @@ def test_no_server_and_then_one() -> None:
             assert one(made).text == "answer"
         finally:
             server.stop()
+
+
+def test_a_host_where_nobody_ever_was_is_given_up_soon_and_for_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_NOBODY_THERE", 0.2)
+    server = Server()
+    server.start()
+    server.stop()
+    with model(server, backoff=0.05, retries=99) as made:
+        first = str(fault(made))
+        assert "no connection" in first and "see that its address is right" in first
+        assert 2 <= int(first.partition(" tries")[0].rpartition("(")[2]) <= 6
+        server.start()
+        try:
+            # Nothing is sent any more: a run of a thousand samples ends as soon as one of one sample.
+            assert "no connection" in str(fault(made)) and not server.calls
+        finally:
+            server.stop()
+
+
+def test_a_server_that_was_there_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_NOBODY_THERE", 0.0)
+    server = Server()
+    server.start()
+    with model(server, backoff=0.05, retries=3) as made:
+        assert one(made).text == "answer"
+        server.stop()
+        assert "(4 tries)" in str(fault(made))
 
 
 def test_closing_wakes_who_waits_for_another_try() -> None:

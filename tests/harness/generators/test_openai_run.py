@@ -189,6 +189,20 @@ def test_who_answered_goes_with_the_run(bench: Bench) -> None:
     assert table.run.remarks == ("Answered by tiny (fp_1).",)
 
 
+def test_a_missing_key_stores_no_run_but_ends_one_that_was_begun(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SERVER_KEY", raising=False)
+    with pytest.raises(InputFault, match="SERVER_KEY is not set"):
+        bench.run("key_env=SERVER_KEY")
+    assert not run_tables(bench.store)
+    monkeypatch.setenv("SERVER_KEY", "sk-5Zq8-secret")
+    bench.server.faults = [Fault(status=400)]
+    assert bench.run("key_env=SERVER_KEY", RunOptions(limit=4)).missing == 1
+    monkeypatch.delenv("SERVER_KEY")
+    with pytest.raises(InputFault, match="SERVER_KEY is not set"):
+        bench.run("key_env=SERVER_KEY", RunOptions(limit=4))
+    assert [len(table.sample) for table in run_tables(bench.store)] == [4]
+
+
 def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk-5Zq8-secret"
     monkeypatch.setenv("OPENAI_API_KEY", key)

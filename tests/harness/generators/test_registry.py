@@ -93,6 +93,20 @@ def test_unknown_name_is_its_own_fault() -> None:
         base.resolve("nothing")
 
 
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("gpt-4o", "did you mean openai:gpt-4o?"),
+        ("qwen2.5-coder-0.5b", "did you mean hf:qwen2.5-coder-0.5b or serve:qwen2.5-coder-0.5b?"),
+        ("vlm", "did you mean vllm?"),
+    ],
+)
+def test_a_models_name_in_place_of_a_generators_is_told_how_it_is_written(name: str, offered: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        base.resolve(name)
+    assert offered in str(caught.value)
+
+
 @pytest.mark.parametrize("record", ['{"txt": "a"}', '{"text": 1}', '{"text": "a", "index": "0"}', "[1]", '{"text": '])
 def test_bad_answer_files_name_the_line(tmp_path: Path, record: str) -> None:
     path = tmp_path / "a.jsonl"
