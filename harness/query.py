@@ -47,17 +47,36 @@ class RunQuery:
         return self.db or self.home.database
 
     def ids_of(self, runs: Sequence[str]) -> list[str]:
-        """Return the ids of runs, by name, id or its beginning.
+        """Return the ids of runs, by name, id or its beginning, or by strategy: then of its newest whole run.
+
+        Strategies are looked for together: over one sample set, by one generator, those of any run that is named beside
+        them.
 
         Raises:
-            InputFault: if a beginning is that of several.
-            UnknownName: if there is no such run.
+            InputFault: if a beginning is that of several, or no set and generator has a whole run of every strategy.
+            UnknownName: if there is no such run, and none of such a strategy.
             NothingStored: if there is no database.
         """
+        from ctxbench.harness.leaderboard.choices import is_named, newest_of
         from ctxbench.harness.store.runs import find_run
 
+        found: dict[str, str] = {}
+        unknown: list[str] = []
         with self._opened() as store:
-            return [find_run(store, run).id for run in runs]
+            for run in runs:
+                try:
+                    found[run] = find_run(store, run).id
+                except UnknownName:
+                    unknown.append(run)
+        if unknown:
+            tables = self.tables()
+            strategies = {table.run.strategy for table in tables}
+            for run in unknown:
+                if not any(is_named(run, strategy) for strategy in strategies):
+                    known = {*strategies, *(id_ for table in tables for id_ in table.run.ids)}
+                    raise UnknownName("stored run, or strategy of one,", run, known, command="ctxbench runs")
+            found |= newest_of(tables, unknown, beside=list(found.values()))
+        return [found[run] for run in runs]
 
     def _opened(self) -> Store:
         from ctxbench.harness.store.store import exists, open_reader

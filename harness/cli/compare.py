@@ -37,8 +37,9 @@ def compare(
 ) -> None:
     """Compare runs with the first one named, on the samples that both completed: differences, p-values, repositories.
 
-    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), its beginning, or the run's name. It stands for
-    all runs that differ from it only in the seed, unless two of these are named: then every run is compared by itself.
+    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), its beginning, or the run's name; or a
+    strategy, of which the newest whole run is taken. It stands for all runs that differ from it only in the seed,
+    unless two of these are named: then every run is compared by itself.
     """
     from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render

@@ -80,6 +80,48 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
     return [table for table in candidates if table.run.origin is not Origin.REFERENCE or table.run.strategy not in own]
 
 
+def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Sequence[str] = ()) -> dict[str, str]:
+    """Return each strategy's newest whole run, all over the same samples by the same generator.
+
+    Args:
+        tables: stored runs, oldest first.
+        strategies: their specs or bare names.
+        beside: ids of runs; where there are any, theirs are the samples and the generator.
+
+    Raises:
+        InputFault: if a bare name stands for several strategies, or nowhere all have a whole run.
+    """
+    # Of a run in two languages both tables must be whole.
+    broken = {table.run.id for table in tables if not complete(table)}
+    runs = [table.run for table in file_labelled(tables) if table.run.id not in broken]
+    newest_runs: dict[Hashable, dict[str, int]] = defaultdict(dict)
+    for place, run in enumerate(runs):
+        newest_runs[run.samples_digest, run.samples, run.generator][run.strategy] = place
+    fixed = {(t.run.samples_digest, t.run.samples, t.run.generator) for t in tables if t.run.id in beside}
+    found = []
+    for key, of in newest_runs.items():
+        named = [_named(name, list(of)) for name in strategies]
+        if all(named) and (not fixed or key in fixed):
+            found.append([of[strategy] for strategy in named])
+    if not found:
+        where = " as the run named beside" if fixed else ""
+        raise InputFault(
+            f"over no samples and by no generator{where} is there a whole run of each of {', '.join(strategies)}",
+            cure="finish their runs by the same commands as before, or name runs (see `ctxbench runs`)",
+        )
+    return {name: runs[place].id for name, place in zip(strategies, max(found, key=max), strict=True)}
+
+
+def _named(name: str, strategies: Collection[str]) -> str:
+    """Return which strategy a spec or a bare name stands for; empty if none."""
+    matches = sorted(strategy for strategy in strategies if is_named(name, strategy))
+    exact = [strategy for strategy in matches if strategy in (name, _canonical(name))]
+    if len(matches) > 1 and not exact:
+        what = f"{name!r} stands for several strategies: {' and '.join(matches)}"
+        raise InputFault(what, cure="write the one that is meant")
+    return next(iter(exact or matches), "")
+
+
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
     """Return a group's runs without the bits that another model measured than those of its newest run.
 

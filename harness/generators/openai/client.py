@@ -272,7 +272,7 @@ class Client:
         tries = 0
         while True:
             with self._slot():
-                outcome = self._nobody or self._try(path, body, read, largest)
+                outcome = self._try(path, body, read, largest) if self._nobody is None else self._nobody
             if not isinstance(outcome, Problem):
                 self._answered = True
                 return outcome

@@ -44,11 +44,17 @@ def test_two_runs_by_the_beginnings_of_their_ids() -> None:
     assert rows[0]["difference"]["mean"] > 10
 
 
+def test_two_strategies_by_their_names() -> None:
+    assert "lc.repocoder (ab22) minus lc.infile (aa11)" in run_cli("compare", DB, "lc.infile", "lc.repocoder").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["aa11"], ["name two runs"]),
-        (["aa11", "zz"], ["stored run", "zz", "known: aa11"]),
+        (["aa11", "zz"], ["no stored run, or strategy of one, is called 'zz'", "known: aa11"]),
+        (["aa11", "bm26"], ["did you mean bm25"]),
+        (["aa11", "begun"], ["no generator as the run named beside is there a whole run of each of begun"]),
         (["aa11", "ab23"], ["did you mean ab22"]),
         (["a", "cc33"], ["begins the ids of 2 runs", "aa11, ab22"]),
         (["aa11", "cc33"], ["different sample sets"]),

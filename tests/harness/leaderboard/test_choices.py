@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.choices import file_labelled, load_of
+from ctxbench.harness.leaderboard.choices import file_labelled, load_of, newest_of
 from ctxbench.harness.leaderboard.notes import group_warnings, notes
-from ctxbench.harness.results import Load, RunTable, file_label
+from ctxbench.harness.results import Load, RunTable, Status, file_label
 from tests.helpers.runs import make_run, make_table
 
 
@@ -55,6 +56,36 @@ def test_bits_of_two_coders_are_in_no_number_together() -> None:
 def test_two_files_of_one_name_keep_their_folders() -> None:
     runs = [version("/a/mine.py@mine", "1", "r1"), version("/b/mine.py@mine", "2", "r2")]
     assert [table.run.strategy for table in file_labelled(runs)] == ["/a/mine.py@mine", "/b/mine.py@mine"]
+
+
+def stored(id_: str, strategy: str, **more: str) -> RunTable:
+    return make_table({"es": [0.5, 1.0]}, "ab", strategy=strategy, id=id_, **more)
+
+
+def test_a_strategy_stands_for_its_newest_whole_run_where_all_that_are_named_have_one() -> None:
+    begun = replace(stored("r5", "aim"), status=(Status.SCORED, Status.INFRA_FAILED))
+    runs = [
+        stored("r1", "lc.infile"),
+        stored("r2", "aim"),
+        stored("r3", "lc.infile", generator="g2"),
+        stored("r4", "lc.infile"),
+        begun,
+        stored("r6", "lc.infile", generator="g3"),
+    ]
+    assert newest_of(runs, ["lc.infile", "aim"]) == {"lc.infile": "r4", "aim": "r2"}
+    assert newest_of(runs, ["lc.infile"]) == {"lc.infile": "r6"}
+    assert newest_of(runs, ["lc.infile"], beside=["r3"]) == {"lc.infile": "r3"}
+    with pytest.raises(InputFault, match="as the run named beside is there a whole run of each of aim"):
+        newest_of(runs, ["aim"], beside=["r3"])
+
+
+def test_a_bare_name_stands_for_one_strategy_only() -> None:
+    runs = [stored("r1", "bm25(limit=1)"), stored("r2", "bm25(limit=2)")]
+    with pytest.raises(InputFault, match=r"'bm25' stands for several strategies: bm25\(limit=1\) and bm25\(limit=2\)"):
+        newest_of(runs, ["bm25"])
+    assert newest_of(runs, ["bm25(limit=1)"]) == {"bm25(limit=1)": "r1"}
+    assert newest_of([*runs, stored("r3", "bm25")], ["bm25"]) == {"bm25": "r3"}
+    assert newest_of([stored("r3", "bm25"), *runs], ["bm25"]) == {"bm25": "r3"}
 
 
 ALONE, MANY = Load(workers=1, requests=1, cores=1), Load(workers=4, requests=16, cores=8)
