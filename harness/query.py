@@ -138,6 +138,8 @@ class BoardQuery(RunQuery):
     metric: str | None = None
     baseline: str | None = None
     by_level: bool | None = None
+    all_pairs: bool = False
+    """Whether all pairs of rows are tested, and not each of the user's own against the baseline."""
     published: Literal["auto", "all", "none"] = "auto"
     seed: int = 0
 
@@ -161,6 +163,7 @@ class BoardQuery(RunQuery):
             metric=self.metric,
             baseline=self.baseline,
             by_level=self.by_level,
+            all_pairs=self.all_pairs,
             seed=self.seed,
             published=self.published,
             cutoffs=cutoffs.of_home(self.home),

@@ -137,7 +137,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     samples = {table.run.language: table.sample for table in whole}
     count = sum(map(len, samples.values()))
     yield f"Over the {count:,} lines of `{name}`, by `{GENERATOR}`; seconds and places are means over its samples."
-    boards = {group.language: group for group in board(whole).groups}
+    boards = {group.language: group for group in board(whole, all_pairs=True).groups}
     for language, title in LANGUAGES.items():
         repositories = len(set(_table(whole, ENGINES[0], language).repo))
         yield f"#### {title}: {len(samples[language])} samples of {repositories} repositories"

@@ -128,7 +128,7 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
     """Return the boards of the file's rows: Python's, then Java's."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         reference.import_reference(store, name, kind)
-        groups = {group.language: group for group in board(run_tables(store)).groups}
+        groups = {group.language: group for group in board(run_tables(store), all_pairs=True).groups}
     return [groups[language] for language in LANGUAGES if language in groups]
 
 

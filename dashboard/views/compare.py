@@ -35,6 +35,7 @@ _LABEL = 240
 _OVER = {
     IntervalScope.REPOSITORIES: "over repositories",
     IntervalScope.SAMPLES: "over samples of these repositories only",
+    IntervalScope.FLIPS: "by the test",
     IntervalScope.NONE: "no interval",
 }
 
@@ -49,8 +50,8 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
     start = f"{this} to {other}: {interval} {pair.unit} of {pair.metric}"
     if pair.this.control or pair.other.control:
         return f"{start}; a control is not tested."
-    verdict = "told apart" if difference.significant else "not told apart"
-    return f"{start}, p {numbers.p_value(difference.p_adjusted)}: {verdict}."
+    verdict = "significant" if difference.significant else "not significant"
+    return f"{start}, p {numbers.p_value(difference.p)}: {verdict}."
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
@@ -64,9 +65,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
                 "strategy": names[pair.this.id],
                 f"difference {INTERVAL}": estimated(difference.mean, difference.low, difference.high, sign=True),
                 "over": _OVER[difference.over],
-                "p": None
-                if control or difference.p_adjusted is None
-                else Figure(numbers.p_value(difference.p_adjusted), difference.p_adjusted),
+                "p": None if control or difference.p is None else Figure(numbers.p_value(difference.p), difference.p),
                 "better": difference.wins,
                 "equal": difference.ties,
                 "worse": difference.losses,
@@ -84,8 +83,8 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested > 1:
         sentences.append(
-            f"p-values are corrected for the {tested} comparisons shown (step-down maximum statistic); "
-            "intervals are not."
+            f"p-values and their intervals are of the {tested} comparisons shown together "
+            "(step-down maximum statistic)."
         )
     for pair in compared:
         difference, name = pair.difference, names[pair.this.id]
@@ -224,7 +223,8 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
     """Return the run that the others are compared with unasked: of ``lc.infile``, else the first that is ranked."""
     newest = choices.newest(tables)
-    at = choices.baseline(newest, [index for index, table in enumerate(newest) if table.run.ranked], None)
+    ranked = [index for index, table in enumerate(newest) if table.run.ranked]
+    at = choices.baseline(newest, ranked, ranked, None)
     return newest[at or 0]
 
 

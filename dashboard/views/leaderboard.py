@@ -34,9 +34,9 @@ from ctxbench.harness.results import RunTable
 
 Line = dict[str, object]
 _STATES = {
-    Standing.UNBEATEN: "beaten by none",
-    Standing.BEATEN: "beaten by another",
-    Standing.UNDECIDED: "told apart from none",
+    Standing.UNBEATEN: "significantly better than another",
+    Standing.BEATEN: "significantly worse than another",
+    Standing.UNDECIDED: "not significantly different",
     Standing.UNRANKED: "not ranked",
 }
 _COLOURS = dict(zip(_STATES.values(), ("#0072B2", "#B58900", "#8A9499", "#C4CBCF"), strict=True))
@@ -80,7 +80,7 @@ def columns(group: Group) -> tuple[list[Column], list[Column]]:
         [
             *(COLUMNS[key] for key in PAGE_RANKING),
             *(metric_column(group, name) for name in (group.metric, *first)),
-            *(COLUMNS[key] for key in PAGE_TEST),
+            *(COLUMNS[key] for key in PAGE_TEST if group.all_pairs or key != "tier"),
         ],
         [
             *(COLUMNS[key] for key in PAGE_COSTS),
@@ -161,7 +161,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
         scale=alt.Scale(domain=states, range=[_COLOURS[state] for state in states]),
         legend=alt.Legend(orient="top", direction="vertical", symbolOpacity=1),
     )
-    hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
+    hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "mean", "n", "origin")]
     scale = alt.Scale(zero=False, nice=True)
     # Ending where the axis ends, a title that is longer than a phone's axis has room to its left.
     under = alt.Axis(titleAnchor="end", titleAlign="right")
@@ -193,7 +193,6 @@ def _point(group: Group, row: Row) -> dict[str, Any] | None:
         "label": label(row),
         "strategy": row.run.strategy,
         "rank": rank,
-        "tier": row.tier or "-",
         "value": value.mean,
         "low": value.mean if value.low is None else value.low,
         "high": value.mean if value.high is None else value.high,

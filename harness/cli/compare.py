@@ -104,7 +104,7 @@ def _of_runs(tables: Sequence[RunTable], ids: Sequence[str]) -> list[list[RunTab
     default=2,
     show_default=True,
     metavar="N",
-    help="Ranked rows of the board that will test it: it corrects for all pairs of them.",
+    help="Rows of the board that will test it, the baseline among them: it corrects for the others.",
 )
 @format_option("table", "json")
 @home_option

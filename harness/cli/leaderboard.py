@@ -63,6 +63,11 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
     _PROFILE,
     click.option(
+        "--all-pairs",
+        is_flag=True,
+        help="Test every pair of rows, whoever made them; default: each of your runs against the baseline.",
+    ),
+    click.option(
         "--by-level/--no-by-level",
         default=None,
         help="Add a ranking for each level (single-line, next-line, …); default: CoderEval's levels in one table.",

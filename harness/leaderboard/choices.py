@@ -204,12 +204,14 @@ def measures_context(generator: str) -> bool:
     return spec_of_label(generator).partition("(")[0] == CONTEXT_MODEL
 
 
-def baseline(tables: Sequence[RunTable], ranked: Sequence[int], requested: str | None) -> int | None:
+def baseline(
+    tables: Sequence[RunTable], ranked: Sequence[int], whole: Sequence[int], requested: str | None
+) -> int | None:
     """Return the position of the baseline: what was asked for if it is there, else ``lc.infile``, else the first.
 
-    Only ranked rows are taken unasked: never a control.
+    Unasked only rows are taken that may be ranked, one's own first: never a control.
     """
-    for name, among in ((requested, range(len(tables))), (BASELINE, ranked)):
+    for name, among in ((requested, range(len(tables))), (BASELINE, ranked), (BASELINE, whole)):
         if name is not None:
             matches = [index for index in among if is_named(name, tables[index].run.strategy)]
             exact = [index for index in matches if tables[index].run.strategy == _canonical(name)]

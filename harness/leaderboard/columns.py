@@ -149,19 +149,12 @@ def _difference(row: Row, metric: str) -> str:
 
 
 def _p(row: Row, metric: str) -> float | None:
-    """Return the corrected p-value, the plain one of rows outside the family."""
     difference = row.difference.get(metric)
-    if difference is None:
-        return None
-    return difference.p if difference.p_adjusted is None else difference.p_adjusted
+    return None if difference is None else difference.p
 
 
 def _p_text(row: Row, metric: str) -> str:
-    """Write the p-value, a star where it is significant."""
-    difference = row.difference.get(metric)
-    if difference is None:
-        return ""
-    return numbers.p_value(_p(row, metric)) + "*" * difference.significant
+    return "" if row.difference.get(metric) is None else numbers.p_value(_p(row, metric))
 
 
 def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
@@ -237,8 +230,8 @@ _ALL = (
     ),
     Column(
         key="tier",
-        heading="tier",
-        help="Letters: two rows that share one are not told apart at 5%, after correction for all pairs.",
+        heading="group",
+        help="Letters: two rows that share one are not significantly different, after correction for all pairs.",
         value=lambda _, row: row.tier,
         is_text=True,
         always=True,
@@ -268,8 +261,8 @@ _ALL = (
     ),
     Column(
         key="unscored",
-        heading="unscored",
-        help="Samples that the machine failed: missing, never counted as 0.",
+        heading="missing",
+        help="Samples without a result, since the machine failed or the run was interrupted; never counted as 0.",
         value=lambda _, row: row.unscored,
     ),
     Column(
@@ -298,7 +291,7 @@ _ALL = (
         key="difference",
         heading=lambda group: f"to {baseline_label(group)}",
         term="to (a strategy)",
-        help="The paired difference to the baseline on the samples that both completed, with its 95% interval.",
+        help="The paired difference to the baseline, with its test's 95% interval: without 0 where p is at most 5%.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
         text=lambda group, row: _difference(row, group.metric),
         exact=True,
@@ -306,7 +299,7 @@ _ALL = (
     Column(
         key="p",
         heading="p",
-        help="How often chance alone would give such a difference, corrected for the pairs shown; a star: below 5%.",
+        help="How often chance alone would give such a difference, corrected for the pairs of the question.",
         value=lambda group, row: _p(row, group.metric),
         text=lambda group, row: _p_text(row, group.metric),
         exact=True,
@@ -344,7 +337,7 @@ _ALL = (
     Column(
         key="beats",
         heading="beats",
-        help="The rows that this one is better than and told apart from at 5%, after correction for all pairs.",
+        help="The rows that this one is significantly better than, of those that it was tested against.",
         value=lambda group, row: ", ".join(label(group.rows[loser]) for loser in row.beats) or None,
         is_text=True,
     ),

@@ -110,13 +110,14 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
     paired = [pairs.align(column, base_column) for column in columns]
-    plain = pairs.differences(paired, metric_scale, seed=text)
+    differences = pairs.differences(paired, metric_scale, seed=text)
     # Description only, and no part of the family: what was made with the answer is no competitor.
-    plain = [
-        pairs.untested(difference) if first.run.control or other.run.control else difference
-        for other, difference in zip(others, plain, strict=True)
-    ]
-    differences = pairs.corrected(plain, paired, seed=text)
+    tested = [place for place, other in enumerate(others) if not first.run.control and not other.run.control]
+    found = pairs.corrected(
+        [differences[place] for place in tested], [paired[place] for place in tested], metric_scale, seed=text
+    )
+    for place, difference in zip(tested, found, strict=True):
+        differences[place] = difference
     return [
         Compared(
             this=other.run,

@@ -135,8 +135,10 @@ def _caption(section: BoardSection, group: Group | None) -> str:
         sizes = sorted({row.n for row in group.rows})
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
         sentences.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
-        bold = "Bold: beaten by none; rows" if group.unbeaten else "Rows"
-        sentences.append(f"{bold} that share a letter are not told apart.")
+        if group.unbeaten:
+            sentences.append("Bold: significantly better than another, and worse than none.")
+        if group.all_pairs:
+            sentences.append("Rows that share a letter are not significantly different.")
     return escaped(" ".join(sentences))
 
 

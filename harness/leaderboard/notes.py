@@ -33,7 +33,9 @@ class Instructions:
     marked: str
     """To count marked samples: in brackets."""
     again: str
-    """To do what is unscored: after "Cure:"."""
+    """To do what is missing: after "Cure:"."""
+    all_pairs: str
+    """To ask about every pair: after a semicolon."""
 
 
 COMMAND = Instructions(
@@ -41,18 +43,25 @@ COMMAND = Instructions(
     profile="see --profile infercom",
     marked="--marked include",
     again="run the same command again",
+    all_pairs="--all-pairs asks about every pair",
 )
 PAGE = Instructions(
     rows="by `ctxbench leaderboard --published all`",
     profile="choose infercom as Metric profile, below More choices",
     marked="Marked samples, below More choices",
     again="run it again; the page Runs has the command",
+    all_pairs="`ctxbench leaderboard --all-pairs` asks about every pair",
 )
 
 
 def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return the sentences of one group, the most needed first, worded for the command line or the pages."""
-    lines = [*_ranking(group), *_intervals(group), *_unscored(group, instructions), *_marked(group, instructions)]
+    lines = [
+        *_ranking(group, instructions),
+        *_intervals(group),
+        *_unscored(group, instructions),
+        *_marked(group, instructions),
+    ]
     if failed := _counts(group.rows, lambda row: row.model_failed):
         lines.append(f"Nothing usable came from the model, counted as the worst value: {failed}.")
     if choices.measures_context(group.generator):
@@ -204,7 +213,7 @@ def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     ]
 
 
-def _ranking(group: Group) -> list[str]:
+def _ranking(group: Group, instructions: Instructions) -> list[str]:
     scale = group.scales.get(group.metric)
     if scale is None:
         return missing_scores(group)
@@ -218,17 +227,23 @@ def _ranking(group: Group) -> list[str]:
     if not family.pairs:
         return lines
     how = "exact" if family.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
-    together = "" if family.pairs == 1 else f", p corrected for {family.pairs} pairs (step-down maximum statistic)"
+    together = "" if family.pairs == 1 else ", corrected for these tests together (step-down maximum statistic)"
+    others = "rows that share a group are not significantly different" if group.all_pairs else instructions.all_pairs
     lines.append(
-        f"Test: sign flips of whole repositories ({count_of(family.repositories)}, {how}){together}; rows that share a "
-        "tier are not told apart at 5%. Intervals are not corrected."
+        f"Asked: {family.question()}. p: sign flips of whole repositories ({count_of(family.repositories)}, {how})"
+        f"{together}. The interval of a difference is that of its test; {others}."
     )
     lines += filter(None, [family.verdict(), _who_beats_whom(group), _undecided(group), family.sight(scale.unit)])
+    of_others = [
+        row for row in group.rows if row.rank_low is None and any(d.p is not None for d in row.difference.values())
+    ]
+    if of_others and group.ranked:
+        lines.append("Rows of others have no rank beside yours; their p are corrected among themselves.")
     return lines
 
 
 def _who_beats_whom(group: Group) -> str:
-    """Name what is told apart, rows that beat the same ones together; empty where nothing is, or too much to read."""
+    """Name what is significantly better, rows that beat the same ones together; empty where nothing is, or too much."""
     ranked = group.ranked
     if len(ranked) > _MOST_NAMED:
         return ""
@@ -236,7 +251,8 @@ def _who_beats_whom(group: Group) -> str:
     for row in ranked:
         winners_by_losers.setdefault(row.beats, []).append(label(row))
     clauses = [
-        f"{listed(winners)} beat{'s' * (len(winners) == 1)} {listed([label(group.rows[loser]) for loser in losers])}"
+        f"{listed(winners)} {'is' if len(winners) == 1 else 'are'} significantly better than "
+        f"{listed([label(group.rows[loser]) for loser in losers])}"
         for losers, winners in winners_by_losers.items()
         if losers
     ]
@@ -244,12 +260,13 @@ def _who_beats_whom(group: Group) -> str:
 
 
 def _undecided(group: Group) -> str:
-    """Name the rows that are told apart from none where others are, and what would tell them; empty without any."""
-    rows = [row for row in group.rows if row.standing is Standing.UNDECIDED]
+    """Name the rows that no test tells anything of where others are told of; empty without any."""
+    rows = [row for row in group.rows if row.standing is Standing.UNDECIDED and row.baseline is not None]
     if not rows or not group.family.significant:
         return ""
     names = [label(row) + (f" (about {row.needed} repositories would do)" if row.needed else "") for row in rows]
-    return f"Told apart from none: {listed(names)}."
+    which = "any other" if group.family.against is None else group.family.against
+    return f"Not significantly different from {which}: {listed(names)}."
 
 
 def missing_scores(group: Group) -> list[str]:
@@ -314,7 +331,10 @@ def _unscored(group: Group, instructions: Instructions) -> list[str]:
     lines = [
         f"{what}: {counts}. Cure: {instructions.again}{functions}."
         for what, counts in (
-            ("Unscored (the machine failed; not counted as 0)", _counts(missing, lambda row: row.unscored)),
+            (
+                "Not ranked, because samples are missing (never counted as 0)",
+                _counts(missing, lambda row: row.unscored),
+            ),
             (
                 "Answers that some of several runs lack (a sample's value is its mean over the others)",
                 _counts(missing, lambda row: row.answers.missing),
@@ -342,7 +362,7 @@ def _sensitivity(group: Group, row: Row) -> str:
     bounds, estimate = row.sensitivity[name], row.metrics[name]
     half = numbers.half_width(estimate.low, estimate.high)
     return (
-        f"If all unscored of {row.run.strategy} were wrong, its {name} would be {numbers.written(bounds.worst, half)}; "
+        f"If all that {row.run.strategy} lacks were wrong, its {name} would be {numbers.written(bounds.worst, half)}; "
         f"if all were right, {numbers.written(bounds.best, half)}."
     )
 

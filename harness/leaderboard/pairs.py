@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -49,17 +48,16 @@ class Difference:
     repositories: int
     mean: float | None
     low: float | None
+    """Of what is tested, by the test itself: the interval is without 0 exactly where p is at most 5%."""
     high: float | None
     over: IntervalScope
     p: float | None
-    """Two-sided, repository-level sign-flip test; None where there is nothing to test (controls)."""
-    p_adjusted: float | None
-    """Corrected for `pairs` comparisons (step-down maximum statistic); None outside the family (rows that are not
-    ranked)."""
+    """Two-sided, by sign flips of whole repositories, corrected for `pairs` comparisons (step-down maximum statistic);
+    None where nothing is tested: of controls, and of rows that are outside of every family."""
     pairs: int
     visible: float | None
-    """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p_adjusted` is); None if
-    none could, or if nothing varies."""
+    """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p` is); None if none
+    could, or if nothing varies."""
     needed: int | None
     """About how many repositories would show a difference like this one (80% power, corrected); None where it is
     significant, or where that cannot be said."""
@@ -72,10 +70,18 @@ class Difference:
     variance: VarianceParts = field(default_factory=dict)
     """Where the uncertainty of the mean comes from; empty if neither of the two was repeated."""
 
+    def __neg__(self) -> Difference:
+        """Return the other run minus this one: the same test."""
+        mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
+        counts = self.counts
+        if counts is not None:
+            counts = replace(counts, only_this=counts.only_other, only_other=counts.only_this)
+        return replace(self, mean=mean, low=low, high=high, wins=self.losses, losses=self.wins, counts=counts)
+
     @property
     def significant(self) -> bool:
         """Whether the two are told apart at 5%, after the correction."""
-        return self.p_adjusted is not None and self.p_adjusted <= signflip.ALPHA
+        return self.p is not None and self.p <= signflip.ALPHA
 
     @property
     def decidable(self) -> bool:
@@ -119,33 +125,14 @@ def gap(this: Array, other: Array) -> Array:
 
 
 def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
-    """Compare many pairs, each by itself: `corrected` says what is tested together, which only the caller knows."""
+    """Describe pairs, each by itself: `corrected` tests those that a question is about."""
     estimates = stats.estimates(
         [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
     )
-    return [
-        _difference(pair, estimate, p, scale)
-        for pair, estimate, p in zip(
-            aligned_pairs, estimates, _p_values([pair.gap.sums for pair in aligned_pairs], seed), strict=True
-        )
-    ]
+    return [_difference(pair, estimate, scale) for pair, estimate in zip(aligned_pairs, estimates, strict=True)]
 
 
-def _p_values(sums: Sequence[Array], seed: str) -> list[float | None]:
-    """Test every pair, those with equally many repositories together; None for pairs without a common sample."""
-    result: list[float | None] = [None] * len(sums)
-    by_count: dict[int, list[int]] = defaultdict(list)
-    for place, pair_sums in enumerate(sums):
-        by_count[len(pair_sums)].append(place)
-    for count, places in by_count.items():
-        if count:
-            p = signflip.p_values(np.stack([sums[place] for place in places]), seed=seed)
-            for place, p_value in zip(places, p.tolist(), strict=True):
-                result[place] = p_value
-    return result
-
-
-def _difference(pair: Paired, estimate: Estimate, p: float | None, scale: Scale) -> Difference:
+def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
     gap = pair.gap.values
     better = -gap if scale.lower_is_better else gap
     return Difference(
@@ -155,8 +142,7 @@ def _difference(pair: Paired, estimate: Estimate, p: float | None, scale: Scale)
         low=estimate.low,
         high=estimate.high,
         over=estimate.over,
-        p=p,
-        p_adjusted=None,
+        p=None,
         pairs=0,
         visible=None,
         needed=None,
@@ -168,41 +154,48 @@ def _difference(pair: Paired, estimate: Estimate, p: float | None, scale: Scale)
     )
 
 
-def corrected(family: Sequence[Difference], aligned_pairs: Sequence[Paired], *, seed: str) -> list[Difference]:
-    """Correct a family of pairs that are shown together for each other.
+def corrected(
+    family: Sequence[Difference], aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str
+) -> list[Difference]:
+    """Test the pairs of one question together.
 
     Args:
         family: what `differences` says of them.
         aligned_pairs: the same pairs; the codes of repositories mean the same in all.
+        scale: of their metric.
         seed: that of `differences`.
     """
-    tested = [place for place, difference in enumerate(family) if difference.p is not None]
+    tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
         return list(family)
     gaps = [aligned_pairs[place].gap for place in tested]
-    sums = np.zeros((len(gaps), 1 + max(int(gap.codes[-1]) for gap in gaps)))
-    for row, gap in zip(sums, gaps, strict=True):
-        row[gap.codes] = gap.sums
+    sums, sizes = np.zeros((2, len(gaps), 1 + max(int(gap.codes[-1]) for gap in gaps)))
+    for row, gap in enumerate(gaps):
+        sums[row, gap.codes], sizes[row, gap.codes] = gap.sums, gap.sizes
     # A repository without a sample of any pair is none of the family's.
     present = np.unique(np.concatenate([gap.codes for gap in gaps]))
-    result = step_down(sums[:, present], seed=seed)
+    found = step_down(sums[:, present], sizes[:, present], seed=seed)
     differences = list(family)
-    for place, gap, p in zip(tested, gaps, result.p.tolist(), strict=True):
-        difference = family[place]
-        # Drawn and enumerated flips may differ a little where a pair has fewer repositories than others.
-        adjusted = replace(difference, p_adjusted=max(p, difference.p or 0.0), pairs=len(tested))
-        error = gap.error if adjusted.repositories > 1 else None
+    ends = zip(found.low.tolist(), found.high.tolist(), strict=True)
+    for place, gap, p, interval in zip(tested, gaps, found.p.tolist(), ends, strict=True):
+        tested_pair = replace(_within(family[place], interval, scale), p=p, pairs=len(tested))
+        error = gap.error if tested_pair.repositories > 1 else None
         differences[place] = replace(
-            adjusted,
-            visible=_visible(adjusted, error, result.critical),
-            needed=None if adjusted.significant else _needed(adjusted, error),
+            tested_pair,
+            visible=_visible(tested_pair, error, found.critical),
+            needed=None if tested_pair.significant else _needed(tested_pair, error),
         )
     return differences
 
 
-def untested(description: Difference) -> Difference:
-    """Return a difference as description only: of a row that was made with the answer nothing is to be tested."""
-    return replace(description, p=None, p_adjusted=None, pairs=0, visible=None, needed=None)
+def _within(difference: Difference, interval: tuple[float, float], scale: Scale) -> Difference:
+    """Return a difference with the interval of its test; that of two rows that never differ stays over samples."""
+    if not difference.wins and not difference.losses:
+        return difference
+    if not all(map(math.isfinite, interval)):
+        return replace(difference, low=None, high=None, over=IntervalScope.NONE)
+    low, high = gap_bounds(scale) or interval
+    return replace(difference, low=max(interval[0], low), high=min(interval[1], high), over=IntervalScope.FLIPS)
 
 
 def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:

@@ -11,7 +11,6 @@ unbalanced data).
 
 from __future__ import annotations
 
-import itertools
 import math
 import shlex
 import statistics
@@ -77,14 +76,14 @@ def spread(gap: Clustered) -> Spread | None:
 
 
 def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) -> float:
-    """Return how likely a board tells a row from another that it leads by `effect`.
+    """Return how likely a board tells a row from the baseline that it leads by `effect`.
 
     Args:
         effect: the true mean difference, above 0.
         deviation: the standard deviation of a repository's mean difference, in the same unit; 0 if there is none.
         repositories: of the planned run, all of one size.
-        rows: ranked rows of the board, 2 or more, for all pairs of which the test corrects. The one leads all others,
-            which do not differ: the hardest case.
+        rows: rows of the board, 2 or more: the baseline, and the others that are tested against it together. One of
+            these leads, the rest do not differ: the hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
     if signflip.smallest_p(repositories) > signflip.ALPHA:
@@ -127,9 +126,8 @@ def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
 
 
 def _sums(scores: Array, lead: float) -> Array:
-    """Return the differences of all pairs, the first row's first; it leads by `lead`."""
-    pairs = itertools.combinations(range(len(scores)), 2)
-    return np.array([scores[this] - scores[other] + lead * (this == 0) for this, other in pairs])
+    """Return the differences of the rows to the last one, the baseline; the first leads by `lead`."""
+    return np.array([scores[row] - scores[-1] + lead * (row == 0) for row in range(len(scores) - 1)])
 
 
 @lru_cache(maxsize=256)
@@ -185,7 +183,7 @@ class Plan:
     def answer(self) -> str:
         """Say in plain words what the effect takes."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
-        pair = "" if self.rows == 2 else f", corrected for all pairs of {self.rows} rows"
+        pair = "" if self.rows == 2 else f", corrected for {self.rows - 1} rows against the baseline"
         effect = numbers.written(self.effect, self.effect)
         if self.needed is None:
             return f"A difference of {effect} {self.unit} takes more than {NUMBERS[-1]} repositories of {size}{pair}."
@@ -217,7 +215,7 @@ def plans(
         baseline: a strategy (spec or name), or the id of a run.
         effect: the difference to be seen, in the unit shown, above 0.
         metric: of the difference; None for the one that would rank.
-        rows: ranked rows of the board that will test it.
+        rows: rows of the board that will test it, the baseline among them.
 
     Returns:
         The plans, and why other groups cannot tell.
@@ -242,6 +240,7 @@ def plans(
             ALL_LEVELS,
             metric=metric,
             baseline=strategy,
+            all_pairs=True,
             seed=0,
             cutoffs=NO_CUTOFFS,
         )

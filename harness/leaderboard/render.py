@@ -28,7 +28,7 @@ from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.repetitions import VarianceParts, variance_text
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, count_of, pair_verdict
 from ctxbench.harness.leaderboard.sections import sections
-from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.leaderboard.stats import Estimate, IntervalScope
 from ctxbench.harness.results import PRICE, RunInfo
 
 WIDTH = 120
@@ -110,8 +110,11 @@ def comparison(compared: Sequence[Compared]) -> str:
         difference = pair.difference
         interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
         over = f"interval over {difference.over}" if difference.low is not None else "no interval"
+        over = "interval of the test" if difference.over is IntervalScope.FLIPS else over
         control = pair.this.control or pair.other.control
-        test = f"p {numbers.p_value(difference.p_adjusted)} (sign flips of {count_of(difference.repositories)})"
+        together = f", {difference.pairs} comparisons together" if difference.pairs > 1 else ""
+        flips = f"sign flips of {count_of(difference.repositories)}{together}"
+        test = f"p {numbers.p_value(difference.p)} ({flips})"
         lines.append(
             f"  {pair.metric}: {interval} {pair.unit} ({over}), {'a control: not tested' if control else test}, "
             f"better {difference.wins}, equal {difference.ties}, worse {difference.losses} of {difference.n_common}"
@@ -313,7 +316,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     return {
         **_rounded(mean=difference.mean, low=difference.low, high=difference.high),
         "interval": str(difference.over),
-        **_rounded(p=difference.p, p_adjusted=difference.p_adjusted),
+        **_rounded(p=difference.p),
         "pairs": difference.pairs,
         "n_common": difference.n_common,
         "repositories": difference.repositories,

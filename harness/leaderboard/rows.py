@@ -93,7 +93,7 @@ class Row:
     """Best rank that significant differences leave open; None for rows that are not ranked."""
     rank_high: int | None
     tier: str
-    """Letters; two rows that share one are not told apart. Empty for rows that are not ranked."""
+    """Letters; two rows that share one are not significantly different. Empty for rows that are not ranked."""
     beats: tuple[int, ...] = ()
     """Places, among the group's rows, of those that this one is told apart from and better than; rising."""
     apart: bool = False
@@ -126,6 +126,8 @@ class Row:
 class Family:
     """What the test says of the pairs that were corrected for each other."""
 
+    against: str | None
+    """The strategy that each is tested against; None where all pairs are."""
     pairs: int
     """Those that were tested: the others have no common sample."""
     repositories: int
@@ -156,12 +158,29 @@ class Family:
                 f"is {numbers.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
                 f"{self._more()}."
             )
-        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        if self.against is None:
+            start, all_of = "Significant", "the pair" if self.pairs == 1 else f"all {self.pairs} pairs"
+        else:
+            start = f"Significantly different from {self.against}"
+            all_of = "the other strategy" if self.pairs == 1 else f"all {self.pairs} others"
         if self.significant == self.pairs:
-            return f"Told apart: {'the pair' if self.pairs == 1 else f'all {pairs}'}."
-        if self.significant:
-            return f"Told apart: {self.significant} of {pairs}{self._more()}."
-        return f"Nothing is told apart: no difference is significant{self._more()}."
+            return f"{start}: {all_of}."
+        if not self.significant:
+            return f"{start}: none{self._more()}."
+        return f"{start}: {self.significant} of {self.pairs}{' pairs' * (self.against is None)}{self._more()}."
+
+    def question(self) -> str:
+        """Say what was asked, and which pairs are corrected for each other; empty where nothing was tested."""
+        if not self.pairs:
+            return ""
+        if self.against is None:
+            rows = round((1 + math.sqrt(1 + 8 * self.pairs)) / 2)
+            return f"all {self.pairs} pairs of {rows} strategies" if self.pairs > 1 else "the pair"
+        return (
+            f"each of {self.pairs} strategies against {self.against}"
+            if self.pairs > 1
+            else f"one against {self.against}"
+        )
 
     def _more(self) -> str:
         if self.nearest is None:
@@ -198,13 +217,18 @@ class Group:
     rows: tuple[Row, ...]
     """Ranked rows best first, then those that are not ranked."""
     family: Family
-    """What the test says of all pairs of ranked rows."""
+    """What the tests say of the question: of one's own rows, of others' where there are none."""
     pairs: Mapping[tuple[int, int], Difference]
-    """Places of two ranked rows -> the first minus the second, corrected for all pairs; each pair stands once."""
+    """Places of two rows -> the first minus the second, where that is tested under the metric that ranks."""
     ages: SampleAges | None = None
     """None if no sample's day is known, or the generator knows nothing but its prompt."""
     superseded: int
     """Runs that are not shown because a newer or more complete one of the same strategy is."""
+
+    @property
+    def all_pairs(self) -> bool:
+        """Whether every pair of ranked rows was asked about, and not each against the baseline."""
+        return self.family.against is None
 
     @property
     def ranked(self) -> tuple[Row, ...]:
@@ -275,19 +299,23 @@ class Board:
         return tuple(row for group in self.groups for row in group.rows)
 
 
-def family(differences: Iterable[tuple[tuple[str, str], Difference]], *, repositories: int = 0) -> Family:
+def family(
+    differences: Iterable[tuple[tuple[str, str], Difference]], *, against: str | None = None, repositories: int = 0
+) -> Family:
     """Sum up differences that were corrected together.
 
     Args:
         differences: the names of two rows, and the difference of these.
+        against: the strategy that is the second of all of them; None where they are all pairs.
         repositories: how many there are where no pair was tested.
     """
-    tested = [(names, difference) for names, difference in differences if difference.p_adjusted is not None]
+    tested = [(names, difference) for names, difference in differences if difference.p is not None]
     most = max((difference.repositories for _, difference in tested), default=repositories)
     visible = [difference.visible for _, difference in tested if difference.visible is not None]
     needed = [(difference.needed, names) for names, difference in tested if difference.needed is not None]
     fewest, nearest = min(needed, key=lambda item: item[0], default=(None, None))
     return Family(
+        against=against,
         pairs=len(tested),
         repositories=most,
         smallest_p=signflip.smallest_p(most),
@@ -300,7 +328,7 @@ def family(differences: Iterable[tuple[tuple[str, str], Difference]], *, reposit
 
 def pair_verdict(difference: Difference, unit: str) -> str:
     """Say what the test could and could not show of one pair, as the end of a sentence; empty if it was not tested."""
-    if difference.p_adjusted is None or difference.significant:
+    if difference.p is None or difference.significant:
         return ""
     needed = "" if difference.needed is None else f"about {difference.needed} repositories like these would show it"
     if not difference.decidable:

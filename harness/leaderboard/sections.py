@@ -10,7 +10,7 @@ Curves over a parameter show what strategies reach that differ in nothing else, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault, UnknownName
@@ -25,6 +25,7 @@ from ctxbench.harness.leaderboard.columns import (
     Column,
     ColumnHead,
     TextTable,
+    baseline_label,
     heading,
     interval_of,
     label,
@@ -133,18 +134,35 @@ def headline(group: Group) -> str:
         start = (
             f"{first.run.strategy} ranks first, with {group.metric} {interval}; a better mean is over other samples."
         )
-    if len(ranked) == 1:
-        return f"{start} Nothing else here is ranked: run another strategy to compare with."
-    alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
-    if not alike:
-        return f"{start} Its lead over every other is significant at 5%."
     if not group.family.pairs:
-        return f"{start} No two ranked rows share a completed sample, so that nothing is compared."
+        if len(ranked) == 1:
+            return f"{start} Nothing else here is ranked: run another strategy to compare with."
+        return f"{start} No two rows of the question share a completed sample, so that nothing is compared."
     if not group.family.significant:
         return f"{start} {group.family.verdict()}"
-    more = len(alike) - _MOST_ALIKE
-    names = [*alike[:_MOST_ALIKE], f"{more} others"] if more > 1 else alike
-    return f"{start} The test does not tell it from {listed(names)}."
+    if not group.all_pairs:
+        return f"{start} {_against_baseline(group)}"
+    alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
+    if not alike:
+        return f"{start} It is significantly better than every other."
+    return f"{start} It is not significantly better than {_some(alike)}."
+
+
+def _against_baseline(group: Group) -> str:
+    """Return which rows are significantly better than the baseline, which are worse, and which neither."""
+    names: dict[str, list[str]] = {}
+    base = group.rows.index(group.base) if group.base in group.rows else -1
+    for place, row in enumerate(group.ranked):
+        if place != base:
+            lost = any((place in other.beats) for other in group.rows)
+            names.setdefault("better" if base in row.beats else "worse" if lost else "neither", []).append(label(row))
+    parts = [f"{what}: {_some(names[what])}" for what in ("better", "worse", "neither") if what in names]
+    return f"Significantly different from {baseline_label(group)}: {'; '.join(parts)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_ALIKE
+    return listed([*names[:_MOST_ALIKE], f"{more} others"] if more > 1 else names)
 
 
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str) -> BoardSection:
@@ -174,7 +192,9 @@ def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSe
 
 
 def _ranking(group: Group) -> list[Column]:
-    left_out = {key for key in ("runs", "excluded") if not any(COLUMNS[key].value(group, row) for row in group.rows)}
+    optional = ("runs", "excluded", "unscored")
+    left_out = {key for key in optional if not any(COLUMNS[key].value(group, row) for row in group.rows)}
+    left_out |= set() if group.all_pairs else {"tier"}
     if group.baseline is None or not any(row.difference for row in group.rows):
         left_out |= {"difference", "p"}
     metric = metric_column(group, group.metric)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -34,6 +34,8 @@ EXACT_UP_TO = 16
 DRAWS = 20_000
 TOLERANCE = 1e-9
 """Sums that are equal but for the rounding of their parts are ties, and ties count as hits."""
+_LEAST = 1e-6
+"""The end of an interval that must not reach 0, as near to it as is printed."""
 _FLIPS = 2_000
 _WIDTH = 2_000
 """Flips held at once."""
@@ -117,9 +119,13 @@ class StepDown:
     critical: float | None
     """What the statistic of a pair that is not significant has to exceed at 5%; the pair that is nearest to chance
     stands for them where all are significant. None if no flips are rare enough."""
+    low: Array
+    """Of each pair the least mean difference that the same flips do not refute at 5%, for all pairs together: above 0
+    exactly where the pair is significantly better. -inf where they refute none; NaN without `sizes`, as is the next."""
+    high: Array
 
 
-def step_down(sums: Array, *, seed: str) -> StepDown:
+def step_down(sums: Array, sizes: Array | None = None, *, seed: str) -> StepDown:
     """Test a family of pairs together.
 
     The statistic of a pair is its absolute sum over the root of its sum of squares, which flips do not change: pairs
@@ -129,9 +135,11 @@ def step_down(sums: Array, *, seed: str) -> StepDown:
     Args:
         sums: what each repository's paired differences sum up to, shape (pairs, repositories), at least one of each; 0
             where a pair has no sample of a repository.
+        sizes: of how many samples each is the sum, in that shape; None where no intervals are wanted.
         seed: decides the drawn flips; unused up to `EXACT_UP_TO` repositories, where every flip is tried.
     """
-    return _Ordered(sums, seed).tested()
+    ordered = _Ordered(sums, seed)
+    return ordered.tested() if sizes is None else ordered.bounded(ordered.tested(), sizes)
 
 
 class _Ordered:
@@ -161,7 +169,40 @@ class _Ordered:
         adjusted = np.empty(pairs)
         adjusted[self._order] = p
         undecided = max(1, int(np.count_nonzero(p > ALPHA)))
-        return StepDown(adjusted, self._critical(undecided, math.floor(ALPHA * (flips + drawn))))
+        unknown = np.full(pairs, np.nan)
+        return StepDown(adjusted, self._critical(undecided, math.floor(ALPHA * (flips + drawn))), unknown, unknown)
+
+    def bounded(self, found: StepDown, sizes: Array) -> StepDown:
+        """Return what was found with the intervals of the mean differences, which hold for all pairs together.
+
+        Of a pair every mean difference is asked about: its repositories' sums less that difference are flipped, and the
+        largest statistic under each flip is taken over all pairs. Those that are not refuted are the interval. Going
+        down step by step makes more pairs significant than that: their intervals end next to 0.
+        """
+        signs = np.concatenate(list(flip_signs(self._seed, self._sums.shape[1])), axis=1)
+        flips, drawn = signs.shape[1], int(self._sums.shape[1] > EXACT_UP_TO)
+        # So many flips at most may reach what is refuted.
+        allowed = math.floor(ALPHA * (flips + drawn)) - drawn
+        low, high = np.empty(len(self._order)), np.empty(len(self._order))
+        first, second, whose = np.zeros(flips), np.zeros(flips), np.zeros(flips, dtype=np.intp)
+        for row, sums in enumerate(self._sums):
+            statistic = np.abs(sums @ signs) / self._scale[row]
+            np.maximum(second, np.minimum(first, statistic), out=second)
+            whose[statistic > first] = row
+            np.maximum(first, statistic, out=first)
+        for row, pair in enumerate(self._order.tolist()):
+            others = np.where(whose == row, second, first)
+            ends = _not_refuted(self._sums[row], sizes[pair], signs, others)
+            lowest, highest = np.partition(ends[0], allowed)[allowed], -np.partition(-ends[1], allowed)[allowed]
+            if found.p[pair] > ALPHA:
+                # Rounding may have moved an end.
+                lowest, highest = min(lowest, 0.0), max(highest, 0.0)
+            elif self._sums[row].sum() > 0:
+                lowest = max(lowest, _LEAST)
+            else:
+                highest = min(highest, -_LEAST)
+            low[pair], high[pair] = lowest, highest
+        return replace(found, low=low, high=high)
 
     def _critical(self, pairs: int, allowed: int) -> float | None:
         """Return what the largest of the first pairs exceeds under fewer than `allowed` flips beside the observed."""
@@ -183,6 +224,30 @@ class _Ordered:
             np.maximum.accumulate(largest, axis=0, out=largest)
             before = largest[-1]
             yield rows, largest
+
+
+def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tuple[Array, Array]:
+    """Return, of each flip, the range of mean differences under which it reaches what was observed.
+
+    With the difference d the observed statistic is |A - dN| / D(d), the flipped one |a - db| / D(d), where A and N are
+    the sums over repositories, a and b those of the flipped ones, and D(d)² = Σ (s - dn)². Each flip reaches the
+    observed one in a range about A / N; so does the largest statistic of the other pairs, which is `others`.
+    """
+    totals, size_totals = sums @ signs, sizes @ signs
+    total, size = math.fsum(sums.tolist()), math.fsum(sizes.tolist())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.stack(((total - totals) / (size - size_totals), (total + totals) / (size + size_totals)))
+        # A flip of all repositories or of none is the observation itself, whatever the difference.
+        is_all = np.isnan(ends).any(axis=0) | np.isinf(ends).any(axis=0)
+        square = others**2
+        a = size**2 - square * math.fsum(np.square(sizes).tolist())
+        b = -2 * (total * size - square * math.fsum((sums * sizes).tolist()))
+        c = total**2 - square * math.fsum(np.square(sums).tolist())
+        root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
+        roots = np.stack(((-b - root) / (2 * a), (-b + root) / (2 * a)))
+    is_all |= a <= 0
+    low, high = np.minimum(ends.min(axis=0), roots[0]), np.maximum(ends.max(axis=0), roots[1])
+    return np.where(is_all, -np.inf, low), np.where(is_all, np.inf, high)
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:

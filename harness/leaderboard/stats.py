@@ -40,6 +40,8 @@ class IntervalScope(StrEnum):
     REPOSITORIES = "repositories"
     SAMPLES = "samples"
     """More samples of these same repositories: said so wherever it is shown."""
+    FLIPS = "flips"
+    """Of a difference that is tested: repositories like these, by the test that gives its p."""
     NONE = "none"
 
 

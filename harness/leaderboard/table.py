@@ -1,12 +1,14 @@
 """Stored runs -> leaderboard. Pure; what the numbers mean is in docs/statistics.md.
 
 Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile. Pairs
-are compared only on the samples that both completed. Significance of the ranking metric is corrected over all pairs of
-ranked rows (the family that also decides tiers and ranks), of any other metric over its pairs with the baseline.
+are compared only on the samples that both completed. The question decides what is tested together: each of one's own
+rows against the baseline, unless all pairs of the rows are asked about. Rows of others (reference results, imported
+ones) are tested among themselves, so that importing changes no number of one's own.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import statistics
@@ -35,7 +37,7 @@ from ctxbench.harness.leaderboard.rows import (
 )
 from ctxbench.harness.leaderboard.rows import family as family_of
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import PRICE, RunTable, Status
+from ctxbench.harness.results import PRICE, Origin, RunTable, Status
 
 
 def board(
@@ -44,6 +46,7 @@ def board(
     metric: str | None = None,
     baseline: str | None = None,
     by_level: bool | None = None,
+    all_pairs: bool = False,
     seed: int = 0,
     published: Mode = "none",
     cutoffs: Cutoffs = NO_CUTOFFS,
@@ -57,6 +60,7 @@ def board(
             contexts, else ``es``, else what there is.
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
         by_level: add a group for each level; None: for CoderEval only.
+        all_pairs: ask about all pairs of whole runs, whoever made them, and not about each against the baseline.
         seed: decides drawn flips and bootstrap samples.
         published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
             ``all``, or ``none``.
@@ -78,8 +82,11 @@ def board(
             for level, part in level_parts(table, by_level):
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
+    make = functools.partial(
+        GroupMaker, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs
+    )
     groups = tuple(
-        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, cutoffs=cutoffs).group(
+        make(members, level).group(
             superseded=len(alike[tuple(key)]) - sum(len(table.run.ids) for table in newest_tables[tuple(key)])
         )
         for (*key, level), members in ordered
@@ -110,10 +117,12 @@ class GroupMaker:
         *,
         metric: str | None,
         baseline: str | None,
+        all_pairs: bool,
         seed: int,
         cutoffs: Cutoffs,
     ) -> None:
         self.tables = tables
+        self.all_pairs = all_pairs
         self.first = first = tables[0].run
         self.level = level
         names = sorted(
@@ -135,29 +144,36 @@ class GroupMaker:
             {name: group_table.column(name, scale) for name, scale in self.scales.items()}
             for group_table in group_tables
         ]
-        self.ranked = [
-            index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
+        # What was interrupted stands below, and is in no test.
+        self.whole = [
+            index
+            for index, table in enumerate(self.tables)
+            if table.run.ranked and choices.complete(table) and self.values[index].get(self.metric)
         ]
-        self.base = choices.baseline(self.tables, self.ranked, baseline)
+        own = [index for index in self.whole if self.tables[index].run.origin is Origin.RUN]
+        self.ranked = self.whole if all_pairs or not own else own
+        self.base = choices.baseline(self.tables, self.ranked, self.whole, baseline)
         self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
         """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
-        means = {i: statistics.fmean(self.values[i][self.metric].values.tolist()) for i in self.ranked}
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
-        order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
-        family = self._family(order)
-        apart = [pair for pair, difference in family.items() if difference.significant]
-        beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
+        order = self._by_mean(self.ranked)
+        families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]
+        tests = {pair: difference for family in families for pair, difference in family.items()}
+        apart = [pair for pair, difference in tests.items() if difference.significant]
+        beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
         order = signflip.standing(order, beats)
-        differences = self._differences(family)
+        shown = [*order, *(i for i in self._by_mean(self.whole) if i not in order)]
+        shown += [i for i in range(len(self.tables)) if i not in shown]
+        differences = self._differences(tests)
         estimates = self._estimates()
-        rows = [self._row(i, estimates[i], differences.get(i, {})) for i in order]
-        rows = self._placed(order, rows, beats, family)
-        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in order]
+        rows = [self._row(i, estimates[i], differences.get(i, {})) for i in shown]
+        rows = self._placed(shown, len(order), rows, beats, tests)
         repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
-        names = {i: self.tables[i].run.strategy for i in order}
-        place = {i: position for position, i in enumerate(order)}
+        names = {i: self.tables[i].run.strategy for i in shown}
+        place = {i: position for position, i in enumerate(shown)}
+        family = next(filter(None, families), {})
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
@@ -172,33 +188,43 @@ class GroupMaker:
             rows=tuple(rows),
             family=family_of(
                 [((names[a], names[b]), difference) for (a, b), difference in family.items()],
+                against=None if self.all_pairs else names.get(-1 if self.base is None else self.base, ""),
                 repositories=min(repositories, default=0),
             ),
-            pairs={(place[a], place[b]): difference for (a, b), difference in family.items()},
+            pairs={(place[a], place[b]): difference for (a, b), difference in tests.items()},
             superseded=superseded,
             ages=self.ages,
         )
 
+    def _by_mean(self, rows: Sequence[int]) -> list[int]:
+        """Return rows that have the metric that ranks, the best mean first."""
+        means = {i: statistics.fmean(self.values[i][self.metric].values.tolist()) for i in rows}
+        lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
+        return sorted(rows, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
+
     @staticmethod
     def _placed(
-        order: Sequence[int],
+        shown: Sequence[int],
+        ranked: int,
         rows: Sequence[Row],
         beats: Collection[tuple[int, int]],
-        family: Mapping[tuple[int, int], Difference],
+        tests: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
-        """Return ranked rows with their tiers, their ranks, and what the test tells them from."""
-        place = {i: position for position, i in enumerate(order)}
+        """Return rows with what the tests tell them from; those that are ranked, the first ones, with their ranks."""
+        place = {i: position for position, i in enumerate(shown)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
-        marks = signflip.tier_letters(len(order), [(place[a], place[b]) for a, b in family if family[a, b].significant])
-        ranges = signflip.rank_ranges(len(order), beats_places)
+        apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
+        marks = signflip.tier_letters(ranked, [pair for pair in apart if max(pair) < ranked])
+        ranges = signflip.rank_ranges(ranked, [pair for pair in beats_places if max(pair) < ranked])
         placed = []
-        for position, (row, mark, (low, high)) in enumerate(zip(rows, marks, ranges, strict=True)):
-            is_apart = high - low + 1 < len(order)
-            needed = [pair.needed for keys, pair in family.items() if order[position] in keys and pair.needed]
+        for position, row in enumerate(rows):
+            is_apart = any(position in pair for pair in apart)
+            needed = [test.needed for keys, test in tests.items() if shown[position] in keys and test.needed]
+            low, high = ranges[position] if position < ranked else (None, None)
             placed.append(
                 replace(
                     row,
-                    tier=mark,
+                    tier=marks[position] if position < ranked else "",
                     rank_low=low,
                     rank_high=high,
                     beats=tuple(loser for winner, loser in beats_places if winner == position),
@@ -212,17 +238,27 @@ class GroupMaker:
         """Return pairs of runs, each at the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
-    def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
-        """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
-        keys = list(itertools.combinations(order, 2))
+    def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:
+        """Return the pairs that are tested under a metric, those that are corrected for each other together."""
+        if self.all_pairs and metric == self.metric:
+            return [list(itertools.combinations(rows, 2))]
+        if self.base not in self.whole:
+            return []
+        members = [i for i in self.whole if i != self.base and self.values[i].get(metric)]
+        if self.all_pairs:
+            return [[(i, self.base) for i in members]]
+        return [[(i, self.base) for i in members if self.tables[i].run.origin is origin] for origin in Origin]
+
+    def _tested(self, keys: Sequence[tuple[int, int]], metric: str) -> dict[tuple[int, int], Difference]:
+        """Test pairs of rows together under a metric."""
         if not keys:
             return {}
-        aligned, seed = self.aligned(keys, self.metric), f"{self.seed}/{self.metric}"
-        plain = pairs.differences(aligned, self.scales[self.metric], seed=seed)
-        return dict(zip(keys, pairs.corrected(plain, aligned, seed=seed), strict=True))
+        aligned, seed, scale = self.aligned(keys, metric), f"{self.seed}/{metric}", self.scales[metric]
+        described = pairs.differences(aligned, scale, seed=seed)
+        return dict(zip(keys, pairs.corrected(described, aligned, scale, seed=seed), strict=True))
 
-    def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
-        """Return row -> metric -> difference to the baseline."""
+    def _differences(self, tests: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
+        """Return row -> metric -> difference to the baseline; `tests` are those of the metric that ranks."""
         base = self.base
         if base is None:
             return {}
@@ -230,30 +266,19 @@ class GroupMaker:
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
             shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            aligned = dict(zip(shared, self.aligned([(i, base) for i in shared], metric), strict=True))
-            seed = f"{self.seed}/{metric}"
-            plain = pairs.differences(list(aligned.values()), self.scales[metric], seed=seed)
-            is_control = {i: self.tables[i].run.control or self.tables[base].run.control for i in shared}
-            differences = {
-                i: pairs.untested(difference) if is_control[i] else difference
-                for i, difference in zip(shared, plain, strict=True)
-            }
-            members = [i for i in shared if i in self.ranked] if base in self.ranked else []
-            if metric == self.metric:
-                for i in members:
-                    member = family.get((i, base)) or family[base, i]
-                    differences[i] = replace(
-                        differences[i],
-                        p_adjusted=member.p_adjusted,
-                        pairs=member.pairs,
-                        visible=member.visible,
-                        needed=member.needed,
-                    )
-            else:
-                together = pairs.corrected([differences[i] for i in members], [aligned[i] for i in members], seed=seed)
-                differences.update(zip(members, together, strict=True))
-            for i in shared:
-                result[i][metric] = differences[i]
+            of_metric = tests
+            if metric != self.metric:
+                asked = self._asked(self.ranked, metric) if self.values[base].get(metric) else []
+                of_metric = {pair: test for keys in asked for pair, test in self._tested(keys, metric).items()}
+            signed = {i: test for (i, other), test in of_metric.items() if other == base}
+            signed |= {i: -test for (other, i), test in of_metric.items() if other == base}
+            found = {i: signed[i] for i in shared if i in signed}
+            rest = [i for i in shared if i not in found]
+            described = pairs.differences(
+                self.aligned([(i, base) for i in rest], metric), self.scales[metric], seed=f"{self.seed}/{metric}"
+            )
+            for i, difference in (found | dict(zip(rest, described, strict=True))).items():
+                result[i][metric] = difference
         return result
 
     def _row(self, index: int, metrics: Mapping[str, Estimate], difference: Mapping[str, Difference]) -> Row:

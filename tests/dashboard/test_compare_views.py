@@ -78,9 +78,9 @@ def test_rows_are_those_of_the_json() -> None:
         assert row["difference [95%]"] == pytest.approx(difference["mean"])
         shown = f"{difference['mean']:+.1f} [{difference['low']:+.1f}, {difference['high']:+.1f}]"
         assert getattr(row["difference [95%]"], "text", "") == shown
-        assert row["over"] == "over repositories"
-        assert row["p"] == pytest.approx(difference["p_adjusted"], abs=1e-6)
-        assert getattr(row["p"], "text", "") == f"{difference['p_adjusted']:.3f}"
+        assert row["over"] == "by the test"
+        assert row["p"] == pytest.approx(difference["p"], abs=1e-6)
+        assert getattr(row["p"], "text", "") == f"{difference['p']:.3f}"
         assert (row["better"], row["equal"], row["worse"]) == (
             difference["wins"],
             difference["ties"],
@@ -142,7 +142,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     names = {**NAMES, "gold": "gold"}
     compared = compare([*TABLES, control], metric="es")
     sentences = view.remarks(compared, names)
-    assert sentences[0].startswith("p-values are corrected for the 2 comparisons shown (step-down maximum statistic)")
+    assert sentences[0].startswith("p-values and their intervals are of the 2 comparisons shown together")
     assert "gold is a control: it is compared, and not tested." in sentences
     assert view.difference_rows(compared, names)[-1]["p"] is None
     # One of the two is significant, and needs nothing more to be said.

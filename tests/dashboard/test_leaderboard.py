@@ -62,14 +62,12 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     assert {line["origin"] for line in lines} == {"run", "imported", "control"}
 
 
-def test_figures_keep_their_last_zero_and_p_its_star(group: Group) -> None:
+def test_figures_keep_their_last_zero(group: Group) -> None:
     first = view.lines(group)[0]
     texts = {name: getattr(first[name], "text", None) for name in ("es % [95%]", "to lc.infile", "p")}
     difference = group.rows[0].difference["es"]
-    assert (
-        str(texts["to lc.infile"]).startswith("+50.0 [") and texts["p"] == f"{numbers.p_value(difference.p_adjusted)}*"
-    )
-    assert first["p"] == difference.p_adjusted and re.match(r"\d+\.\d\d \[", str(texts["es % [95%]"]))
+    assert str(texts["to lc.infile"]).startswith("+50.0 [") and texts["p"] == numbers.p_value(difference.p)
+    assert first["p"] == difference.p and re.match(r"\d+\.\d\d \[", str(texts["es % [95%]"]))
 
 
 def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
@@ -85,13 +83,16 @@ def test_links_stand_behind_their_rows(group: Group) -> None:
 
 def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
-    assert "Its lead over every other is significant" in headline(group)
-    same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
-    assert "Nothing is told apart: no difference is significant." in headline(same)
-    third = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
-    assert "The test does not tell it from b." in headline(third)
+    assert "Significantly different from lc.infile: better: lc.repocoder." in headline(group)
+    two = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]
+    assert "Significantly different from a: none." in headline(board(two).groups[0])
+    assert "Significant: none." in headline(board(two, all_pairs=True).groups[0])
+    third = board([*two, table("c", [0.1] * 16)]).groups[0]
+    assert "Significantly different from a: worse: c; neither: b." in headline(third)
+    third = board([*two, table("c", [0.1] * 16)], all_pairs=True).groups[0]
+    assert "It is not significantly better than b." in headline(third)
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
-    assert "No two ranked rows share a completed sample" in headline(strangers)
+    assert "No two rows of the question share a completed sample" in headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
     assert "Nothing else here is ranked" in headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
@@ -100,22 +101,23 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
 
 def test_the_headline_claims_no_best_mean_where_another_is_better_over_easier_samples() -> None:
     easy = [index < 16 for index in range(32)]
-    status = [Status.SCORED if is_easy else Status.INFRA_FAILED for is_easy in easy]
     whole = table("a", [(0.9 if is_easy else 0.3) + index / 1000 for index, is_easy in enumerate(easy)])
-    part = table("b", [0.8 + index / 1000 for index in range(32)], status=status)
+    part = table("b", [0.8 + index / 1000 if is_easy else None for index, is_easy in enumerate(easy)])
     group = board([whole, part]).groups[0]
     first, second = group.ranked
     assert first.run.strategy == "a" and (first.metrics["es"].mean or 0) < (second.metrics["es"].mean or 0)
     assert headline(group).startswith("a ranks first, with es 61.55 [") and "best" not in headline(group)
-    assert "Its lead over every other is significant" in headline(group)
+    assert "Significantly different from a: worse: b." in headline(group)
 
 
-def test_what_is_told_apart_from_none_is_grey() -> None:
+def test_what_is_not_significantly_different_is_grey() -> None:
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
-    apart = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]).groups[0]
+    runs = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]
+    apart = board(runs, all_pairs=True).groups[0]
+    best, worst = "significantly better than another", "significantly worse than another"
     for group, states in (
-        (same, ["told apart from none"] * 2),
-        (apart, ["beaten by none", "beaten by none", "beaten by another"]),
+        (same, ["not significantly different"] * 2),
+        (apart, [best, best, worst]),
     ):
         drawn = chart(group)
         assert drawn is not None
@@ -123,7 +125,7 @@ def test_what_is_told_apart_from_none_is_grey() -> None:
         points = spec["datasets"][spec["layer"][-1]["data"]["name"]]
         assert [point["state"] for point in points] == states
     scale = spec["layer"][-1]["encoding"]["color"]["scale"]
-    assert scale["domain"] == ["beaten by none", "beaten by another"]
+    assert scale["domain"] == [best, worst]
     (grey,) = chart(same).to_dict()["layer"][-1]["encoding"]["color"]["scale"]["range"]  # type: ignore[union-attr]
     red, green, blue = (int(grey[at : at + 2], 16) for at in (1, 3, 5))
     assert max(red, green, blue) - min(red, green, blue) < 20
@@ -133,7 +135,7 @@ def test_nothing_scored_is_said_and_not_drawn() -> None:
     lost = make_table({}, ["r"] * 2, status=[Status.INFRA_FAILED] * 2, functions=True)
     group = board([lost]).groups[0]
     assert "nothing is ranked" in headline(group) and chart(group) is None
-    assert "pass@1" not in view.lines(group)[0] and view.lines(group)[0]["unscored"] == 2
+    assert "pass@1" not in view.lines(group)[0] and view.lines(group)[0]["missing"] == 2
 
 
 def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
@@ -160,15 +162,13 @@ def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
     ]
     group = (ranked := board(runs)).groups[0]
     assert group.base is not None and group.base.run.origin is Origin.REFERENCE
-    assert [row.run.strategy for row in group.rows] == ["lc.infile", "other", "lc.infile"] and group.rows[
-        2
-    ] is group.base
-    assert group.rows[1].difference["es"].mean == pytest.approx(20)
+    assert [row.run.strategy for row in group.rows] == ["other", "lc.infile", "lc.infile"]
+    assert group.rows[1] is group.base and group.rows[0].difference["es"].mean == pytest.approx(20)
     assert "to lc.infile (reference)" in view.lines(group)[0]
     spec = chart(group).to_dict()  # type: ignore[union-attr]
     assert spec["datasets"][spec["layer"][0]["data"]["name"]] == [{"value": group.base.metrics["es"].mean}]
     [ranking, *_] = report(ranked, {}).sections[0].tables
-    assert ranking.drawn and ranking.drawn.bars[2] and ranking.drawn.bars[2].mean == ranking.drawn.base
+    assert ranking.drawn and ranking.drawn.bars[1] and ranking.drawn.bars[1].mean == ranking.drawn.base
 
 
 def test_a_page_says_what_to_do_on_a_page() -> None:
@@ -227,8 +227,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
         cells[name] = record[key]
     if other := record["difference"].get(metric):
         cells[f"to {record['baseline']}"] = other["mean"]
-        corrected = other["p"] if other["p_adjusted"] is None else other["p_adjusted"]
-        cells["p"] = corrected
+        cells["p"] = other["p"]
     for name, value in record.items():
         if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
             cells[_heading(name)] = value["mean"]
@@ -353,7 +352,7 @@ def test_what_is_seen_has_the_digits_of_the_command(database: Home) -> None:
         full = expected_of_sight(row)
         assert {name: line[name] for name in full} == full
     other = records[0]["difference"]["context_gain"]
-    assert displayed[0]["p"].rstrip("*") == numbers.p_value(other["p_adjusted"])
+    assert displayed[0]["p"] == numbers.p_value(other["p"])
 
 
 def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from ctxbench.harness.generators.incontext import decode, trained_model
 from ctxbench.harness.generators.incontext.decode import complete_body
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.harness.leaderboard import signflip, stats
+from ctxbench.harness.leaderboard.signflip import step_down
 from tests.helpers.incontext import prompt, similar
 
 ROOT = Path(__file__).parents[2]
@@ -109,6 +110,9 @@ def statistics() -> Iterator[tuple[str, Any]]:
         columns = [stats.clustered(row, codes) for row in values]
         estimates = stats.estimates(columns, seed="0", bounds=(-1, 1))
         yield f"estimates {repositories}", [[part and part.hex() for part in _parts(one)] for one in estimates]
+        sums, sizes = (np.stack([getattr(one, of) for one in columns]) for of in ("sums", "sizes"))
+        together = step_down(sums, sizes, seed="0")
+        yield f"together {repositories}", [hexes(of) for of in (together.p, together.low, together.high)]
         yield f"p {repositories}", hexes(signflip.p_values(np.stack([one.sums for one in columns]), seed="0"))
     yield "t", hexes(stats.quantile(p, df) for p in (0.8, 0.975) for df in (1, 2, 3, 7, 30, 200, 5000))
 

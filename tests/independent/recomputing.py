@@ -222,6 +222,32 @@ class Family:
             del remaining[pair]
         return adjusted
 
+    def refutes(self, pair: Any, mean: float) -> bool:
+        """Return whether at most 5% of flips bring the pair, less a mean difference, or any other to what it is."""
+        names = sorted({self.repo[sample] for gap in self.gaps.values() for sample in gap})
+        gap = {one: value - mean for one, value in self.gaps[pair].items()}
+        sums = [math.fsum(v for one, v in gap.items() if self.repo[one] == name) for name in names]
+        size = math.sqrt(math.fsum(x * x for x in sums)) or 1.0
+        own = [abs(math.fsum(map(math.prod, zip(signs, sums, strict=True)))) / size for signs in _signs(len(sums))]
+        others = [self._flipped[other] for other in self.gaps if other != pair]
+        largest = [max(column) for column in zip(own, *others, strict=True)]
+        return sum(one >= own[0] - 1e-9 for one in largest) <= 0.05 * len(largest)
+
+    def has_interval(self, pair: Any, low: float | None, high: float | None, reach: tuple[float, float] | None) -> bool:
+        """Return whether an interval ends where mean differences begin to be refuted, and lacks 0 where p says so."""
+        is_significant = self.p[pair] <= 0.05
+        if low is None or high is None:
+            return not is_significant and not (self.refutes(pair, -1e7) and self.refutes(pair, 1e7))
+        if (low > 0 or high < 0) is not is_significant and abs(low) > 1e-6 < abs(high):
+            return False
+        ends = [(low, -1), (high, 1)]
+        # Cut at what a difference can be; ending next to 0 where only going down step by step makes it significant.
+        free = [(end, way) for end, way in ends if end not in (reach or ()) and abs(end) > 2e-6]
+        step = 1e-5 * max(1.0, abs(low), abs(high))
+        return all(
+            self.refutes(pair, end + way * step) and not self.refutes(pair, end - way * step) for end, way in free
+        )
+
     @cached_property
     def critical(self) -> float | None:
         """The largest statistic of the pairs that are not significant, in 5% of flips; of the last one if all are."""

@@ -38,16 +38,17 @@ def near(number: float | str | None) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(18))
-def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("question", [(), ("--all-pairs",)], ids=["baseline", "all-pairs"])
+def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int, question: tuple[str, ...]) -> None:
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     Made(seed).write(path)
     runs, groups = again.read(path), defaultdict(list)
-    for record in board(path):
+    for record in board(path, *question):
         groups[record["language"]].append(record)
         check_row(record, runs[record["run"], record["language"]])
     assert sum(map(len, groups.values())) == len(runs)
     for records in groups.values():
-        check_differences(records, runs)
+        check_differences(records, runs, all_pairs=bool(question))
 
 
 def check_row(record: Record, run: again.Run) -> None:
@@ -68,12 +69,14 @@ def check_row(record: Record, run: again.Run) -> None:
             assert [record["sensitivity"][metric][name] for name in ("worst", "best")] == if_all
 
 
-def check_differences(records: list[Record], runs: Mapping[tuple[str, str], again.Run]) -> None:
-    """Compare everything that is said of pairs: with the baseline, and among the ranked."""
+def check_differences(records: list[Record], runs: Mapping[tuple[str, str], again.Run], *, all_pairs: bool) -> None:
+    """Compare everything that is said of pairs: with the baseline, or among the ranked."""
     of = {record["strategy"]: runs[record["run"], record["language"]] for record in records}
     metric, base = records[0]["ranked_by"], records[0]["baseline"] or records[0]["strategy"]
-    ranked = [one for one in of if one not in CONTROLS and of[one].values(metric)]
-    pairs = {(a, b): again.gaps(of[a], of[b], metric) for a, b in itertools.combinations(ranked, 2)}
+    ranked = [one for one in of if one not in CONTROLS and of[one].values(metric) and not of[one].missing]
+    asked = [(name, base) for name in ranked if name != base and base in ranked]
+    asked = list(itertools.combinations(ranked, 2)) if all_pairs else asked
+    pairs = {(a, b): again.gaps(of[a], of[b], metric) for a, b in asked}
     repo = records_repo(of)
     family = again.Family({pair: gap for pair, gap in pairs.items() if gap}, repo)
     adjusted = family.p
@@ -91,10 +94,11 @@ def check_differences(records: list[Record], runs: Mapping[tuple[str, str], agai
             assert record["rank_low"] is None and record["tier"] == ""
         for one, found in record["difference"].items():
             check_difference(found, of[name], of[base], one)
+            assert found["p"] is None or {name, base} <= set(ranked)
         assert {by_run[run] for run in record["beats"]} == {worse for better, worse in beats if better == name}
         if name in ranked and base in ranked and name != base:
             pair = (name, base) if (name, base) in pairs else (base, name)
-            check_corrected(record["difference"][metric], family, pair)
+            check_corrected(record["difference"][metric], family, pair, metric, is_turned=pair[0] == base)
     letters = {record["strategy"]: set(record["tier"]) for record in records}
     for a, b in adjusted:
         assert bool(letters[a] & letters[b]) == (adjusted[a, b] > 0.05)
@@ -110,21 +114,27 @@ def check_difference(found: Record, this: again.Run, other: again.Run, metric: s
         return
     expected = again.estimate(gap, this.repo, again.bounds(metric, of_difference=True))
     del expected["mean_of_repositories"]
+    if found["p"] is not None and any(gap.values()):
+        # The interval is the test's: see `check_corrected`.
+        expected = {"mean": expected["mean"]}
+        assert found["interval"] == ("none" if found["low"] is None else "flips")
     assert {name: found[name] for name in expected} == {name: near(x) for name, x in expected.items()}
     sign = -1 if metric in again.LOWER_IS_BETTER else 1
     better = [sign * one for one in gap.values()]
     counts = [sum(one > 0 for one in better), better.count(0), sum(one < 0 for one in better)]
     assert [found["wins"], found["ties"], found["losses"]] == counts
-    untested = this.strategy in CONTROLS or other.strategy in CONTROLS
-    assert found["p"] == near(None if untested else again.p_value(gap, this.repo))
-    if untested:
-        assert [found[key] for key in ("p_adjusted", "smallest_visible", "repositories_needed")] == [None] * 3
+    if this.strategy in CONTROLS or other.strategy in CONTROLS:
+        assert [found[key] for key in ("p", "smallest_visible", "repositories_needed")] == [None] * 3
 
 
-def check_corrected(found: Record, family: again.Family, pair: Any) -> None:
+def check_corrected(found: Record, family: again.Family, pair: Any, metric: str, *, is_turned: bool = False) -> None:
     """Compare what is said of a pair among the others that were tested with it; of an empty one nothing is."""
-    assert found["p_adjusted"] == near(family.p.get(pair))
+    assert found["p"] == near(family.p.get(pair))
     if pair in family.p:
+        if any(family.gaps[pair].values()):
+            low, high = found["low"], found["high"]
+            ends = (low, high) if not is_turned or low is None else (-high, -low)
+            assert family.has_interval(pair, *ends, again.bounds(metric, of_difference=True)), found
         assert found["pairs"] == len(family.p)
         assert found["smallest_visible"] == near(family.smallest_visible(pair))
         assert family.needs(pair, found["repositories_needed"])
@@ -133,10 +143,14 @@ def check_corrected(found: Record, family: again.Family, pair: Any) -> None:
 def check_family(records: list[Record], of: Mapping[str, again.Run], base: str, metric: str) -> None:
     """Compare the correction of a metric that does not rank: over its pairs with the baseline."""
     found = {one["strategy"]: one["difference"].get(metric) for one in records if one["rank_low"] is not None}
+    if found.keys() and base not in found:
+        assert all(one is None or one["p"] is None for one in found.values())
+        return
+    found = {name: one for name, one in found.items() if of[base].values(metric) and of[name].values(metric)}
     gaps = {name: again.gaps(of[name], of[base], metric) for name, one in found.items() if one}
     family = again.Family({name: gap for name, gap in gaps.items() if gap}, records_repo(of))
     for name in gaps:
-        check_corrected(found[name], family, name)
+        check_corrected(found[name], family, name, metric)
 
 
 def records_repo(runs: Mapping[Any, again.Run]) -> dict[str, str]:
@@ -176,7 +190,7 @@ def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) 
         }
         family = again.Family({run: gap for run, gap in gaps.items() if gap}, records_repo(runs))
         for run, one in members.items():
-            check_corrected(one["difference"], family, run)
+            check_corrected(one["difference"], family, run, metric)
 
 
 def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: Samp
     rows = {(row["strategy"], row["origin"]): row for row in board}
     assert set(rows) == {("lc.random_windows", "run"), ("lc.infile", "run"), ("lc.repocoder", "reference")}
     difference = rows["lc.repocoder", "reference"]["difference"]["context_gain"]
-    assert difference["repositories"] == 6 and difference["p_adjusted"] is not None
+    assert difference["repositories"] == 6 and difference["p"] is not None
     text = run_cli("leaderboard", "--home", str(home.root)).out
     assert "lc.repocoder (reference)" in text and "came with ctxbench" in text and "1 run is not shown" in text
     runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)

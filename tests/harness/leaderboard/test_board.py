@@ -1,5 +1,6 @@
 """From stored runs to rows: what counts, what is compared, what is ranked."""
 
+import dataclasses
 import itertools
 import random
 import statistics
@@ -62,11 +63,11 @@ def test_bits_are_not_percent_and_keep_a_failed_samples_own_value() -> None:
 
 
 def test_better_strategies_are_told_apart() -> None:
-    group = board([noisy("lc.infile", 0.3), noisy("mid", 0.31), noisy("top", 0.6)]).groups[0]
+    group = board([noisy("lc.infile", 0.3), noisy("mid", 0.31), noisy("top", 0.6)], all_pairs=True).groups[0]
     assert group.rows[0].run.strategy == "top"
     assert [(row.tier, row.rank_low, row.rank_high) for row in group.rows] == [("a", 1, 1), ("b", 2, 3), ("b", 2, 3)]
     difference = group.rows[0].difference["es"]
-    assert difference.p == pytest.approx(2 / 2**8) and difference.p_adjusted == difference.p
+    assert difference.p == pytest.approx(2 / 2**8) and difference.pairs == 3
     assert difference.wins > 70 and difference.wins + difference.ties + difference.losses == difference.n_common == 80
     family = group.family
     assert (family.pairs, family.repositories, family.decidable, group.baseline) == (3, 8, True, "lc.infile")
@@ -106,7 +107,7 @@ def test_many_pairs_do_not_make_it_undecidable() -> None:
         for k in range(1, 10)
     ]
     # A correction that counts its 36 pairs would ask for a p below 0.0014; that of six repositories is at least 0.03.
-    group = board(runs).groups[0]
+    group = board(runs, all_pairs=True).groups[0]
     assert group.family.pairs == group.family.significant == 36 and group.family.decidable
     assert [row.tier for row in group.rows] == list("abcdefghi")
 
@@ -146,12 +147,10 @@ def test_enough_repositories_tell_apart_what_needed_them() -> None:
 
 
 def test_only_samples_that_both_completed_are_compared() -> None:
-    this = make_table(
-        {"es": [0.5] * 6}, "abcdef", strategy="lc.infile", status=[Status.INFRA_FAILED] + [Status.SCORED] * 5
-    )
+    this = make_table({"es": [None, *[0.5] * 5]}, "abcdef", strategy="lc.infile")
     other = make_table({"es": [0.7] * 6}, "defghi", strategy="b", first=3)
     difference = next(row for row in board([this, other]).rows if row.run.strategy == "b").difference["es"]
-    assert (difference.n_common, difference.repositories, difference.over) == (3, 3, IntervalScope.SAMPLES)
+    assert (difference.n_common, difference.repositories, difference.over) == (3, 3, IntervalScope.NONE)
     assert difference.mean == pytest.approx(20)
 
 
@@ -160,7 +159,7 @@ def test_runs_without_a_common_sample_are_not_compared() -> None:
     other = make_table({"es": [0.7] * 6}, "abcdef", strategy="b", first=100)
     group = board([this, other]).groups[0]
     found = next(row for row in group.rows if row.run.strategy == "b").difference["es"]
-    assert (found.n_common, found.p, found.p_adjusted, found.mean) == (0, None, None, None)
+    assert (found.n_common, found.p, found.mean) == (0, None, None)
     assert all(row.tier == "a" for row in group.rows) and not group.family.decidable
 
 
@@ -192,8 +191,57 @@ def test_unranked_rows_are_shown_last_outside_the_family() -> None:
     group = board([noisy("lc.infile", 0.3), noisy("b", 0.5), noisy("oracle", 0.9, ranked=False)]).groups[0]
     last = group.rows[-1]
     assert (last.run.strategy, last.rank_low, last.tier) == ("oracle", None, "")
-    assert last.difference["es"].p is not None and last.difference["es"].p_adjusted is None
+    assert last.difference["es"].mean is not None and last.difference["es"].p is None
     assert group.family.pairs == 1
+
+
+OWN = (noisy("lc.infile", 0.3), noisy("b", 0.34), noisy("c", 0.5), noisy("d", 0.31))
+REFERENCE = [
+    noisy(name, mean, origin=Origin.REFERENCE) for name, mean in (("b", 0.4), ("x", 0.6), ("y", 0.33), ("z", 0.32))
+]
+
+
+def test_importing_changes_no_number_of_ones_own_rows() -> None:
+    alone, beside = board(OWN).groups[0], board([*OWN, *REFERENCE]).groups[0]
+    # Their place among the rows may change: what they say may not.
+    own = {row.run.strategy: row for row in beside.rows if row.run.origin is Origin.RUN}
+    assert len(own) == 4 and len(beside.rows) == 7
+    for row in alone.rows:
+        assert dataclasses.replace(own[row.run.strategy], beats=row.beats) == row
+    assert beside.family == alone.family
+    theirs = [row for row in beside.rows if row.run.origin is Origin.REFERENCE]
+    assert [(row.rank_low, row.difference["es"].pairs) for row in theirs] == [(None, 3)] * 3
+    assert any(row.difference["es"].significant for row in theirs)
+
+
+def test_rows_of_others_alone_are_ranked_among_themselves() -> None:
+    group = board(REFERENCE, baseline="y").groups[0]
+    assert [row.run.strategy for row in group.ranked] == ["x", "b", "y", "z"] and group.family.pairs == 3
+
+
+def test_one_own_row_is_asked_about_against_the_reference_of_the_baseline() -> None:
+    own, infile = noisy("mine", 0.5), noisy("lc.infile", 0.3, origin=Origin.REFERENCE)
+    group = board([infile, own]).groups[0]
+    assert group.baseline == "lc.infile" and group.family.pairs == 1 and group.family.significant == 1
+    assert [(row.run.strategy, row.rank_low, row.beats) for row in group.rows] == [
+        ("mine", 1, (1,)),
+        ("lc.infile", None, ()),
+    ]
+
+
+def test_the_question_is_each_row_against_the_baseline_unless_all_pairs_are_asked_about() -> None:
+    asked, all_pairs = board(OWN).groups[0], board(OWN, all_pairs=True).groups[0]
+    assert (asked.family.pairs, asked.family.question()) == (3, "each of 3 strategies against lc.infile")
+    assert (all_pairs.family.pairs, all_pairs.family.question()) == (6, "all 6 pairs of 4 strategies")
+    by_name = {row.run.strategy: row.difference.get("es") for row in asked.rows}
+    for row in all_pairs.rows:
+        found = row.difference.get("es")
+        if found is not None:
+            one = by_name[row.run.strategy]
+            # The fewer are tested together, the smaller p and the narrower the interval.
+            assert one and one.p is not None and found.p is not None and one.p <= found.p
+            assert None not in (one.low, one.high, found.low, found.high)
+            assert found.low <= one.low and one.high <= found.high  # type: ignore[operator]
 
 
 def test_of_several_runs_the_newest_complete_one_is_shown() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.harness.leaderboard import board, latex
+from ctxbench.harness.leaderboard.rows import Standing
 from ctxbench.harness.leaderboard.sections import sections
 from ctxbench.harness.results import RunTable, Status
 from tests.harness.leaderboard.test_board import noisy
@@ -50,12 +51,14 @@ def cells(text: str) -> list[list[list[str]]]:
 
 
 def many(extra: str = "random|windows") -> list[RunTable]:
-    status = [Status.SCORED] * 77 + [Status.INFRA_FAILED] * 2 + [Status.MODEL_FAILED]
+    status = [Status.SCORED] * 79 + [Status.MODEL_FAILED]
+    begun = [Status.SCORED] * 78 + [Status.INFRA_FAILED] * 2
     return [
         noisy("lc.infile", 0.3, generator="incontext"),
         noisy("lc.repocoder(iterations=2, window=20)", 0.45, generator="incontext", status=status),
         noisy(extra, 0.25, generator="incontext"),
         noisy("oracle", 0.9, generator="incontext", ranked=False),
+        noisy("lc.begun", 0.7, generator="incontext", status=begun),
     ]
 
 
@@ -70,7 +73,7 @@ def test_every_cell_is_that_of_the_other_forms() -> None:
 def test_what_none_beats_is_bold_and_nothing_else() -> None:
     made = board(many())
     text = latex.latex(made)
-    first = [row.run.strategy for row in made.groups[0].rows if "a" in row.tier]
+    first = [row.run.strategy for row in made.groups[0].rows if row.standing is Standing.UNBEATEN]
     assert first == ["lc.repocoder(iterations=2, window=20)"]
     bold = [line for line in text.splitlines() if r"\textbf{" in line]
     assert len(bold) == 2 and all("lc.repocoder" in line for line in bold)
@@ -80,7 +83,9 @@ def test_nothing_is_bold_where_nothing_is_told_apart() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("twin", 0.3)])
     assert [row.tier for row in made.groups[0].rows] == ["a", "a"]
     text = latex.latex(made)
-    assert r"\textbf" not in text and "Bold" not in text and "Rows that share a letter are not told apart." in text
+    assert r"\textbf" not in text and "Bold" not in text and "share a letter" not in text
+    text = latex.latex(board([noisy("lc.infile", 0.3), noisy("twin", 0.3)], all_pairs=True))
+    assert r"\textbf" not in text and "Rows that share a letter are not significantly different." in text
 
 
 def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
@@ -90,7 +95,7 @@ def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
     assert len(labels) == len(set(labels)) == 2 and all(re.fullmatch(r"tab:[a-z0-9-]+", one) for one in labels)
     captions = [line for line in text.splitlines() if r"\caption" in line]
     assert "Ranked by es, n = 78 to 80; in brackets 95\\% intervals over repositories." in captions[0]
-    assert "Unscored (the machine failed; not counted as 0)" in text
+    assert "Not ranked, because samples are missing (never counted as 0)" in text
     for name in ("table", "tabular", "minipage"):
         assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") > 0
     for rule in ("toprule", "midrule", "bottomrule"):

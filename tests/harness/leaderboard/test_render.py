@@ -16,12 +16,14 @@ from tests.helpers.runs import make_table
 
 
 def _many() -> list[RunTable]:
-    status = [Status.SCORED] * 77 + [Status.INFRA_FAILED] * 2 + [Status.MODEL_FAILED]
+    status = [Status.SCORED] * 79 + [Status.MODEL_FAILED]
+    begun = [Status.SCORED] * 78 + [Status.INFRA_FAILED] * 2
     return [
         noisy("lc.infile", 0.3, generator="incontext"),
         noisy("lc.repocoder(iterations=2, window=20)", 0.45, generator="incontext", status=status),
         noisy("random|windows", 0.25, generator="incontext"),
         noisy("oracle", 0.9, generator="incontext", ranked=False),
+        noisy("lc.begun", 0.7, generator="incontext", status=begun),
     ]
 
 
@@ -32,8 +34,9 @@ def _notes(made: Board) -> str:
 def test_table_says_all_that_is_needed_in_120_columns() -> None:
     text = render.table(board(_many()))
     assert max(map(len, text.splitlines())) <= 120 and text.isascii() and "\x1b" not in text
-    for words in ("rank", "tier", "unscored", "es % [95%]", "by repo", "to lc.infile", "tokens", "calls", "seconds"):
+    for words in ("rank", "missing", "es % [95%]", "by repo", "to lc.infile", "tokens", "calls", "seconds"):
         assert words in text
+    assert "group" not in text and " group " in render.table(board(_many(), all_pairs=True))
     for strategy in ("lc.repocoder(iterations=2, window=20)", "random|windows", "oracle"):
         assert strategy in text
 
@@ -72,10 +75,12 @@ def test_notes_of_a_full_board() -> None:
     text = _notes(board(_many()))
     for words in (
         "Ranked by es (%; mean over samples",
-        "sign flips of whole repositories (8 repositories, exact), p corrected for 3 pairs (step-down maximum",
+        "Asked: each of 2 strategies against lc.infile. p: sign flips of whole repositories (8 repositories, exact), "
+        "corrected for these tests together (step-down maximum statistic).",
+        "--all-pairs asks about every pair",
         "would be significant in about four of five such boards (80% power; the median over the pairs)",
         "95%, over repositories",
-        "lc.repocoder(iterations=2, window=20) 2. Cure: run the same command again.",
+        "Not ranked, because samples are missing (never counted as 0): lc.begun 2. Cure: run the same command again.",
         "if all were right",
         "counted as the worst value: lc.repocoder(iterations=2, window=20) 1",
         "measure the context, not a model's skill",
@@ -95,7 +100,7 @@ def test_notes_of_few_repositories() -> None:
 
 def test_notes_of_one_run_claim_no_test() -> None:
     text = _notes(board([noisy("lc.infile", 0.4)]))
-    assert "Test:" not in text and "significant" not in text and "Unscored" not in text and "skill" not in text
+    assert "Asked:" not in text and "significant" not in text and "missing" not in text and "skill" not in text
 
 
 def test_notes_of_a_single_sample_and_of_none() -> None:
@@ -129,7 +134,7 @@ def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
         "samples", "language", "level", "strategy", "generator", "origin", "n", "unscored",
         "em", "es", "context_tokens", "calls", "seconds", "rank_low", "rank_high",
     ]  # fmt: skip
-    assert len(rows) == 4
+    assert len(rows) == 5
     for row in rows:
         assert list(row)[: len(expected)] == expected
         assert {"run", "profile", "tier", "model_failed", "excluded", "sensitivity", "difference"} <= set(row)
@@ -137,29 +142,28 @@ def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
             assert list(row[metric])[:3] == ["mean", "low", "high"]
             assert row[metric]["low"] <= row[metric]["mean"] <= row[metric]["high"]
     best = rows[0]
-    assert (best["strategy"], best["origin"], best["level"], best["unscored"]) == (
-        "lc.repocoder(iterations=2, window=20)", "run", "all", 2,
+    assert (best["strategy"], best["origin"], best["level"], best["model_failed"]) == (
+        "lc.repocoder(iterations=2, window=20)", "run", "all", 1,
     )  # fmt: skip
-    assert {"mean", "low", "high", "p", "p_adjusted", "n_common", "wins", "ties", "losses"} <= set(
-        best["difference"]["es"]
-    )
+    assert {"mean", "low", "high", "p", "pairs", "n_common", "wins", "ties", "losses"} <= set(best["difference"]["es"])
     assert best["es"]["interval"] == "repositories" and "mean_of_repositories" in best["es"]
-    assert set(best["sensitivity"]["es"]) == {"worst", "best"}
+    begun = next(row for row in rows if row["strategy"] == "lc.begun")
+    assert set(begun["sensitivity"]["es"]) == {"worst", "best"} and (begun["unscored"], begun["rank_low"]) == (2, None)
     assert rows[1]["baseline"] is None and rows[1]["difference"] == {}
 
 
 def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
     rows = list(csv.DictReader(io.StringIO(render.to_csv(board(_many())))))
-    assert len(rows) == 4
+    assert len(rows) == 5
     assert float(rows[0]["es_low"]) < float(rows[0]["es"]) < float(rows[0]["es_high"])
-    assert float(rows[0]["difference_es_p_adjusted"]) < 0.05 and rows[1]["difference_es_p_adjusted"] == ""
+    assert float(rows[0]["difference_es_p"]) < 0.05 and rows[1]["difference_es_p"] == ""
     assert rows[0]["es_mean_of_repositories"] and rows[3]["rank_low"] == ""
 
 
 def test_markdown_is_a_table_even_with_bars_in_names() -> None:
     text = render.markdown(board(_many()))
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 * (4 + 2)
+    assert len(lines) == 2 * (5 + 2)
     assert len({line.replace("\\|", "").count("|") for line in lines[:6]}) == 1
 
 
@@ -239,7 +243,7 @@ def test_a_control_is_marked() -> None:
     assert "gold (control)" in render.table(made) and "no test is made of controls" in _notes(made)
     assert [(one["control"], one["rank_low"]) for one in render.records(made)] == [(False, 1), (True, None)]
     [row] = [row for row in made.rows if row.run.control]
-    assert {(found.p, found.p_adjusted, found.visible) for found in row.difference.values()} == {(None, None, None)}
+    assert {(found.p, found.visible, found.needed) for found in row.difference.values()} == {(None, None, None)}
 
 
 def test_a_control_as_a_baseline_is_tested_against_nothing() -> None:
@@ -247,4 +251,4 @@ def test_a_control_as_a_baseline_is_tested_against_nothing() -> None:
     made = board(runs, baseline="gold")
     differences = [found for row in made.rows for found in row.difference.values()]
     assert differences and all(found.p is None for found in differences if found.n_common)
-    assert made.groups[0].family.pairs == 1, "the family is that of the ranked rows"
+    assert made.groups[0].family.pairs == 0 and board(runs, baseline="gold", all_pairs=True).groups[0].family.pairs == 1

@@ -8,6 +8,7 @@ the logit scale).
 import itertools
 import random
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,6 +155,59 @@ def test_what_exceeds_the_critical_statistic_is_significant() -> None:
     assert step_down(np.ones((3, 5)), seed="s").critical is None
 
 
+def drawn_family(seed: int) -> tuple[Any, Any]:
+    """Return what pairs sum up to in each repository, and of how many samples: even or not, some without samples."""
+    random = np.random.default_rng(seed)
+    repositories, pairs = int(random.integers(4, 14)), int(random.integers(1, 7))
+    of_repository = random.integers(1, 20, repositories) if seed % 2 else np.full(repositories, 8)
+    sizes = np.tile(of_repository, (pairs, 1)).astype(float)
+    sizes[random.random(sizes.shape) < (0.15 if seed % 3 == 0 else 0.0)] = 0.0
+    means = random.choice([0.0, 0.0, 1.0, 2.0], pairs)[:, np.newaxis] + 2 * random.standard_normal(sizes.shape)
+    sums = sizes * means + np.sqrt(sizes) * random.standard_normal(sizes.shape)
+    return np.round(sums) if seed % 5 == 0 else sums, sizes
+
+
+@pytest.mark.slow
+def test_an_interval_is_without_0_exactly_where_p_is_at_most_5_percent() -> None:
+    significant = 0
+    for seed in range(2000):
+        sums, sizes = drawn_family(seed)
+        found = step_down(sums, sizes, seed="s")
+        is_apart = found.p <= signflip.ALPHA
+        assert (((found.low > 0) | (found.high < 0)) == is_apart).all()
+        means = sums.sum(axis=1) / np.maximum(sizes.sum(axis=1), 1)
+        assert ((found.low <= means + 1e-5) & (means - 1e-5 <= found.high)).all()
+        assert (found.p == step_down(sums, seed="s").p).all()
+        significant += int(is_apart.sum())
+    assert significant > 300
+
+
+def test_intervals_turn_and_scale_with_the_differences_and_have_no_end_where_nothing_can_be_significant() -> None:
+    sums, sizes = drawn_family(2)
+    found, turned = step_down(sums, sizes, seed="s"), step_down(-4.0 * sums, sizes, seed="s")
+    assert turned.low.tolist() == pytest.approx((-4 * found.high).tolist(), abs=1e-5)
+    few = step_down(np.ones((2, 5)), np.ones((2, 5)), seed="s")
+    assert np.isinf(few.low).all() and np.isinf(few.high).all()
+    assert np.isnan(step_down(sums, seed="s").low).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("repositories", "pairs", "uneven"), [(8, 1, False), (12, 1, True), (12, 5, False), (24, 5, True)]
+)
+def test_intervals_hold_the_true_differences_of_all_pairs_together(repositories: int, pairs: int, uneven: bool) -> None:
+    random, held = np.random.default_rng(repositories + pairs), 0
+    truth = np.array([1.0, 0.0, 3.0, 5.0, 2.0])[:pairs]
+    for _ in range(1000):
+        of_repository = random.integers(5, 15, repositories) if uneven else np.full(repositories, 10)
+        sizes = np.tile(of_repository, (pairs, 1)).astype(float)
+        base, *tastes = random.normal(0, 3, (pairs + 1, repositories))
+        found = step_down((truth[:, np.newaxis] + np.array(tastes) - base) * sizes, sizes, seed="s")
+        held += bool(((found.low <= truth) & (truth <= found.high)).all())
+    # Of 1,000 boards the standard error is 0.7 points.
+    assert held >= 930
+
+
 @pytest.mark.slow
 def test_a_large_board_takes_little_memory() -> None:
     """All 780 pairs of 40 rows on 40 repositories; every statistic under every flip at once would be 125 MB."""
@@ -161,7 +215,7 @@ def test_a_large_board_takes_little_memory() -> None:
     sums = np.array([scores[a] - scores[b] for a, b in itertools.combinations(range(40), 2)])
     tracemalloc.start()
     try:
-        p = step_down(sums, seed="s").p
+        p = step_down(sums, np.ones_like(sums), seed="s").p
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
