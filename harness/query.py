@@ -31,6 +31,8 @@ class RunQuery:
     home: Home
     db: str | None = None
     samples: str | None = None
+    generator: str | None = None
+    """Only the runs of this generator, by its spec, its name or its model's."""
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
     marked: Literal["exclude", "include"] = "exclude"
@@ -94,9 +96,11 @@ class RunQuery:
             NothingStored: if there is no run.
             InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
         """
+        from ctxbench.harness.leaderboard.choices import is_generator, over
         from ctxbench.harness.leaderboard.numbers import newer
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
+        from ctxbench.harness.results import Origin
         from ctxbench.harness.store.runs import RunFilter, run_tables
 
         if self.profile not in PROFILES:
@@ -117,12 +121,22 @@ class RunQuery:
         if self.samples:
             # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
             whole = [table for table in tables if table.run.samples == self.samples]
-            part = f"{self.samples}["
-            matching = whole or [table for table in tables or others if table.run.samples.startswith(part)]
+            parts = [table for table in tables or others if table.run.samples.startswith(f"{self.samples}[")]
+            own = [table for table in parts if table.run.origin is Origin.RUN]
+            if whole and own and all(table.run.origin is not Origin.RUN for table in whole):
+                # Whoever ran a part only sees the rows of others over that part.
+                matching = over(tables, own[-1].run.samples)
+            else:
+                matching = whole or parts
             if not matching and (tables or others):
                 names = {table.run.samples for table in tables or others}
                 raise UnknownName("sample set of the stored runs", self.samples, names)
             tables = matching
+        if self.generator is not None:
+            labels = {table.run.generator for table in tables}
+            tables = [table for table in tables if is_generator(self.generator, table.run.generator)]
+            if labels and not tables:
+                raise UnknownName("generator of the stored runs", self.generator, labels)
         if self.after is not None:
             tables = newer(tables, self.after)
         if not tables:
@@ -143,8 +157,8 @@ class BoardQuery(RunQuery):
     published: Literal["auto", "all", "none"] = "auto"
     seed: int = 0
 
-    def board(self) -> Board:
-        """Return the board; with ``published=all`` also if no run is stored.
+    def board(self, tables: Sequence[RunTable] | None = None) -> Board:
+        """Return the board, of these runs or of all that are chosen; with ``published=all`` also if none is stored.
 
         Raises:
             InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is wrong.
@@ -153,7 +167,7 @@ class BoardQuery(RunQuery):
         from ctxbench.harness.leaderboard import board
 
         try:
-            tables = self.tables()
+            tables = self.tables() if tables is None else tables
         except NothingStored:
             if self.published != "all" or self.samples:
                 raise

@@ -237,18 +237,19 @@ def rows_table(ruler: Rows, judge: Rows) -> str:
 
 def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     """Return what the study came to, in a few sentences."""
-    failed = {
-        LANGUAGES[language]: [q.name for q in QUESTIONS if q.decides and q.ask(*pair).passed is not True]
-        for language, pair in both.items()
-    }
+    verdicts = []
+    for language, pair in both.items():
+        answers = {question.name: question.ask(*pair).passed for question in QUESTIONS if question.decides}
+        parts = [
+            f"{_listed(names)} {what}"
+            for what, of in (("failed", False), ("could not be asked", None))
+            if (names := [name for name, passed in answers.items() if passed is of])
+        ]
+        verdicts.append(f"in {LANGUAGES[language]} {' and '.join(parts) or 'all of A1 to A4 are passed'}")
     lines = sum(len(ruler.codes) for ruler, _ in both.values())
     over = (
         f"Over {lines} lines of the {PLANNED} that the rules ask for" if lines < PLANNED else f"Over all {lines} lines"
     )
-    verdicts = [
-        f"in {name} {'all of A1 to A4 are passed' if not names else f'{_listed(names)} failed'}"
-        for name, names in failed.items()
-    ]
     return f"**{over}: {'; '.join(verdicts)}.**{' This is not yet the outcome.' * (lines < PLANNED)}"
 
 

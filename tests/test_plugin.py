@@ -131,7 +131,7 @@ def test_a_metric_of_the_page_gets_a_stored_run_and_ranks_it_as_it_declares(scri
     board = ["leaderboard", "--profile", "edits"]
     assert "`ctxbench rescore --profile edits`" in ctxbench(scripts, *board, home=home.root)
     assert ctxbench(scripts, "rescore", home=home.root).count("edits  scored 6\n") == 2
-    printed = ctxbench(scripts, *board, home=home.root)
+    printed = ctxbench(scripts, *board, "--explain", home=home.root)
     assert "Ranked by edits (edits, lower is better;" in printed and "edits %" not in printed
     rows = json.loads(ctxbench(scripts, *board, "--format", "json", home=home.root))
     assert [(row["strategy"], row["edits"]["mean"]) for row in rows] == [("right", 0.0), ("wrong", 9.0)]

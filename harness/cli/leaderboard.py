@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
 
 FORMS = ("table", "json", "csv", "markdown", "latex")
-_WIDEST = 120
+_WIDEST = 100
 _SAMPLES = click.option(
     "--samples",
     metavar="NAME",
     help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
+)
+_GENERATOR = click.option(
+    "--generator",
+    metavar="SPEC",
+    help="Only runs by this generator: its spec, its name, or its model's.",
 )
 _PROFILE = click.option(
     "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
@@ -42,6 +47,7 @@ _STRICT = click.option(
 )
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
+    _GENERATOR,
     k_option,
     _PROFILE,
     _MARKED,
@@ -53,6 +59,7 @@ _OF_RUNS: tuple[Callable[..., Any], ...] = (
 )
 _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
+    _GENERATOR,
     click.option(
         "--metric",
         metavar="METRIC",
@@ -129,26 +136,67 @@ board_options = _with_query(BoardQuery, _OF_BOARDS)
     help="Add a table of what strategies reach at each value of a parameter in which alone they differ, such as "
     "budget; JSON and CSV have a row for each spec.",
 )
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    help="In the table, show these columns and metrics, with commas between: n, runs, beats, es, tokens_in, ….",
+)
+@click.option("--explain", is_flag=True, help="Say below the table how each number is to be read.")
+@click.option("--all", "everything", is_flag=True, help="Print a table of every sample set and generator with runs.")
 @format_option(*FORMS)
-def leaderboard(*, query: BoardQuery, diagnostics: bool, by: str, form: str) -> None:
-    """Rank the stored runs by sample set, language and generator: means, 95% intervals, paired tests, tiers.
+def leaderboard(
+    *,
+    query: BoardQuery,
+    diagnostics: bool,
+    by: str,
+    columns: str | None,
+    explain: bool,
+    everything: bool,
+    form: str,
+) -> None:
+    """Rank the stored runs: does each of yours differ from the baseline?
 
-    Rows that share a tier are not told apart. What each number means is in docs/statistics.md.
+    A table shows the sample set and the generator of your newest run, and names the others; --all shows all of them, as
+    the other forms do. What each number means is in docs/statistics.md.
     """
+    from ctxbench.harness.leaderboard.choices import in_front
     from ctxbench.harness.leaderboard.notes import missing_scores
 
-    board = query.board()
-    click.echo(printed(board, form, diagnostics=diagnostics, full=bool(query.by_level), by=by), nl=False)
+    names = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    if (names or explain or everything) and form != "table":
+        raise click.UsageError("--columns, --explain and --all are for the table: the other forms have everything")
+    others: list[tuple[str, str]] = []
+    tables = None
+    if form == "table" and not everything and query.published != "all":
+        tables, others = in_front(query.tables())
+    board = query.board(tables)
+    text = printed(
+        board, form, columns=names, explain=explain, diagnostics=diagnostics, full=bool(query.by_level), by=by
+    )
+    click.echo(text, nl=False)
+    if others:
+        listed = "; ".join(f"{samples} by {generator}" for samples, generator in others)
+        click.echo(f"\nAlso stored (--samples, --generator, or --all): {listed}")
     # The other forms have it among their notes.
     for group in board.groups if form in ("json", "csv") else ():
         for sentence in missing_scores(group):
             click.echo(f"{group.samples}, {group.language}: {sentence}", err=True)
 
 
-def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
+def printed(
+    board: Board,
+    form: str,
+    *,
+    columns: Sequence[str] = (),
+    explain: bool = False,
+    diagnostics: bool = False,
+    full: bool = False,
+    by: str = "",
+) -> str:
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
-    With `full` the levels of CoderEval have rankings of their own, not only a table; `by` adds a table by a parameter.
+    `columns` and `explain` are the table's: what it shows, and whether it says how that is read. With `full` the levels
+    of CoderEval have rankings of their own, not only a table; `by` adds a table by a parameter.
 
     Raises:
         UnknownName: if no two strategies differ only in the parameter `by`, unless JSON or CSV is asked for.
@@ -165,7 +213,16 @@ def printed(board: Board, form: str, *, diagnostics: bool = False, full: bool = 
         return latex.latex(board, diagnostics=diagnostics, full=full, by=by)
     terminal = sys.stdout.isatty()
     width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
-    return render.table(board, width=width, terminal=terminal, diagnostics=diagnostics, full=full, by=by)
+    return render.table(
+        board,
+        width=width,
+        terminal=terminal,
+        columns=columns,
+        explain=explain,
+        diagnostics=diagnostics,
+        full=full,
+        by=by,
+    )
 
 
 @click.command()

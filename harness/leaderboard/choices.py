@@ -14,6 +14,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
+from ctxbench.harness.leaderboard.numbers import only
 from ctxbench.harness.metrics import BIT_METRICS, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, spec_of_label
@@ -225,6 +226,58 @@ def is_named(requested: str, strategy: str) -> bool:
     return strategy in (_canonical(requested), file_label(requested)) or requested.strip() == strategy.partition("(")[0]
 
 
+def is_generator(requested: str, generator: str) -> bool:
+    """Return whether a generator is the one asked for: its spec, its bare name, or the name of its model."""
+    if requested.strip() in (generator, spec_of_label(generator).partition("(")[0]):
+        return True
+    try:
+        return parse(spec_of_label(generator)).arguments.get("model") == requested.strip()
+    except InputFault:
+        # Labels of imported runs need not be specs.
+        return False
+
+
+def in_front(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
+    """Return the runs that a person most likely asks about, and the other samples and generators that have some.
+
+    Those are over the samples and by the generator of the newest run of one's own, else of the newest of all.
+
+    Args:
+        tables: stored runs, oldest first.
+    """
+    own = [table for table in tables if table.run.origin is Origin.RUN]
+    newest_run = (own or tables)[-1].run
+    keys = dict.fromkeys((table.run.samples, table.run.generator) for table in tables)
+    shown = newest_run.samples, newest_run.generator
+    chosen = [table for table in over(tables, newest_run.samples) if table.run.generator == newest_run.generator]
+    return chosen, [key for key in keys if key != shown]
+
+
+def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
+    """Return the runs over a sample set or the first part of it; of runs over more of it, those samples.
+
+    So whoever ran a part can look at the reference results beside it. A run over more that lacks one of these samples
+    is left out.
+
+    Args:
+        tables: stored runs, oldest first.
+        label: as in `RunInfo.samples`.
+    """
+    name, is_part, _ = label.partition("[:")
+    wanted: dict[Hashable, set[str]] = defaultdict(set)
+    for table in tables:
+        if table.run.samples == label:
+            wanted[table.run.samples_digest, table.run.language].update(table.sample)
+    found = []
+    for table in tables:
+        run, part = table.run, wanted[table.run.samples_digest, table.run.language]
+        if run.samples == label:
+            found.append(table)
+        elif is_part and part and run.samples.partition("[:")[0] == name and part <= set(table.sample):
+            found.append(replace(only(table, part), run=replace(run, samples=label)))
+    return found
+
+
 def _canonical(text: str) -> str:
     try:
         return str(parse(text))
@@ -298,10 +351,14 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
     ]
     if not differ:
         return []
+    strategies_by_versions: dict[str, list[str]] = defaultdict(list)
+    for run, run_versions in zip(runs, versions, strict=True):
+        if run_versions.keys() & set(differ):
+            told = ", ".join(f"{name} {run_versions[name]}" for name in differ if name in run_versions)
+            strategies_by_versions[told].append(run.strategy)
     descriptions = [
-        f"{run.strategy} ({', '.join(f'{name} {run_versions[name]}' for name in differ if name in run_versions)})"
-        for run, run_versions in zip(runs, versions, strict=True)
-        if run_versions.keys() & set(differ)
+        f"{' and '.join([*of[:1], f'{len(of) - 1} others']) if len(of) > 2 else ' and '.join(of)} ({told})"
+        for told, of in strategies_by_versions.items()
     ]
     return [
         f"Runs were made by different versions, which their differences include: {'; '.join(descriptions)}. "

@@ -106,6 +106,17 @@ def metric_column(group: Group, metric: str) -> Column:
     )
 
 
+def mean_column(group: Group, metric: str) -> Column:
+    """Return the column of a metric's means alone, with as many digits as their intervals justify."""
+
+    def text(_: Group, row: Row) -> str:
+        found = row.metrics.get(metric)
+        half = numbers.half_width(found.low, found.high) if found else None
+        return numbers.written(found.mean, half) if found else numbers.UNKNOWN
+
+    return Column(key=metric, heading=heading(group, metric), value=lambda _, row: mean(row, metric), text=text)
+
+
 def label(row: Row) -> str:
     """Return what tells a row from the others of its group."""
     if row.run.control:

@@ -62,14 +62,12 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
         *_unscored(group, instructions),
         *_marked(group, instructions),
     ]
-    if failed := _counts(group.rows, lambda row: row.model_failed):
-        lines.append(f"Nothing usable came from the model, counted as the worst value: {failed}.")
+    lines += _failed(group)
     if choices.measures_context(group.generator):
         lines.append(
             f"{group.generator} is a copy model without knowledge of its own: "
             "its rows measure the context, not a model's skill."
         )
-    lines += _ages(group)
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
     if any(row.run.origin is Origin.IMPORTED for row in group.rows):
@@ -85,12 +83,30 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
     if priced(group):
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
     lines += _repetitions(group)
-    lines += group_warnings(group)
+    lines += [*_ages(group), *group_warnings(group)]
     lines += remarks((row.run.strategy, row.run.remarks) for row in group.rows)
-    if group.superseded:
-        runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
-        lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
-    return tuple(lines)
+    return (*lines, *_superseded(group))
+
+
+def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
+    """Return those sentences without which a reader would be misled: what is missing, left out, or not alike."""
+    lines = [*missing_scores(group), *_unscored(group, instructions), *_marked(group, instructions)]
+    lines += _failed(group)
+    if choices.measures_context(group.generator):
+        lines.append("No language model answered: these bits are a copy model's, and say what could be copied.")
+    lines += [*_ages(group), *group_warnings(group)]
+    lines += remarks((row.run.strategy, row.run.remarks) for row in group.rows)
+    return (*lines, *_superseded(group))
+
+
+def _failed(group: Group) -> list[str]:
+    failed = _counts(group.rows, lambda row: row.model_failed)
+    return [f"Nothing usable came from the model, counted as the worst value: {failed}."] if failed else []
+
+
+def _superseded(group: Group) -> list[str]:
+    runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
+    return [f"{runs} not shown: of several runs of a strategy the newest complete one is."] if group.superseded else []
 
 
 def _repetitions(group: Group) -> list[str]:

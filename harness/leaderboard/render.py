@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -21,13 +22,13 @@ from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.frames import ResultFrame
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, TextTable, Value
+from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, TextTable, Value, label
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.repetitions import VarianceParts, variance_text
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, count_of, pair_verdict
-from ctxbench.harness.leaderboard.sections import sections
+from ctxbench.harness.leaderboard.sections import OTHERS, heading_of, headline, screen_table, sections, short_names
 from ctxbench.harness.leaderboard.stats import Estimate, IntervalScope
 from ctxbench.harness.results import PRICE, RunInfo
 
@@ -47,29 +48,61 @@ def table(
     *,
     width: int = WIDTH,
     terminal: bool = False,
+    columns: Sequence[str] = (),
+    explain: bool = False,
     diagnostics: bool = False,
     full: bool = False,
     by: str = "",
 ) -> str:
-    """Return the board for a person: tables a group (the ranking; other metrics and costs) and its notes.
+    """Return the board for a person: of each group the answer, a line a row, and what would mislead if left unsaid.
 
     Args:
         board: what to show.
-        width: columns of the screen; long names are folded, and a table whose numbers do not fit is wider than that:
-            nothing is cut off.
+        width: columns of the screen: what does not fit is left out, from the right, but never what ranks and its test.
         terminal: mark headings with bold; False gives plain text.
+        columns: names of columns and metrics to show in place of the usual ones.
+        explain: add how everything is to be read.
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own.
         by: add a table of strategies by the values of this parameter.
+
+    Raises:
+        UnknownName: if no group has such a column.
     """
     parts: list[Text | Table] = []
     for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full, by=by)):
+        group = section.group
         parts += [Text()] * bool(index)
-        parts.append(Text(section.title, style="bold"))
-        for text_table in section.all_tables:
+        parts.append(Text(section.title if group is None else heading_of(group), style="bold"))
+        if group is None:
+            tables, said = list(section.all_tables), section.notes
+        else:
+            parts += [Text(_shortened(headline(group), group)), Text()]
+            ranking = screen_table(group, columns)
+            tables = [ranking if columns else _fitting(ranking, width)]
+            tables += [part for part in section.all_tables[1:] if part.caption != OTHERS]
+            said = section.notes if explain else section.warnings
+        for text_table in tables:
             parts += [rich_table(text_table, width), Text()]
-        parts += [Text(f"- {line}") for line in section.notes]
+        parts += [Text(f"- {line}") for line in said]
     return printed(parts, width=width, terminal=terminal)
+
+
+def _shortened(sentence: str, group: Group) -> str:
+    """Return a sentence with the rows' short names."""
+    short = short_names(group)
+    names = {row.run.strategy: name.partition(" (")[0] for row, name in zip(group.rows, short, strict=True)}
+    names |= dict(zip(map(label, group.rows), short, strict=True))
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda match: names[match[0]], sentence)
+
+
+def _fitting(text_table: TextTable, width: int) -> TextTable:
+    """Return a table without as many of its last columns as a screen has no room for; five always stay."""
+    columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
+    widths = [max(map(cell_len, cells)) + len(_GAP) for cells in columns]
+    kept = next((count for count in range(len(widths), 5, -1) if sum(widths[:count]) - len(_GAP) <= width), 5)
+    return TextTable(text_table.heads[:kept], [line[:kept] for line in text_table.lines], text_table.caption)
 
 
 def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False) -> str:

@@ -9,7 +9,7 @@ Curves over a parameter show what strategies reach that differ in nothing else, 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,9 +30,10 @@ from ctxbench.harness.leaderboard.columns import (
     interval_of,
     label,
     mean,
+    mean_column,
     metric_column,
 )
-from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
+from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced, warnings
 from ctxbench.harness.leaderboard.published import BOTH, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import (
     ALL_LEVELS,
@@ -46,9 +47,11 @@ from ctxbench.harness.leaderboard.rows import (
     listed,
 )
 from ctxbench.harness.metrics import BLOCK_GAIN, DIAGNOSTICS
-from ctxbench.harness.results import PRICE
+from ctxbench.harness.results import PRICE, Origin
 from ctxbench.strategies.registry import default_of
 
+OTHERS = "Other metrics and costs"
+"""The caption of the second table of a group."""
 BUDGET = "budget"
 """The parameter whose curves are drawn unasked."""
 _WIDE = 8
@@ -61,6 +64,8 @@ _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
 _DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
+_LONG_NAME = 34
+"""Characters of a row's name from which on a screen has little room for numbers."""
 _MOST_ALIKE = 2
 """Names of rows that the first sentence gives: the table has all."""
 
@@ -73,6 +78,10 @@ class BoardSection:
     tables: tuple[TextTable, ...]
     """A line is a row of the group, in its order."""
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """Those of the notes without which a reader would be misled."""
+    group: Group | None = None
+    """Whose rows it has; None of published rows and of what holds for both languages."""
     over: tuple[TextTable, ...] = ()
     """Strategies by the values of a parameter, where that is asked for: a line is several rows."""
 
@@ -118,6 +127,14 @@ def title(group: Group) -> str:
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
+def heading_of(group: Group) -> str:
+    """Return what the rows of a group have in common, as a screen shows it."""
+    level = "" if group.level == ALL_LEVELS else f", {group.level}"
+    origin = _shared_origin(group) or Origin.RUN
+    recorded = "" if origin is Origin.RUN else f" ({origin})"
+    return f"{group.samples}, {group.language.capitalize()}{level}, by {group.generator}{recorded}"
+
+
 def headline(group: Group) -> str:
     """Return who leads, and whether the lead is real, in a sentence or two."""
     ranked = group.ranked
@@ -127,7 +144,9 @@ def headline(group: Group) -> str:
     scale = group.scales[group.metric]
     interval = f"{numbers.interval(value.mean, value.low, value.high)} {scale.unit}"
     means = [row.metrics[group.metric].mean or 0.0 for row in ranked]
-    if means[0] == (min if scale.lower_is_better else max)(means):
+    if len(means) > 1 and len(set(means)) == 1:
+        start = f"All {len(means)} rows have the same {group.metric}: {interval}."
+    elif means[0] == (min if scale.lower_is_better else max)(means):
         start = f"{first.run.strategy} has the best {group.metric}: {interval}."
     else:
         # Where two rows can be compared the test decides, and not means over samples of which some are easier.
@@ -150,14 +169,19 @@ def headline(group: Group) -> str:
 
 def _against_baseline(group: Group) -> str:
     """Return which rows are significantly better than the baseline, which are worse, and which neither."""
-    names: dict[str, list[str]] = {}
+    better, worse, neither = names = ([], [], [])  # type: tuple[list[str], list[str], list[str]]
     base = group.rows.index(group.base) if group.base in group.rows else -1
     for place, row in enumerate(group.ranked):
         if place != base:
-            lost = any((place in other.beats) for other in group.rows)
-            names.setdefault("better" if base in row.beats else "worse" if lost else "neither", []).append(label(row))
-    parts = [f"{what}: {_some(names[what])}" for what in ("better", "worse", "neither") if what in names]
-    return f"Significantly different from {baseline_label(group)}: {'; '.join(parts)}."
+            is_worse = any(place in other.beats for other in group.rows)
+            names[0 if base in row.beats else 1 if is_worse else 2].append(label(row))
+    parts = [f"significantly better than {baseline_label(group)}: {_some(better)}"] if better else []
+    parts += (
+        [f"significantly worse{'' if better else f' than {baseline_label(group)}'}: {_some(worse)}"] if worse else []
+    )
+    parts += [f"not significantly different: {_some(neither)}"] if neither else []
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _some(names: Sequence[str]) -> str:
@@ -169,16 +193,92 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = {f"Ranked by {group.metric}, best first": _ranking(group)}
     columns |= {f"{group.metric} by level": _levels(group, parts)} if parts else {}
-    columns |= {"Other metrics and costs": _beside(group)}
+    columns |= {OTHERS: _beside(group)}
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
     columns |= {"What the model may have read before": [COLUMNS["strategy"], *read_before]} if read_before else {}
     brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
     columns |= {"What the context brought, and what was made up": brought} if more else {}
     tables = tuple(TextTable.of(table_columns, group, caption) for caption, table_columns in columns.items())
     over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
+    of_levels = notes_of_levels(group, parts)
     return BoardSection(
-        title=title(group), tables=tables, over=over, notes=(*notes(group), *notes_of_levels(group, parts))
+        title=title(group),
+        tables=tables,
+        over=over,
+        notes=(*notes(group), *of_levels),
+        warnings=(*warnings(group), *of_levels),
+        group=group,
     )
+
+
+def short_names(group: Group) -> list[str]:
+    """Return what a narrow screen calls each row: its strategy, as short as tells it from the others.
+
+    The family's name goes, and so do parameters that all rows of one name share; where a name is still long, those that
+    most of them do.
+    """
+    names = _shortened(group, 1.0)
+    return names if max(map(len, names), default=0) <= _LONG_NAME else _shortened(group, 0.5)
+
+
+def _shortened(group: Group, share: float) -> list[str]:
+    """Return names without the parameters that at least that share, or more than half, of the rows of a name have."""
+    specs = [_spec(row) for row in group.rows]
+    of_name = Counter(spec.name for spec in specs if spec is not None)
+    having = Counter((spec.name, key, str(value)) for spec in specs if spec for key, value in spec.arguments.items())
+    names = []
+    for row, spec in zip(group.rows, specs, strict=True):
+        whole = row.run.strategy if _shared_origin(group) and not row.run.control else label(row)
+        if spec is None or row.run.control:
+            names.append(whole)
+            continue
+        told = {
+            key: value
+            for key, value in spec.arguments.items()
+            if having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
+        }
+        bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
+        names.append(whole.replace(row.run.strategy, str(Spec(bare, told))))
+    return [name if names.count(name) == 1 else label(row) for name, row in zip(names, group.rows, strict=True)]
+
+
+def _shared_origin(group: Group) -> Origin | None:
+    """Return where all rows come from that are no controls, if that is one place."""
+    origins = {row.run.origin for row in group.rows if not row.run.control}
+    return origins.pop() if len(origins) == 1 else None
+
+
+def screen_table(group: Group, keys: Sequence[str] = ()) -> TextTable:
+    """Return the ranking with one line a row, as a screen has room for.
+
+    Args:
+        group: whose rows.
+        keys: names of columns or metrics to show behind the strategy; without any what ranks, the difference with its
+            test, the means of other metrics, and tokens.
+
+    Raises:
+        UnknownName: if there is no such column or metric.
+    """
+    columns = {key: column for key, column in COLUMNS.items() if column.heading}
+    columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
+    for key in keys:
+        if key not in columns:
+            raise UnknownName("column or metric of this board", key, columns)
+    if not keys:
+        tested = ["difference", "p"] if any(row.difference for row in group.rows) else []
+        tested += ["tier"] if group.all_pairs and tested else []
+        columns |= {name: mean_column(group, name) for name in beside(group)}
+        if tested:
+            # The interval that a reader needs is that of the difference.
+            columns[group.metric] = mean_column(group, group.metric)
+        repeated = ["runs"] if any(row.run.repetitions for row in group.rows) else []
+        keys = [group.metric, *tested, *repeated, "context_tokens", *([PRICE] if priced(group) else []), *beside(group)]
+    names = short_names(group)
+    if group.base is not None:
+        columns["difference"] = replace(columns["difference"], heading=f"to {names[group.rows.index(group.base)]}")
+    chosen = [columns[key] for key in keys]
+    shown = [COLUMNS["rank"], replace(COLUMNS["strategy"], text=lambda of, row: names[of.rows.index(row)]), *chosen]
+    return TextTable.of(shown, group)
 
 
 def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSection]:

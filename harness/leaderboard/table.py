@@ -215,7 +215,7 @@ class GroupMaker:
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
         apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
         marks = signflip.tier_letters(ranked, [pair for pair in apart if max(pair) < ranked])
-        ranges = signflip.rank_ranges(ranked, [pair for pair in beats_places if max(pair) < ranked])
+        ranges = signflip.rank_ranges(ranked, _through([pair for pair in beats_places if max(pair) < ranked]))
         placed = []
         for position, row in enumerate(rows):
             is_apart = any(position in pair for pair in apart)
@@ -363,6 +363,14 @@ class GroupMaker:
                 worst, best = ((total + guessed * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
+
+
+def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return who beats whom, also through others: what is better than a better one is better."""
+    found = set(beats)
+    while more := {(a, d) for a, b in found for c, d in found if b == c} - found:
+        found |= more
+    return found
 
 
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:

@@ -83,12 +83,12 @@ def test_links_stand_behind_their_rows(group: Group) -> None:
 
 def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
-    assert "Significantly different from lc.infile: better: lc.repocoder." in headline(group)
+    assert "Significantly better than lc.infile: lc.repocoder." in headline(group)
     two = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]
     assert "Significantly different from a: none." in headline(board(two).groups[0])
     assert "Significant: none." in headline(board(two, all_pairs=True).groups[0])
     third = board([*two, table("c", [0.1] * 16)]).groups[0]
-    assert "Significantly different from a: worse: c; neither: b." in headline(third)
+    assert "Significantly worse than a: c; not significantly different: b." in headline(third)
     third = board([*two, table("c", [0.1] * 16)], all_pairs=True).groups[0]
     assert "It is not significantly better than b." in headline(third)
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
@@ -107,7 +107,7 @@ def test_the_headline_claims_no_best_mean_where_another_is_better_over_easier_sa
     first, second = group.ranked
     assert first.run.strategy == "a" and (first.metrics["es"].mean or 0) < (second.metrics["es"].mean or 0)
     assert headline(group).startswith("a ranks first, with es 61.55 [") and "best" not in headline(group)
-    assert "Significantly different from a: worse: b." in headline(group)
+    assert "Significantly worse than a: b." in headline(group)
 
 
 def test_what_is_not_significantly_different_is_grey() -> None:

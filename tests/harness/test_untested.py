@@ -38,9 +38,9 @@ def test_they_are_scored_as_texts_and_ranked(imported: str, monkeypatch: pytest.
     assert "unjudged" not in result.out
     silent = run_cli("run", "--samples", imported, "--strategy", "icl.direct", "--generator", "scripted(text=' ')")
     assert "model-failed 1" in silent.out, silent.err
-    board = run_cli("leaderboard", "--samples", imported, "--metric", "es")
+    board = run_cli("leaderboard", "--samples", imported, "--metric", "es", "--explain")
     assert board.code == 0 and "Ranked by es" in board.out, board
-    assert "pass@1" not in board.out and "Unscored" not in board.out
+    assert "pass@1" not in board.out and "missing" not in board.out
 
 
 def test_verdicts_are_refused(imported: str, tmp_path: Path) -> None:

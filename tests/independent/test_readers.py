@@ -33,7 +33,7 @@ class Shelf:
 
     def said(self, *arguments: str) -> str:
         """Return the board as text, on one line."""
-        return " ".join(self._board("table", *arguments).split())
+        return " ".join(self._board("table", "--explain", *arguments).split())
 
     def _board(self, form: str, *arguments: str) -> str:
         self.rows.keep()

@@ -88,7 +88,8 @@ def check_differences(records: list[Record], runs: Mapping[tuple[str, str], agai
     for record in records:
         name = record["strategy"]
         if name in ranked:
-            lost, won = sum(name == worse for _, worse in beats), sum(name == better for better, _ in beats)
+            through = beats | {(a, d) for a, b in beats for c, d in beats if b == c}
+            lost, won = sum(name == worse for _, worse in through), sum(name == better for better, _ in through)
             assert (record["rank_low"], record["rank_high"]) == (1 + lost, len(ranked) - won)
         else:
             assert record["rank_low"] is None and record["tier"] == ""

@@ -269,7 +269,9 @@ def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
     board = json.loads(run_cli("leaderboard", "--home", str(home.root), "--k", "2", "--format", "json").out)
     assert board[0]["pass@1"]["mean"] == board[0]["pass@2"]["mean"] == pytest.approx(33.333333)
     assert board[0]["ranked_by"] == "pass@1" and board[0]["completions"] == 2
-    ranked = run_cli("leaderboard", "--home", str(home.root), "--k", "2", "--metric", "pass@2", "--by-level")
+    ranked = run_cli(
+        "leaderboard", "--home", str(home.root), "--k", "2", "--metric", "pass@2", "--by-level", "--explain"
+    )
     assert "Ranked by pass@2" in ranked.out and "project_runnable" in ranked.out
 
 

@@ -33,7 +33,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
 
 def test_formats(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3), noisy("lc.repocoder", 0.6))
-    assert "Ranked by es" in run_cli("leaderboard", DB).out
+    assert "Ranked by es" in run_cli("leaderboard", DB, "--explain").out
     assert run_cli("leaderboard", DB, "--format", "markdown").out.startswith("## demo")
     assert run_cli("leaderboard", DB, "--format", "csv").out.startswith("samples,language,level,strategy")
     rows = json.loads(run_cli("leaderboard", DB, "--format", "json").out)
@@ -77,8 +77,8 @@ def test_levels_of_codereval_are_shown_unasked_in_one_table(stored: Fill) -> Non
     assert "class+file+project" in {row["level"] for row in rows}
     rows = json.loads(run_cli("leaderboard", DB, "--published", "none", "--no-by-level", "--format", "json").out)
     assert {row["level"] for row in rows} == {"all"}
-    assert run_cli("leaderboard", DB).out.count("Ranked by") == 1
-    assert run_cli("leaderboard", DB, "--by-level").out.count("Ranked by") == 6
+    assert run_cli("leaderboard", DB, "--explain").out.count("Ranked by") == 1
+    assert run_cli("leaderboard", DB, "--by-level", "--explain").out.count("Ranked by") == 6
 
 
 def test_marked_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_the_scores_are_those_that_the_run_would_have_stored(home: Home, expecte
     assert json.loads(machine.out) and f"`ctxbench rescore --profile {LATER}`" in machine.err
     assert cli(home, "rescore", "--profile", LATER).split()[1:] == ["theirs", LATER, "scored", "8"]
     assert scores(home, LATER) == expected
-    assert "Ranked by es" in cli(home, "leaderboard", "--profile", LATER)
+    assert "Ranked by es" in cli(home, "leaderboard", "--profile", LATER, "--explain")
     assert scores(home, "ctxbench") == others, "no stored score changes"
 
 
@@ -105,7 +105,7 @@ def test_a_metric_from_outside_ranks_stored_runs(home: Home, monkeypatch: pytest
     unranked = " ".join(cli(home, "leaderboard", "--profile", "edits").split())
     assert "No run here has edits: not ranked." in unranked and "`ctxbench rescore --profile edits`" in unranked
     assert cli(home, "rescore").split()[1:] == ["theirs", "edits", "scored", "8"], "all that is installed"
-    ranked = cli(home, "leaderboard", "--profile", "edits")
+    ranked = cli(home, "leaderboard", "--profile", "edits", "--explain")
     assert "Ranked by edits (edits, lower is better;" in ranked and "edits [95%]" in ranked
     blank = [value for *_, value in scores(home, "edits") if value]
     assert len(blank) == 2, "a blank completion counts as the edits that it needs"

@@ -44,7 +44,7 @@ def test_fewer_edits_rank_first_and_keep_their_unit_and_size() -> None:
     assert (group.metric, [row.run.strategy for row in group.rows]) == ("edits", ["few", "many"])
     many = group.rows[1].metrics["edits"]
     assert many.mean is not None and many.high is not None and 140 < many.mean < many.high < 150
-    text = table(board(runs(many=140.0, few=1.0)))
+    text = table(board(runs(many=140.0, few=1.0)), columns=["edits"], explain=True)
     assert "edits [95%]" in text and "Ranked by edits (edits, lower is better;" in text and "%;" not in text
 
 
@@ -82,7 +82,7 @@ def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> 
     assert "Without edits, and not ranked: bare." in beside and cure in beside
     # What measures contexts is ranked by them, whatever the profile.
     measured = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
-    assert "Ranked by context_gain" in table(board([measured])) and cure in table(board([measured]), width=400)
+    assert "has the best context_gain" in table(board([measured])) and cure in table(board([measured]), width=400)
     functions = make_table({"bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", functions=True)
     assert "rescore" not in table(board([functions]))
 

@@ -339,8 +339,8 @@ def test_three_strategies_five_times() -> None:
 def _say_runs(made: Any, names: Sequence[str]) -> None:
     """Check every form of a board of three strategies with five runs each."""
     [group] = made.groups
-    text = table(made, width=200)
-    assert "runs" in text.splitlines()[1] and "their mean over them" not in text
+    text = table(made, width=200, explain=True)
+    assert " runs " in text.splitlines()[3] and "their mean over them" not in text
     assert "one row, a sample's value its mean over them: lc.repocoder 5," in text.replace("\n  ", " ")
     for name in names:
         [sentence] = [line for line in notes(group) if line.startswith(f"Where the uncertainty of {name} comes from")]
