@@ -99,18 +99,18 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     for place, run in enumerate(runs):
         newest_runs[run.samples_digest, run.samples, run.generator][run.strategy] = place
     fixed = {(t.run.samples_digest, t.run.samples, t.run.generator) for t in tables if t.run.id in beside}
-    found = []
+    candidates = []
     for key, of in newest_runs.items():
         named = [_named(name, list(of)) for name in strategies]
         if all(named) and (not fixed or key in fixed):
-            found.append([of[strategy] for strategy in named])
-    if not found:
+            candidates.append([of[strategy] for strategy in named])
+    if not candidates:
         where = " as the run named beside" if fixed else ""
         raise InputFault(
             f"over no samples and by no generator{where} is there a whole run of each of {', '.join(strategies)}",
             cure="finish their runs by the same commands as before, or name runs (see `ctxbench runs`)",
         )
-    return {name: runs[place].id for name, place in zip(strategies, max(found, key=max), strict=True)}
+    return {name: runs[place].id for name, place in zip(strategies, max(candidates, key=max), strict=True)}
 
 
 def _named(name: str, strategies: Collection[str]) -> str:
@@ -248,9 +248,9 @@ def in_front(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str
     own = [table for table in tables if table.run.origin is Origin.RUN]
     newest_run = (own or tables)[-1].run
     keys = dict.fromkeys((table.run.samples, table.run.generator) for table in tables)
-    shown = newest_run.samples, newest_run.generator
-    chosen = [table for table in over(tables, newest_run.samples) if table.run.generator == newest_run.generator]
-    return chosen, [key for key in keys if key != shown]
+    in_view = newest_run.samples, newest_run.generator
+    of_view = [table for table in over(tables, newest_run.samples) if table.run.generator == newest_run.generator]
+    return of_view, [key for key in keys if key != in_view]
 
 
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
@@ -264,18 +264,18 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
         label: as in `RunInfo.samples`.
     """
     name, is_part, _ = label.partition("[:")
-    wanted: dict[Hashable, set[str]] = defaultdict(set)
+    samples_at: dict[Hashable, set[str]] = defaultdict(set)
     for table in tables:
         if table.run.samples == label:
-            wanted[table.run.samples_digest, table.run.language].update(table.sample)
-    found = []
+            samples_at[table.run.samples_digest, table.run.language].update(table.sample)
+    parts = []
     for table in tables:
-        run, part = table.run, wanted[table.run.samples_digest, table.run.language]
+        run, part = table.run, samples_at[table.run.samples_digest, table.run.language]
         if run.samples == label:
-            found.append(table)
+            parts.append(table)
         elif is_part and part and run.samples.partition("[:")[0] == name and part <= set(table.sample):
-            found.append(replace(only(table, part), run=replace(run, samples=label)))
-    return found
+            parts.append(replace(only(table, part), run=replace(run, samples=label)))
+    return parts
 
 
 def _canonical(text: str) -> str:
@@ -354,11 +354,11 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
     strategies_by_versions: dict[str, list[str]] = defaultdict(list)
     for run, run_versions in zip(runs, versions, strict=True):
         if run_versions.keys() & set(differ):
-            told = ", ".join(f"{name} {run_versions[name]}" for name in differ if name in run_versions)
-            strategies_by_versions[told].append(run.strategy)
+            versions_text = ", ".join(f"{name} {run_versions[name]}" for name in differ if name in run_versions)
+            strategies_by_versions[versions_text].append(run.strategy)
     descriptions = [
-        f"{' and '.join([*of[:1], f'{len(of) - 1} others']) if len(of) > 2 else ' and '.join(of)} ({told})"
-        for told, of in strategies_by_versions.items()
+        f"{' and '.join([*of[:1], f'{len(of) - 1} others']) if len(of) > 2 else ' and '.join(of)} ({versions_text})"
+        for versions_text, of in strategies_by_versions.items()
     ]
     return [
         f"Runs were made by different versions, which their differences include: {'; '.join(descriptions)}. "

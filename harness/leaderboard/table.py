@@ -55,7 +55,7 @@ def board(
 
     Args:
         tables: one table a run and language, oldest run first. Runs that differ only in the seed are pooled; then of
-            several of one strategy in a group, the newest complete one is shown, or the newest if none is complete.
+            several of one strategy in a group, the newest complete one is in_order, or the newest if none is complete.
         metric: what ranks; None takes ``pass@1`` for functions, ``context_gain`` for the generator that measures
             contexts, else ``es``, else what there is.
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
@@ -104,7 +104,7 @@ def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTabl
 
 
 Values = Mapping[str, MetricColumn]
-"""Metric -> its values in the unit shown."""
+"""Metric -> its values in the unit in_order."""
 
 
 class GroupMaker:
@@ -164,15 +164,15 @@ class GroupMaker:
         apart = [pair for pair, difference in tests.items() if difference.significant]
         beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
         order = signflip.standing(order, beats)
-        shown = [*order, *(i for i in self._by_mean(self.whole) if i not in order)]
-        shown += [i for i in range(len(self.tables)) if i not in shown]
+        in_order = [*order, *(i for i in self._by_mean(self.whole) if i not in order)]
+        in_order += [i for i in range(len(self.tables)) if i not in in_order]
         differences = self._differences(tests)
         estimates = self._estimates()
-        rows = [self._row(i, estimates[i], differences.get(i, {})) for i in shown]
-        rows = self._placed(shown, len(order), rows, beats, tests)
+        rows = [self._row(i, estimates[i], differences.get(i, {})) for i in in_order]
+        rows = self._placed(in_order, len(order), rows, beats, tests)
         repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
-        names = {i: self.tables[i].run.strategy for i in shown}
-        place = {i: position for position, i in enumerate(shown)}
+        names = {i: self.tables[i].run.strategy for i in in_order}
+        place = {i: position for position, i in enumerate(in_order)}
         family = next(filter(None, families), {})
         return Group(
             samples=self.first.samples,
@@ -204,14 +204,14 @@ class GroupMaker:
 
     @staticmethod
     def _placed(
-        shown: Sequence[int],
+        in_order: Sequence[int],
         ranked: int,
         rows: Sequence[Row],
         beats: Collection[tuple[int, int]],
         tests: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
         """Return rows with what the tests tell them from; those that are ranked, the first ones, with their ranks."""
-        place = {i: position for position, i in enumerate(shown)}
+        place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
         apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
         marks = signflip.tier_letters(ranked, [pair for pair in apart if max(pair) < ranked])
@@ -219,7 +219,7 @@ class GroupMaker:
         placed = []
         for position, row in enumerate(rows):
             is_apart = any(position in pair for pair in apart)
-            needed = [test.needed for keys, test in tests.items() if shown[position] in keys and test.needed]
+            needed = [test.needed for keys, test in tests.items() if in_order[position] in keys and test.needed]
             low, high = ranges[position] if position < ranked else (None, None)
             placed.append(
                 replace(
@@ -268,16 +268,16 @@ class GroupMaker:
             shared = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
             of_metric = tests
             if metric != self.metric:
-                asked = self._asked(self.ranked, metric) if self.values[base].get(metric) else []
-                of_metric = {pair: test for keys in asked for pair, test in self._tested(keys, metric).items()}
+                questions = self._asked(self.ranked, metric) if self.values[base].get(metric) else []
+                of_metric = {pair: test for keys in questions for pair, test in self._tested(keys, metric).items()}
             signed = {i: test for (i, other), test in of_metric.items() if other == base}
             signed |= {i: -test for (other, i), test in of_metric.items() if other == base}
-            found = {i: signed[i] for i in shared if i in signed}
-            rest = [i for i in shared if i not in found]
+            tested = {i: signed[i] for i in shared if i in signed}
+            untested = [i for i in shared if i not in tested]
             described = pairs.differences(
-                self.aligned([(i, base) for i in rest], metric), self.scales[metric], seed=f"{self.seed}/{metric}"
+                self.aligned([(i, base) for i in untested], metric), self.scales[metric], seed=f"{self.seed}/{metric}"
             )
-            for i, difference in (found | dict(zip(rest, described, strict=True))).items():
+            for i, difference in (tested | dict(zip(untested, described, strict=True))).items():
                 result[i][metric] = difference
         return result
 
@@ -367,10 +367,10 @@ class GroupMaker:
 
 def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Return who beats whom, also through others: what is better than a better one is better."""
-    found = set(beats)
-    while more := {(a, d) for a, b in found for c, d in found if b == c} - found:
-        found |= more
-    return found
+    closure = set(beats)
+    while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
+        closure |= more
+    return closure
 
 
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
