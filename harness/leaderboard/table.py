@@ -169,11 +169,11 @@ class GroupMaker:
         differences = self._differences(tests)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in in_order]
-        rows = self._placed(in_order, len(order), rows, beats, tests)
+        family = next(filter(None, families), {})
+        rows = self._placed(in_order, len(order), rows, beats, tests, family)
         repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
         names = {i: self.tables[i].run.strategy for i in in_order}
         place = {i: position for position, i in enumerate(in_order)}
-        family = next(filter(None, families), {})
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
@@ -209,8 +209,12 @@ class GroupMaker:
         rows: Sequence[Row],
         beats: Collection[tuple[int, int]],
         tests: Mapping[tuple[int, int], Difference],
+        question: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
-        """Return rows with what the tests tell them from; those that are ranked, the first ones, with their ranks."""
+        """Return rows with what the tests tell them from; those that are ranked, the first ones, with their ranks.
+
+        Of those only the tests of the question count, whatever else was tested against the same baseline.
+        """
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
         apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
@@ -218,8 +222,11 @@ class GroupMaker:
         ranges = signflip.rank_ranges(ranked, _through([pair for pair in beats_places if max(pair) < ranked]))
         placed = []
         for position, row in enumerate(rows):
-            is_apart = any(position in pair for pair in apart)
-            needed = [test.needed for keys, test in tests.items() if in_order[position] in keys and test.needed]
+            i = in_order[position]
+            own_tests = {pair: test for pair, test in (question if position < ranked else tests).items() if i in pair}
+            is_apart = any(test.significant for test in own_tests.values())
+            needed = [test.needed for test in own_tests.values() if test.needed]
+            losers = [b for a, b in beats if a == i and ((a, b) in own_tests or (b, a) in own_tests)]
             low, high = ranges[position] if position < ranked else (None, None)
             placed.append(
                 replace(
@@ -227,7 +234,7 @@ class GroupMaker:
                     tier=marks[position] if position < ranked else "",
                     rank_low=low,
                     rank_high=high,
-                    beats=tuple(loser for winner, loser in beats_places if winner == position),
+                    beats=tuple(sorted(place[loser] for loser in losers)),
                     apart=is_apart,
                     needed=None if is_apart else min(needed, default=None),
                 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.harness.results import RunTable
+from ctxbench.harness.results import Origin, RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.helpers.cli import assert_fault, run_cli
@@ -38,6 +38,28 @@ def test_formats(stored: Fill) -> None:
     assert run_cli("leaderboard", DB, "--format", "csv").out.startswith("samples,language,level,strategy")
     rows = json.loads(run_cli("leaderboard", DB, "--format", "json").out)
     assert [(row["strategy"], row["tier"]) for row in rows] == [("lc.repocoder", "a"), ("lc.infile", "b")]
+
+
+def test_a_screen_shows_what_was_run_last_and_names_the_rest(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3, generator="a"), noisy("lc.infile", 0.4, generator="b"))
+    printed = run_cli("leaderboard", DB).out
+    assert printed.count("by b") == 1 and "by a\n" in printed.partition("Also stored")[2]
+    assert run_cli("leaderboard", DB, "--all").out.count("by a") == 1
+    assert "by a" in run_cli("leaderboard", DB, "--generator", "a").out
+    assert_fault(run_cli("leaderboard", DB, "--generator", "c"), "no generator of the stored runs is called 'c'")
+    assert len(json.loads(run_cli("leaderboard", DB, "--format", "json").out)) == 2
+    result = run_cli("leaderboard", DB, "--explain", "--format", "json")
+    assert result.code == 2 and "the other forms have everything" in result.err
+
+
+def test_importing_over_the_whole_set_leaves_a_board_over_a_part_of_it(stored: Fill) -> None:
+    own = [noisy(name, 0.3, samples="demo[:80]") for name in ("lc.infile", "mine")]
+    stored(*own)
+    alone = json.loads(run_cli("leaderboard", DB, "--samples", "demo", "--format", "json").out)
+    stored(*own, noisy("aim", 0.6, origin=Origin.REFERENCE), noisy("lc.infile", 0.3, origin=Origin.REFERENCE))
+    beside = json.loads(run_cli("leaderboard", DB, "--samples", "demo", "--format", "json").out)
+    assert [row["strategy"] for row in beside] == [*(row["strategy"] for row in alone), "aim"]
+    assert beside[:2] == alone and "aim (reference)" in run_cli("leaderboard", DB, "--samples", "demo").out
 
 
 def test_options_reach_the_board(stored: Fill) -> None:

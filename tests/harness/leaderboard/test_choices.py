@@ -1,14 +1,15 @@
 """What boards call strategies of files, and which of their versions are one row."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.choices import file_labelled, load_of, newest_of
+from ctxbench.harness.leaderboard.choices import file_labelled, in_front, is_generator, load_of, newest_of, over
 from ctxbench.harness.leaderboard.notes import group_warnings, notes
-from ctxbench.harness.results import Load, RunTable, Status, file_label
+from ctxbench.harness.results import Load, Origin, RunTable, Status, file_label
 from tests.helpers.runs import make_run, make_table
 
 
@@ -86,6 +87,57 @@ def test_a_bare_name_stands_for_one_strategy_only() -> None:
     assert newest_of(runs, ["bm25(limit=1)"]) == {"bm25(limit=1)": "r1"}
     assert newest_of([*runs, stored("r3", "bm25")], ["bm25"]) == {"bm25": "r3"}
     assert newest_of([stored("r3", "bm25"), *runs], ["bm25"]) == {"bm25": "r3"}
+
+
+def part_of(size: int, strategy: str, **more: Any) -> RunTable:
+    """Return a run over the first samples of a set of six."""
+    samples = "demo" if size == 6 else f"demo[:{size}]"
+    es = [0.1 * at for at in range(size)]
+    return make_table({"es": es}, "abcdef"[:size], strategy=strategy, id=f"{strategy}{size}", samples=samples, **more)
+
+
+def test_whoever_ran_a_part_sees_the_rows_over_more_at_those_samples() -> None:
+    reference, own = part_of(6, "aim", origin=Origin.REFERENCE), part_of(3, "lc.infile")
+    stored_runs = [reference, part_of(2, "early"), own, part_of(6, "lc.infile", language="java")]
+    shown = over(stored_runs, "demo[:3]")
+    assert [(table.run.strategy, table.run.samples, len(table.sample)) for table in shown] == [
+        ("aim", "demo[:3]", 3),
+        ("lc.infile", "demo[:3]", 3),
+    ]
+    assert shown[0].metrics["es"] == reference.metrics["es"][:3] and shown[1] is own
+    assert [table.run.strategy for table in over(stored_runs, "demo")] == ["aim", "lc.infile"]
+    # One that lacks a sample of the part is not comparable there.
+    other = replace(part_of(6, "other"), sample=("x0", *part_of(6, "other").sample[1:]))
+    assert over([own, other], "demo[:3]") == [own]
+
+
+def test_in_front_is_what_was_run_last_and_the_rest_is_named() -> None:
+    runs = [
+        part_of(6, "lc.infile", generator="a"),
+        part_of(3, "lc.infile", generator="b"),
+        part_of(6, "aim", generator="b", origin=Origin.REFERENCE),
+        part_of(6, "aim", generator="c", origin=Origin.REFERENCE),
+    ]
+    shown, others = in_front(runs)
+    assert [(table.run.strategy, len(table.sample)) for table in shown] == [("lc.infile", 3), ("aim", 3)]
+    assert others == [("demo", "a"), ("demo", "b"), ("demo", "c")]
+    assert [table.run.generator for table in in_front(runs[3:])[0]] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "generator", "is_it"),
+    [
+        ("incontext", "incontext", True),
+        ("hf", "hf(model=tiny)", True),
+        ("tiny", "hf(model=tiny)", True),
+        ("hf(model=tiny)", "hf(model=tiny)", True),
+        ("hf(model=other)", "hf(model=tiny)", False),
+        ("tin", "hf(model=tiny)", False),
+        ("their model (1)", "their model (1)", True),
+    ],
+)
+def test_a_generator_is_named_by_its_spec_its_name_or_its_model(asked: str, generator: str, is_it: bool) -> None:
+    assert is_generator(asked, generator) is is_it
 
 
 ALONE, MANY = Load(workers=1, requests=1, cores=1), Load(workers=4, requests=16, cores=8)
