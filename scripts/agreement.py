@@ -18,11 +18,12 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
 from ctxbench.harness.leaderboard import signflip, stats
+from ctxbench.harness.leaderboard.stats import trimmed_mean
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control
 from scripts import write_section
 from scripts.findings import held
-from scripts.model_results import LITE, trimmed_mean
+from scripts.model_results import LITE
 from scripts.reference_results import DOCS, GAIN, LANGUAGES
 
 PAGE = DOCS / "agreement.md"

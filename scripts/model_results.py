@@ -21,7 +21,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults, ReferenceRun
-from ctxbench.harness.leaderboard.stats import estimate
+from ctxbench.harness.leaderboard.stats import estimate, trimmed_mean
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
@@ -218,12 +218,6 @@ def table(results: ReferenceResults, language: str) -> str:
 
 _MEANS = (("ctxbench", "em"), ("ctxbench", "es"), ("ctxbench", "id_em"), ("ctxbench", "id_f1"), (CONTEXT, "bits"))
 _HEADINGS = ("EM", "ES", "ID-EM", "ID-F1", "bits", "gain, bits", "median", "trimmed")
-
-
-def trimmed_mean(values: Sequence[float]) -> float:
-    """Return the mean without the lowest and the highest tenth."""
-    cut = len(values) // 10
-    return statistics.fmean(sorted(values)[cut : len(values) - cut])
 
 
 def page() -> str:

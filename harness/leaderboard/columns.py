@@ -231,6 +231,23 @@ def _offline_column(key: str) -> Column:
     return Column(key=key, value=lambda _, row: row.run.offline.get(key))
 
 
+def _middle_column(key: str, heading: str, text: str) -> Column:
+    """Declare the column of another middle of the metric that ranks, which is there of bits."""
+
+    def written(group: Group, row: Row) -> str:
+        estimate = row.metrics.get(group.metric)
+        half = numbers.half_width(estimate.low, estimate.high) if estimate else None
+        return numbers.written(getattr(estimate, key, None), half)
+
+    return Column(
+        key=key,
+        heading=heading,
+        help=text,
+        value=lambda group, row: getattr(row.metrics.get(group.metric), key, None),
+        text=written,
+    )
+
+
 _ALL = (
     Column(
         key="rank",
@@ -298,6 +315,8 @@ _ALL = (
         value=lambda group, row: getattr(row.metrics.get(group.metric), "mean_of_repositories", None),
         text=_mean_of_repositories,
     ),
+    _middle_column("median", "median", "The median over samples, in bits: a few of them can make the mean."),
+    _middle_column("trimmed", "trimmed", "The mean without the lowest and the highest tenth of the samples, in bits."),
     Column(
         key="difference",
         heading=lambda group: f"to {baseline_label(group)}",

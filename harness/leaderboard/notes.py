@@ -62,7 +62,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
         *_unscored(group, instructions),
         *_marked(group, instructions),
     ]
-    lines += _failed(group)
+    lines += [*_failed(group), *_tails(group)]
     if choices.measures_context(group.generator):
         lines.append(
             f"{group.generator} is a copy model without knowledge of its own: "
@@ -91,7 +91,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
 def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return those sentences without which a reader would be misled: what is missing, left out, or not alike."""
     lines = [*missing_scores(group), *_unscored(group, instructions), *_marked(group, instructions)]
-    lines += _failed(group)
+    lines += [*_failed(group), *_tails(group)]
     if choices.measures_context(group.generator):
         lines.append("No language model answered: these bits are a copy model's, and say what could be copied.")
     lines += [*_ages(group), *group_warnings(group)]
@@ -102,6 +102,23 @@ def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, .
 def _failed(group: Group) -> list[str]:
     failed = _counts(group.rows, lambda row: row.model_failed)
     return [f"Nothing usable came from the model, counted as the worst value: {failed}."] if failed else []
+
+
+def _tails(group: Group) -> list[str]:
+    """Name the rows whose mean has the other sign than their mean without the lowest and the highest tenth."""
+    texts = []
+    for row in group.rows:
+        value = row.metrics.get(group.metric)
+        if value and value.mean is not None and value.trimmed is not None and value.mean * value.trimmed < 0:
+            half = numbers.half_width(value.low, value.high)
+            both = (numbers.written(number, half, sign=True) for number in (value.mean, value.trimmed))
+            texts.append(f"{label(row)} ({' and '.join(both)})")
+    if not texts:
+        return []
+    return [
+        f"Few samples make the mean of {group.metric}: without a tenth at each end it has the other sign for "
+        f"{', '.join(texts)}."
+    ]
 
 
 def _superseded(group: Group) -> list[str]:

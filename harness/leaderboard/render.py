@@ -339,6 +339,8 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
             mean_of_repositories=estimate.mean_of_repositories,
             mean_of_levels=estimate.mean_of_levels,
             mean_with_marked=estimate.mean_with_marked,
+            median=estimate.median,
+            trimmed_mean=estimate.trimmed,
             bootstrap_low=estimate.bootstrap_low,
             bootstrap_high=estimate.bootstrap_high,
         ),

@@ -34,6 +34,7 @@ from ctxbench.harness.leaderboard.columns import (
     metric_column,
 )
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced, warnings
+from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import (
     ALL_LEVELS,
@@ -157,14 +158,39 @@ def headline(group: Group) -> str:
         if len(ranked) == 1:
             return f"{start} Nothing else here is ranked: run another strategy to compare with."
         return f"{start} No two rows of the question share a completed sample, so that nothing is compared."
+    beside_it = _other_metrics(group)
     if not group.family.significant:
-        return f"{start} {group.family.verdict()}"
+        return f"{start} {group.family.verdict()}{beside_it}"
     if not group.all_pairs:
-        return f"{start} {_against_baseline(group)}"
+        return f"{start} {_against_baseline(group)}{beside_it}"
     alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
     if not alike:
-        return f"{start} It is significantly better than every other."
-    return f"{start} It is not significantly better than {_some(alike)}."
+        return f"{start} It is significantly better than every other.{beside_it}"
+    return f"{start} It is not significantly better than {_some(alike)}.{beside_it}"
+
+
+def _other_metrics(group: Group) -> str:
+    """Say of the leader's difference to the baseline which other metrics agree, disagree or cannot tell."""
+    leader = group.ranked[0]
+    lead = leader.difference.get(group.metric)
+    if lead is None or lead.mean is None or not lead.mean:
+        return ""
+
+    def is_ahead(difference: Difference, metric: str) -> bool:
+        return ((difference.mean or 0.0) < 0) is group.scales[metric].lower_is_better
+
+    verdicts: dict[str, list[str]] = defaultdict(list)
+    for metric in beside(group):
+        other = leader.difference.get(metric)
+        if other is not None and other.p is not None:
+            agrees = is_ahead(other, metric) is is_ahead(lead, group.metric)
+            verdicts["cannot tell" if not other.significant else "agree" if agrees else "disagree"].append(metric)
+    parts = [
+        f"{listed(of)} {verdict}{'s' * (len(of) == 1 and verdict != 'cannot tell')}"
+        for verdict in ("agree", "disagree", "cannot tell")
+        if (of := verdicts[verdict])
+    ]
+    return f" Of {label(leader)} against {baseline_label(group)}, {'; '.join(parts)}." if parts else ""
 
 
 def _against_baseline(group: Group) -> str:

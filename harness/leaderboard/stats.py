@@ -64,6 +64,10 @@ class Estimate:
     """Every level weighs the same, whatever its number of tasks; only of sets whose benchmark prints it."""
     mean_with_marked: float | None = None
     """The mean if the samples that are marked as broken or vacuous counted too."""
+    median: float | None = None
+    """Of bits, whose mean a few samples can make; so is the next."""
+    trimmed: float | None = None
+    """The mean without the lowest and the highest tenth."""
 
 
 def estimate(
@@ -103,6 +107,12 @@ class Clustered:
 def mean(values: Array) -> float:
     """Return the mean of values, one or more; its sum is rounded once, so that their order cannot matter."""
     return math.fsum(values.tolist()) / len(values)
+
+
+def trimmed_mean(values: Sequence[float]) -> float:
+    """Return the mean of values, one or more, without the lowest and the highest tenth."""
+    cut = len(values) // 10
+    return math.fsum(sorted(values)[cut : len(values) - cut]) / (len(values) - 2 * cut)
 
 
 def coded(repos: Sequence[str]) -> Codes:

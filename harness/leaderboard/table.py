@@ -103,6 +103,8 @@ def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTabl
     return alike
 
 
+_BITS = "bits"
+"""The unit of which a few samples can make a mean."""
 Values = Mapping[str, MetricColumn]
 """Metric -> its values in the unit in_order."""
 
@@ -346,6 +348,10 @@ class GroupMaker:
             for i, column, estimate in zip(present, columns, estimates, strict=True):
                 of_levels = self._mean_of_levels(self.tables[i], column)
                 by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
+                if scale.unit == _BITS and column:
+                    bits = column.values.tolist()
+                    middle = {"median": statistics.median(bits), "trimmed": stats.trimmed_mean(bits)}
+                    by_row[i][name] = replace(by_row[i][name], **middle)
         return by_row
 
     def _mean_of_levels(self, table: RunTable, column: MetricColumn) -> float | None:

@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import random
 import re
 
 import pytest
@@ -13,7 +14,7 @@ from ctxbench.harness.leaderboard import board, numbers, render
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Board
-from ctxbench.harness.leaderboard.sections import screen_table, sections, short_names
+from ctxbench.harness.leaderboard.sections import headline, screen_table, sections, short_names
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.harness.leaderboard.test_board import REPOS, noisy
 from tests.helpers.runs import make_table
@@ -81,6 +82,40 @@ def test_names_are_as_short_as_tells_them_apart() -> None:
         "lc.b(x=1) (imported)": "b (imported)",
         "gold (control)": "gold (control)",
     }
+
+
+def measured(strategy: str, **means: float) -> RunTable:
+    draw = random.Random(strategy)
+    values = {name: [mean + draw.gauss(0, 0.01) for _ in REPOS] for name, mean in means.items()}
+    return make_table(values, REPOS, strategy=strategy)
+
+
+def test_the_answer_says_whether_other_metrics_agree() -> None:
+    base = measured("lc.infile", es=0.3, em=0.3, id_f1=0.5, context_gain=1.0)
+    made = board([base, measured("lc.repocoder", es=0.5, em=0.4, id_f1=0.3, context_gain=1.0)])
+    answer = headline(made.groups[0])
+    assert answer.endswith("Of lc.repocoder against lc.infile, em agrees; id_f1 disagrees; context_gain cannot tell.")
+    # Fewer bits are better: the sign of a difference is not yet a verdict.
+    bits = [measured(name, bits=bits, es=es) for name, bits, es in (("lc.infile", 9.0, 0.3), ("b", 4.0, 0.5))]
+    assert headline(board(bits, metric="bits").groups[0]).endswith("Of b against lc.infile, es agrees.")
+    assert "agree" not in headline(board([base]).groups[0])
+
+
+def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> None:
+    gains = [-1.0] * 76 + [100.0] * 4
+    made = board([make_table({"context_gain": gains}, REPOS, strategy="lc.repocoder")], metric="context_gain")
+    value = made.rows[0].metrics["context_gain"]
+    assert (value.mean, value.median, value.trimmed) == (pytest.approx(4.05), -1.0, -1.0)
+    words = "without a tenth at each end it has the other sign for lc.repocoder (+4.0 and -1.0)"
+    assert words in _notes(made) and words in " ".join(render.table(made).split())
+    assert render.records(made)[0]["context_gain"]["trimmed_mean"] == -1.0
+    [line] = [
+        line
+        for line in render.table(made, columns=["median"]).splitlines()
+        if "repocoder" in line and "-1.0" in line[20:]
+    ]
+    assert line.split()[-1] == "-1.0"
+    assert board([measured("lc.infile", es=0.3)]).rows[0].metrics["es"].median is None
 
 
 def test_columns_that_are_asked_for_stand_in_place_of_the_usual_ones() -> None:
