@@ -18,13 +18,14 @@ import click
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.leaderboard import board_options
-from ctxbench.harness.cli.options import db_option, format_option, home_option
+from ctxbench.harness.cli.options import db_option, format_by_ending, home_option
 from ctxbench.harness.query import BoardQuery
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
     from ctxbench.harness.store.work import RunWork
 
+_REPORTS = {"html": ".html", "latex": ".tex", "markdown": ".md", "csv": ".csv", "json": ".json"}
 _LOCAL = "127.0.0.1"
 
 
@@ -165,8 +166,8 @@ def serve(options: dict[str, Any]) -> None:
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @board_options
-@format_option("html", "latex", "markdown", "csv", "json", text="What to write.")
-def report(*, query: BoardQuery, out: Path, form: str) -> None:
+@click.option("--format", "form", type=click.Choice(list(_REPORTS)), help="What to write; default: by FILE's ending.")
+def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
     """Write the leaderboard as one self-contained file, with the commands that make its rows again.
 
     The numbers are those of `ctxbench leaderboard` with the same options. Reports of the same runs are equal, byte for
@@ -177,6 +178,7 @@ def report(*, query: BoardQuery, out: Path, form: str) -> None:
     from ctxbench.harness.cli.leaderboard import printed
 
     _check(out)
+    form = format_by_ending(out, form, _REPORTS)
     board = query.board()
     if form == "html":
         text = reports.html(reports.report(board, _works(board, query.url), full=bool(query.by_level)))

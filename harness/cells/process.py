@@ -48,12 +48,12 @@ _SURELY_LOCKED = 60.0
 """Seconds after which a living run has surely locked its folder."""
 _USERS = 64
 """So many cells at once have a user each."""
-MOST_OF_CELL = 1 << 16
+MOST_OF_CELL = 1 << 12
 """Bytes shown of what one strategy prints for one sample."""
 _PRINTED = "strategy: "
 """Begins each line of it."""
-MOST = 1 << 22
-"""Bytes shown in all."""
+MOST = 1 << 16
+"""Bytes shown of a whole run: a line for each sample would hide what the run itself says."""
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
 """Files of ``/etc`` that a program needs beside those in a box."""

@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctxbench.bench.files import write_atomic
-from ctxbench.harness.cli.options import after_option, db_option, format_option, home_option, k_option, prices_option
+from ctxbench.harness.cli.options import (
+    after_option,
+    db_option,
+    format_by_ending,
+    format_option,
+    home_option,
+    k_option,
+    prices_option,
+)
 from ctxbench.harness.query import BoardQuery, RunQuery
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
 
 FORMS = ("table", "json", "csv", "markdown", "latex")
+_SCORES = {"csv": ".csv", "jsonl": ".jsonl", "parquet": ".parquet"}
 _WIDEST = 100
 _SAMPLES = click.option(
     "--samples",
@@ -228,8 +237,13 @@ def printed(
 @click.command()
 @run_options
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; default: print it.")
-@format_option("csv", "jsonl", "parquet")
-def scores(*, query: RunQuery, out: Path | None, form: str) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_SCORES)),
+    help="What to write; default: by the ending of --out, else csv.",
+)
+def scores(*, query: RunQuery, out: Path | None, form: str | None) -> None:
     """Write every sample of the stored runs with its scores and costs, a row each, for notebooks and other tools.
 
     Metrics are in their profile's own scale, as the official programs give them; a sample without a score has an empty
@@ -237,6 +251,7 @@ def scores(*, query: RunQuery, out: Path | None, form: str) -> None:
     """
     from ctxbench.harness import frames
 
+    form = format_by_ending(out, form, _SCORES)
     frame = frames.of_runs(query.tables())
     if form == "parquet":
         if out is None:

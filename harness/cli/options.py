@@ -249,6 +249,27 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
         raise click.BadParameter(f"{fault.what}; {fault.cure}", ctx, param) from None
 
 
+def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
+    """Return what a file is written as: what was asked for, else what its name's ending says.
+
+    Args:
+        out: the file; None for none, which is written as the first format.
+        form: what was asked for.
+        endings: format -> the ending of its files.
+
+    Raises:
+        InputFault: if neither says it.
+    """
+    if form is not None or out is None:
+        return form or next(iter(endings))
+    for name, ending in endings.items():
+        if out.suffix.lower() == ending:
+            return name
+    listed = ", ".join(endings.values())
+    what = f"ends in {out.suffix!r}, which says no format" if out.suffix else "has no ending that says its format"
+    raise InputFault(what, where=str(out), cure=f"let it end in one of {listed}, or give --format")
+
+
 def format_option(*forms: str, text: str = "How to print it.") -> Callable[[F], F]:
     """Add ``--format``, the first of `forms` unless another is chosen; the command receives it as ``form``."""
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)

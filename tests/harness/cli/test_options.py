@@ -1,9 +1,12 @@
 """Options that many commands share."""
 
+from pathlib import Path
+
 import click
 import pytest
 
-from ctxbench.harness.cli.options import sandbox_choice
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cli.options import format_by_ending, sandbox_choice
 from tests.helpers.cli import run_cli
 
 
@@ -46,3 +49,28 @@ def test_a_back_end_is_named_with_its_runtime(name: str | None) -> None:
 def test_another_name_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(click.BadParameter, match=r"docker, docker\(runtime=NAME\), bubblewrap"):
         sandbox(name)
+
+
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv"}
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "expected"),
+    [
+        ("a.tex", None, "latex"),
+        ("a.HTML", None, "html"),
+        ("a.xyz", "csv", "csv"),
+        (None, None, "html"),
+        (None, "csv", "csv"),
+    ],
+)
+def test_a_file_is_written_as_its_ending_says_unless_a_format_is_asked_for(
+    name: str | None, form: str | None, expected: str
+) -> None:
+    assert format_by_ending(Path(name) if name else None, form, ENDINGS) == expected
+
+
+@pytest.mark.parametrize(("name", "words"), [("a.xyz", "ends in '.xyz'"), ("answer", "has no ending")])
+def test_an_ending_that_says_no_format_is_refused(name: str, words: str) -> None:
+    with pytest.raises(InputFault, match=rf"{words}.*let it end in one of \.html, \.tex, \.csv, or give --format"):
+        format_by_ending(Path(name), None, ENDINGS)
