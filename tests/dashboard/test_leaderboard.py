@@ -215,7 +215,8 @@ _AMOUNTS = {
 def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict[str, Any]:
     """Return what the page must show of a row of the JSON, which has full precision: heading -> cell."""
     value = record[metric]
-    cells: dict[str, Any] = {name: record[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
+    cells: dict[str, Any] = {name: record[name] for name in ("strategy", "n", "origin")}
+    cells["missing"] = record["unscored"]
     ranks = sorted({record["rank_low"], record["rank_high"]})
     cells["rank"] = "-".join(map(str, ranks))
     cells[_heading(metric)] = value["mean"]
@@ -362,7 +363,7 @@ def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
         _heading(name): numbers.interval(row[name]["mean"], row[name]["low"], row[name]["high"])
         for name in ("context_gain", "em", "es", "id_f1")
     }
-    return {"rank": "-".join(map(str, ranks)), "strategy": row["strategy"], **means, "tier": row["tier"]}
+    return {"rank": "-".join(map(str, ranks)), "strategy": row["strategy"], **means}
 
 
 @pytest.mark.slow

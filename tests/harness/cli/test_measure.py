@@ -51,7 +51,7 @@ def board(home: Home, *arguments: str) -> tuple[set[str], str]:
     """Return the metrics that the only run is shown with, and the board."""
     with open_store(f"sqlite:///{home.root / 'ctxbench.db'}") as store:
         [table] = run_tables(store)
-    return set(table.metrics), cli(home, "leaderboard", "--samples", "demo", *arguments)
+    return set(table.metrics), " ".join(cli(home, "leaderboard", "--samples", "demo", *arguments).split())
 
 
 SCORES = "SELECT sample_id, idx, profile, metric, value FROM score"
