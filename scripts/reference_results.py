@@ -139,7 +139,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
         group: its rows, best first.
         columns: heading -> the cell of a row, behind those that every such board has.
     """
-    head = f"| rank | tier | strategy | context gain, bits | {' | '.join(columns)} |"
+    head = f"| rank | group | strategy | context gain, bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:
         cells = [
@@ -177,8 +177,8 @@ def board_summary(group: Group) -> str:
     ranked = [row for row in group.rows if row.rank_low]
     if not any(row.beats for row in ranked):
         return (
-            f"Nothing is told apart by {group.metric}: the built-in model continues code that it has seen and solves "
-            "hardly any function. `gold` and `blank` show that the tests judge. Run it with a model of yours."
+            f"No difference is significant by {group.metric}: the built-in model continues code that it has seen and "
+            "solves hardly any function. `gold` and `blank` show that the tests judge. Run it with a model of yours."
         )
     best = ranked[0]
     names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.tier)
@@ -186,8 +186,8 @@ def board_summary(group: Group) -> str:
     whole, part = best.metrics[GAIN].mean or 0, drawn.metrics[GAIN].mean or 0
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
     return (
-        f"Best tier: {names}. Windows drawn at random save {part:.1f} bits, {100 * part / whole:.0f}% of what the best "
-        f"strategy does: that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} other "
+        f"Best group: {names}. Windows drawn at random save {part:.1f} bits, {100 * part / whole:.0f}% of what the "
+        f"best strategy does: that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} other "
         "strategies beat them."
     )
 

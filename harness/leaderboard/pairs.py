@@ -80,7 +80,7 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether the two are told apart at 5%, after the correction."""
+        """Whether the two differ significantly at 5%, after the correction."""
         return self.p is not None and self.p <= signflip.ALPHA
 
     @property

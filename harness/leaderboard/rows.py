@@ -45,10 +45,10 @@ class Standing(StrEnum):
     """What the test says of a row among all that are ranked."""
 
     UNBEATEN = "unbeaten"
-    """It is told apart from a row, and none beats it."""
+    """It is significantly better than a row, and worse than none."""
     BEATEN = "beaten"
     UNDECIDED = "undecided"
-    """It is told apart from none."""
+    """It is significantly different from none."""
     UNRANKED = "unranked"
 
 
@@ -95,11 +95,11 @@ class Row:
     tier: str
     """Letters; two rows that share one are not significantly different. Empty for rows that are not ranked."""
     beats: tuple[int, ...] = ()
-    """Places, among the group's rows, of those that this one is told apart from and better than; rising."""
+    """Places, among the group's rows, of those that this one is significantly better than; rising."""
     apart: bool = False
-    """Whether the test tells this row from any other: it beats one, or one beats it."""
+    """Whether a test of its question is significant: it beats a row, or one beats it."""
     needed: int | None = None
-    """About how many repositories would tell this row from any other; None where it is told apart, or where that cannot
+    """About how many repositories would tell this row from another; None where one does already, or where that cannot
     be said."""
     before_cutoff: Estimate | None = None
     """Of the ranking metric, over samples from before the model's cutoff; None where there are none on either side."""
@@ -135,11 +135,11 @@ class Family:
     smallest_p: float
     """The smallest p-value that the test can reach with these repositories."""
     significant: int
-    """Pairs that are told apart at 5%."""
+    """Pairs that differ significantly at 5%."""
     visible: float | None
     """The smallest difference that these pairs could show: their median; None if none could show any."""
     nearest: tuple[str, str] | None
-    """The pair, not told apart, that the fewest more repositories would tell apart; None if that cannot be said."""
+    """The pair whose difference the fewest more repositories would show; None if that cannot be said."""
     needed: int | None
     """About how many repositories that takes."""
 
@@ -149,7 +149,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Say how many pairs are told apart, and what more would need; empty where nothing was tested."""
+        """Say how many differences are significant, and what more would need; empty where nothing was tested."""
         if not self.pairs:
             return ""
         if not self.decidable:
@@ -242,7 +242,7 @@ class Group:
 
     @property
     def unbeaten(self) -> tuple[Row, ...]:
-        """The rows that some are told apart from, and that none beats; empty where nothing is told apart."""
+        """The rows that are significantly better than another, and worse than none."""
         return tuple(row for row in self.rows if row.standing is Standing.UNBEATEN)
 
 
