@@ -187,8 +187,8 @@ def board_summary(group: Group) -> str:
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
     return (
         f"Best group: {names}. Windows drawn at random save {part:.1f} bits, {100 * part / whole:.0f}% of what the "
-        f"best strategy does: that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} other "
-        "strategies beat them."
+        f"best strategy does: that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} "
+        "other strategies beat them."
     )
 
 
