@@ -53,11 +53,14 @@ class SimulatedBoard:
     interaction: float = 1.0
     """0: no repository has a taste."""
     noise: float = 0.6
+    baseline: int | None = None
+    """The strategy that all others are tested against; None: all pairs are tested."""
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """All pairs of strategies."""
-        return list(itertools.combinations(range(len(self.effects)), 2))
+        """The pairs of strategies that are tested together."""
+        pairs = itertools.combinations(range(len(self.effects)), 2)
+        return [pair for pair in pairs if self.baseline is None or self.baseline in pair]
 
     @property
     def true_nulls(self) -> NDArray[np.bool_]:

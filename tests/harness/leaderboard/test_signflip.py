@@ -5,6 +5,7 @@ strategies of equal skill. With interaction, each repository favours one of the 
 the logit scale).
 """
 
+import dataclasses
 import itertools
 import random
 import tracemalloc
@@ -246,8 +247,9 @@ UNEVEN = (64, 41, 27, 18, 13, 9, 7, 5, 3, 2, 1, 1)
         pytest.param(SimulatedBoard(effects=[0] * 4, interaction=0.0), id="no interaction"),
     ],
 )
-def test_the_family_wise_error_is_kept(board: SimulatedBoard) -> None:
-    assert rates(board, RUNS).family_wise_error <= 0.055
+@pytest.mark.parametrize("baseline", [None, 0], ids=["all pairs", "against a baseline"])
+def test_the_family_wise_error_is_kept(board: SimulatedBoard, baseline: int | None) -> None:
+    assert rates(dataclasses.replace(board, baseline=baseline), RUNS).family_wise_error <= 0.055
 
 
 @pytest.mark.slow
