@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.frames import ResultFrame
     from ctxbench.strategies import *  # noqa: F403 - what it exports is what authors need
 
-_FUNCTIONS = ("board", "run", "samples", "scores")
+_FUNCTIONS = ("board", "compare", "run", "samples", "scores")
 _ROOMS = frozenset(("bench", "harness", "sandbox", "strategies", "dashboard"))
 
 
@@ -140,6 +140,7 @@ def scores(
     strict: bool = False,
     after: date | str | None = None,
     prices: str | Path | None = None,
+    generator: str | None = None,
 ) -> ResultFrame:
     """Return every sample of the stored runs with its status, scores and costs: a row each.
 
@@ -153,6 +154,7 @@ def scores(
         strict: count completions that passed and are not plain as failed.
         after: only samples dated after that day.
         prices: a file of rates to price the stored tokens by.
+        generator: only runs by this generator: its spec, its name, or its model's.
 
     Raises:
         CtxbenchError: if nothing fits.
@@ -160,11 +162,8 @@ def scores(
     from ctxbench.harness import frames
     from ctxbench.harness.query import RunQuery
 
-    query = RunQuery(
-        **_runs(
-            home, db, samples=samples, profile=profile, k=k, marked=marked, strict=strict, after=after, prices=prices
-        ),
-    )
+    chosen = {"samples": samples, "profile": profile, "marked": marked, "strict": strict, "generator": generator}
+    query = RunQuery(**_runs(home, db, k=k, after=after, prices=prices, **chosen))
     return frames.of_runs(query.tables())
 
 
@@ -184,6 +183,8 @@ def board(
     by_level: bool | None = None,
     published: Literal["auto", "all", "none"] = "none",
     seed: int = 0,
+    generator: str | None = None,
+    all_pairs: bool = False,
 ) -> ResultFrame:
     """Return the leaderboard of the stored runs: a row a method, as ``ctxbench leaderboard --format csv`` has it.
 
@@ -204,6 +205,8 @@ def board(
         by_level: add a ranking for each level; None: for CoderEval only.
         published: rows of the papers' tables below.
         seed: decides drawn permutations and bootstrap samples.
+        generator: only runs by this generator: its spec, its name, or its model's.
+        all_pairs: test every pair of rows, and not each of your own against the baseline.
 
     Raises:
         CtxbenchError: if nothing fits.
@@ -212,17 +215,49 @@ def board(
     from ctxbench.harness.leaderboard.render import flat_records, markdown
     from ctxbench.harness.query import BoardQuery
 
+    chosen = {"samples": samples, "profile": profile, "marked": marked, "strict": strict, "generator": generator}
     ranked = BoardQuery(
-        **_runs(
-            home, db, samples=samples, profile=profile, k=k, marked=marked, strict=strict, after=after, prices=prices
-        ),
+        **_runs(home, db, k=k, after=after, prices=prices, **chosen),
         metric=metric,
         baseline=baseline,
         by_level=by_level,
+        all_pairs=all_pairs,
         published=published,
         seed=seed,
     ).board()
     return ResultFrame.of_records(flat_records(ranked), markdown=markdown(ranked))
+
+
+def compare(
+    *runs: str,
+    metric: str | None = None,
+    home: str | Path | None = None,
+    db: str | None = None,
+    profile: str = "ctxbench",
+    seed: int = 0,
+) -> ResultFrame:
+    """Return the differences of runs to the first one, as ``ctxbench compare`` has them: a row a pair and metric.
+
+    Args:
+        runs: two or more: ids or their beginnings, names, or strategies, of which the newest whole run is taken.
+        metric: only this one; None for all that the runs share.
+        home: the home folder, as in `samples`.
+        db: SQLAlchemy URL of the results, as in `run`.
+        profile: the metric profile.
+        seed: decides drawn permutations and bootstrap samples.
+
+    Raises:
+        CtxbenchError: if there is no such run, or the runs cannot be compared.
+    """
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.frames import ResultFrame
+    from ctxbench.harness.leaderboard.render import flat_comparison
+    from ctxbench.harness.query import RunQuery
+
+    if not runs:
+        raise InputFault("no run is named", cure="name two or more, such as lc.infile and lc.repocoder")
+    query = RunQuery(home=_home(home), db=_database(db), profile=profile)
+    return ResultFrame.of_records(flat_comparison(query.compared(runs, metric=metric, seed=seed)[0]))
 
 
 def _runs(
@@ -279,3 +314,8 @@ def __getattr__(name: str) -> Any:
         if name in strategies.__all__:
             return getattr(strategies, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return what a user needs: the functions, and the names for authors of strategies."""
+    return sorted(__getattr__("__all__"))

@@ -13,6 +13,7 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 
 if TYPE_CHECKING:
+    from ctxbench.harness.leaderboard.compare import Compared
     from ctxbench.harness.leaderboard.rows import Board
     from ctxbench.harness.results import RunTable
     from ctxbench.harness.store import Store
@@ -79,6 +80,44 @@ class RunQuery:
                     raise UnknownName("stored run, or strategy of one,", run, known, command="ctxbench runs")
             found |= newest_of(tables, unknown, beside=list(found.values()))
         return [found[run] for run in runs]
+
+    def compared(
+        self, runs: Sequence[str], *, metric: str | None = None, seed: int = 0
+    ) -> tuple[list[Compared], list[str]]:
+        """Return the differences of runs, named as for `ids_of`, to the first; and the languages that are left out.
+
+        A language is left out of which not both the first run and another one have samples.
+
+        Raises:
+            InputFault: if the runs cannot be compared, or share no metric.
+            UnknownName: as `ids_of`, and if the runs do not share the metric.
+        """
+        from ctxbench.harness.leaderboard.compare import compare
+        from ctxbench.harness.leaderboard.repetitions import pooled
+
+        ids, tables = self.ids_of(runs), self.tables()
+        # Runs that differ only in the seed are one, unless that would make two of those named one.
+        pools = pooled(tables)
+        is_shared = any(len(set(ids).intersection(table.run.ids)) > 1 for table in pools)
+        by_run = [[table for table in (tables if is_shared else pools) if id_ in table.run.ids] for id_ in ids]
+        first, *others = ({table.run.language for table in of_run} for of_run in by_run)
+        # A run with a limit may have no sample of a language that others have.
+        shared = first.intersection(set().union(*others)) if others else first
+        if not shared:
+            raise InputFault(
+                f"no other run has samples of a language of the first one, {runs[0]}",
+                cure="name runs over the same samples (see `ctxbench runs`)",
+            )
+        differences: list[Compared] = []
+        for language in sorted(shared):
+            parts = [table for of_run in by_run for table in of_run if table.run.language == language]
+            differences += compare(parts, metric=metric, seed=seed)
+        if not differences:
+            raise InputFault(
+                f"these runs share no metric of profile {self.profile} that can be compared",
+                cure=f"finish them by the same commands as before, then `ctxbench rescore --profile {self.profile}`",
+            )
+        return differences, sorted(first.union(*others) - shared)
 
     def _opened(self) -> Store:
         from ctxbench.harness.store.store import exists, open_reader

@@ -78,6 +78,31 @@ def test_the_board_is_the_command_s(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert shown == run_cli("leaderboard", *options, "--format", "markdown").out
 
 
+def test_a_comparison_is_the_command_s(home: Path) -> None:
+    frame = ctxbench.compare("lc.infile", "lc.random_windows", home=home)
+    printed = json.loads(run_cli("compare", *STRATEGIES, "--home", str(home), "--format", "json").out)
+    assert frame["metric"] == tuple(record["metric"] for record in printed)
+    for record, row in zip(printed, frame.records(), strict=True):
+        assert {name: row[name] for name in ("mean", "low", "high", "p", "pairs", "wins")} == {
+            name: record["difference"][name] for name in ("mean", "low", "high", "p", "pairs", "wins")
+        }
+    assert len(frame) <= 24 and set(frame["baseline_strategy"]) == {"lc.infile"}
+    # The same pair has the same p and interval on the board.
+    board = next(row for row in ctxbench.board("demo", home=home).records() if row["strategy"] == "lc.random_windows")
+    of_es = next(row for row in frame.records() if row["metric"] == "es")
+    assert [of_es[part] for part in ("low", "high", "p")] == [
+        board[f"difference_es_{part}"] for part in ("low", "high", "p")
+    ]
+    with pytest.raises(InputFault, match="no run is named"):
+        ctxbench.compare(home=home)
+
+
+def test_names_are_those_that_a_user_needs() -> None:
+    names = dir(ctxbench)
+    assert {"board", "compare", "run", "samples", "scores", "strategy", "Context"} <= set(names)
+    assert not [name for name in names if name.startswith("_") or name in ("os", "operator", "bench", "harness")]
+
+
 def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
     place = ("--home", str(home), "--samples", "demo")
     rows = list(csv.DictReader(io.StringIO(run_cli("scores", *place).out)))

@@ -235,26 +235,38 @@ def records(board: Board) -> list[dict[str, Any]]:
 
 def comparison_json(compared: Sequence[Compared]) -> str:
     """Return a JSON list with one record a metric and pair of runs."""
-    rows = [
+    return json.dumps(list(map(_comparison, compared)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def flat_comparison(compared: Sequence[Compared]) -> list[dict[str, Any]]:
+    """Return one record a metric and pair of runs, without the parts of it: repositories, levels, variance."""
+    parts = ("repositories", "levels", "difference")
+    return [
         {
-            "run": pair.this.id,
-            "baseline": pair.other.id,
-            "repetitions": list(pair.this.repetitions),
-            "baseline_repetitions": list(pair.other.repetitions),
-            "strategy": pair.this.strategy,
-            "baseline_strategy": pair.other.strategy,
-            "language": pair.this.language,
-            "metric": pair.metric,
-            "difference": _difference(pair.difference),
-            "repositories": [
-                {"repo": part.repo, "n": part.n, **_rounded(this=part.this, baseline=part.other)}
-                for part in pair.repositories
-            ],
-            "levels": [_level(part) for part in pair.levels],
+            **{key: value for key, value in _flat(record).items() if not key.startswith(parts)},
+            **{key: value for key, value in record["difference"].items() if not isinstance(value, dict)},
         }
-        for pair in compared
+        for record in map(_comparison, compared)
     ]
-    return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _comparison(pair: Compared) -> dict[str, Any]:
+    return {
+        "run": pair.this.id,
+        "baseline": pair.other.id,
+        "repetitions": list(pair.this.repetitions),
+        "baseline_repetitions": list(pair.other.repetitions),
+        "strategy": pair.this.strategy,
+        "baseline_strategy": pair.other.strategy,
+        "language": pair.this.language,
+        "metric": pair.metric,
+        "difference": _difference(pair.difference),
+        "repositories": [
+            {"repo": part.repo, "n": part.n, **_rounded(this=part.this, baseline=part.other)}
+            for part in pair.repositories
+        ],
+        "levels": [_level(part) for part in pair.levels],
+    }
 
 
 def _record(group: Group, row: Row) -> dict[str, Any]:
