@@ -157,6 +157,11 @@ class RunQuery:
             )
             tables = read(samples=self.samples and self.samples.partition("[")[0])
             others = read(samples=None) if not tables and self.samples else []
+        if self.generator is not None:
+            labels = {table.run.generator for table in tables}
+            tables = [table for table in tables if is_generator(self.generator, table.run.generator)]
+            if labels and not tables:
+                raise UnknownName("generator of the stored runs", self.generator, labels)
         if self.samples:
             # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
             whole = [table for table in tables if table.run.samples == self.samples]
@@ -171,11 +176,6 @@ class RunQuery:
                 names = {table.run.samples for table in tables or others}
                 raise UnknownName("sample set of the stored runs", self.samples, names)
             tables = matching
-        if self.generator is not None:
-            labels = {table.run.generator for table in tables}
-            tables = [table for table in tables if is_generator(self.generator, table.run.generator)]
-            if labels and not tables:
-                raise UnknownName("generator of the stored runs", self.generator, labels)
         if self.after is not None:
             tables = newer(tables, self.after)
         if not tables:

@@ -264,7 +264,8 @@ def _shortened(group: Group, share: float) -> list[str]:
             if having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
         }
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
-        names.append(whole.replace(row.run.strategy, str(Spec(bare, told))))
+        # As a user writes it: the engine's name stands first.
+        names.append(whole.replace(row.run.strategy, str(Spec(bare, told)).replace("(name=", "(")))
     return [name if names.count(name) == 1 else label(row) for name, row in zip(names, group.rows, strict=True)]
 
 
