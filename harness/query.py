@@ -204,6 +204,7 @@ class BoardQuery(RunQuery):
         """
         from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board
+        from ctxbench.harness.leaderboard.choices import with_rows_over_more
 
         try:
             tables = self.tables() if tables is None else tables
@@ -212,7 +213,7 @@ class BoardQuery(RunQuery):
                 raise
             tables = []
         return board(
-            tables,
+            with_rows_over_more(tables),
             metric=self.metric,
             baseline=self.baseline,
             by_level=self.by_level,

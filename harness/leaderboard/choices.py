@@ -95,22 +95,38 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     # Of a run in two languages both tables must be whole.
     broken = {table.run.id for table in tables if not complete(table)}
     runs = [table.run for table in file_labelled(tables) if table.run.id not in broken]
-    newest_runs: dict[Hashable, dict[str, int]] = defaultdict(dict)
-    for place, run in enumerate(runs):
-        newest_runs[run.samples_digest, run.samples, run.generator][run.strategy] = place
+    newest_runs: dict[Hashable, dict[str, RunInfo]] = defaultdict(dict)
+    languages: dict[str, set[str]] = defaultdict(set)
+    age = {run.id: place for place, run in enumerate(runs)}
+    for run in runs:
+        languages[run.id].add(run.language)
+        of = newest_runs[run.samples_digest, run.samples, run.generator]
+        # A reference result stands for what one has not run.
+        if run.origin is Origin.RUN or run.strategy not in of or of[run.strategy].origin is not Origin.RUN:
+            of[run.strategy] = run
     fixed = {(t.run.samples_digest, t.run.samples, t.run.generator) for t in tables if t.run.id in beside}
-    candidates = []
+    candidates, faults = [], []
     for key, of in newest_runs.items():
-        named = [_named(name, list(of)) for name in strategies]
-        if all(named) and (not fixed or key in fixed):
-            candidates.append([of[strategy] for strategy in named])
+        if fixed and key not in fixed:
+            continue
+        try:
+            named = [_named(name, list(of)) for name in strategies]
+        except InputFault as fault:
+            faults.append(fault)
+            continue
+        picked = [of[strategy] for strategy in named if strategy]
+        if len(picked) == len(named) and set.intersection(*(languages[run.id] for run in picked)):
+            candidates.append(picked)
     if not candidates:
         where = " as the run named beside" if fixed else ""
+        if faults:
+            raise faults[-1]
         raise InputFault(
             f"over no samples and by no generator{where} is there a whole run of each of {', '.join(strategies)}",
             cure="finish their runs by the same commands as before, or name runs (see `ctxbench runs`)",
         )
-    return {name: runs[place].id for name, place in zip(strategies, max(candidates, key=max), strict=True)}
+    best = max(candidates, key=lambda of: (sum(run.origin is Origin.RUN for run in of), max(age[run.id] for run in of)))
+    return {name: run.id for name, run in zip(strategies, best, strict=True)}
 
 
 def _named(name: str, strategies: Collection[str]) -> str:
@@ -136,8 +152,10 @@ def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> lis
     if len(set(coders.values())) < 2:
         return list(tables)
     age = {table.run.id: place for place, table in enumerate(members)}
+    # One's own first: a newer reference result must not take the bits of what one ran.
     newest_run = max(
-        (table.run for table in tables if table.run.id in coders), key=lambda run: max(age[id_] for id_ in run.ids)
+        (table.run for table in tables if table.run.id in coders),
+        key=lambda run: (run.origin is Origin.RUN, max(age[id_] for id_ in run.ids)),
     )
     kept = coders[newest_run.id]
     return [table if coders.get(table.run.id, kept) == kept else _without_bits(table, kept) for table in tables]
@@ -212,7 +230,12 @@ def baseline(
 
     Unasked only rows are taken that may be ranked, one's own first: never a control.
     """
-    for name, among in ((requested, range(len(tables))), (BASELINE, ranked), (BASELINE, whole)):
+    anyone = range(len(tables))
+    if requested is not None:
+        questions = [(requested, ranked), (requested, whole), (requested, anyone)]
+    else:
+        questions = [(BASELINE, ranked), (BASELINE, whole)]
+    for name, among in questions:
         if name is not None:
             matches = [index for index in among if is_named(name, tables[index].run.strategy)]
             exact = [index for index in matches if tables[index].run.strategy == _canonical(name)]
@@ -253,11 +276,27 @@ def in_front(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str
     return of_view, [key for key in keys if key != in_view]
 
 
-def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
-    """Return the runs over a sample set or the first part of it; of runs over more of it, those samples.
+def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
+    """Return runs, and beside one's own over a first part of a set those of others over more of it, at its samples.
 
-    So whoever ran a part can look at the reference results beside it. A run over more that lacks one of these samples
-    is left out.
+    Args:
+        tables: stored runs, oldest first.
+    """
+    parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
+    joined = [table for table in tables if table.run.samples not in parts]
+    return joined + [table for label in sorted(parts) for table in over(tables, label)]
+
+
+def _reaches(table: RunTable, name: str, part: Collection[str]) -> bool:
+    """Return whether a run of others is over that set, and has all samples of a part of it."""
+    of_others, is_over = table.run.origin is not Origin.RUN, table.run.samples.partition("[:")[0] == name
+    return of_others and is_over and bool(part) and set(part) <= set(table.sample)
+
+
+def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
+    """Return the runs over a sample set or the first part of it; of others' runs over more of it, those samples.
+
+    So whoever ran a part can look at the reference results beside it. One that lacks one of these samples is left out.
 
     Args:
         tables: stored runs, oldest first.
@@ -273,7 +312,7 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
         run, part = table.run, samples_at[table.run.samples_digest, table.run.language]
         if run.samples == label:
             parts.append(table)
-        elif is_part and part and run.samples.partition("[:")[0] == name and part <= set(table.sample):
+        elif _reaches(table, name, part) and is_part:
             parts.append(replace(only(table, part), run=replace(run, samples=label)))
     return parts
 

@@ -199,8 +199,15 @@ def written(number: float | None, half: float | None, *, sign: bool = False) -> 
 def interval(number: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
     """Write ``mean [low, high]``, or the mean alone where there is no interval."""
     half = half_width(low, high)
-    if number is None or half is None:
+    if number is None or (low is None and high is None):
         return written(number, None, sign=sign)
+    if half is None:
+        # One end is not known: the other says how many digits there are.
+        end = low if low is not None else high
+        half = abs(number - (end or 0.0))
+        least = "-inf" if low is None else written(low, half, sign=sign)
+        most = ("+" * sign + "inf") if high is None else written(high, half, sign=sign)
+        return f"{written(number, half, sign=sign)} [{least}, {most}]"
     return f"{written(number, half, sign=sign)} [{written(low, half, sign=sign)}, {written(high, half, sign=sign)}]"
 
 

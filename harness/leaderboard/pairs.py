@@ -48,7 +48,8 @@ class Difference:
     repositories: int
     mean: float | None
     low: float | None
-    """Of what is tested, by the test itself: the interval is without 0 exactly where p is at most 5%."""
+    """Of what is tested, by the test itself: the interval is without 0 exactly where p is at most 5%. None also of an
+    end that the test does not tell, which of uneven repositories may be one only."""
     high: float | None
     over: IntervalScope
     p: float | None
@@ -192,10 +193,16 @@ def _within(difference: Difference, interval: tuple[float, float], scale: Scale)
     """Return a difference with the interval of its test; that of two rows that never differ stays over samples."""
     if not difference.wins and not difference.losses:
         return difference
-    if not all(map(math.isfinite, interval)):
+    if not any(map(math.isfinite, interval)):
         return replace(difference, low=None, high=None, over=IntervalScope.NONE)
-    low, high = gap_bounds(scale) or interval
-    return replace(difference, low=max(interval[0], low), high=min(interval[1], high), over=IntervalScope.FLIPS)
+    least, most = gap_bounds(scale) or (-math.inf, math.inf)
+    low, high = max(interval[0], least), min(interval[1], most)
+    return replace(
+        difference,
+        low=low if math.isfinite(low) else None,
+        high=high if math.isfinite(high) else None,
+        over=IntervalScope.FLIPS,
+    )
 
 
 def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,11 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.frames import ResultFrame
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, TextTable, Value, label
+from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, TextTable, Value
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
@@ -69,6 +69,10 @@ def table(
     Raises:
         UnknownName: if no group has such a column.
     """
+    known = {*COLUMNS, *(metric for group in board.groups for metric in group.scales)}
+    for key in columns:
+        if key not in known or (key in COLUMNS and not COLUMNS[key].heading):
+            raise UnknownName("column or metric of this board", key, known)
     parts: list[Text | Table] = []
     for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full, by=by)):
         group = section.group
@@ -77,7 +81,7 @@ def table(
         if group is None:
             tables, said = list(section.all_tables), section.notes
         else:
-            parts += [Text(_shortened(headline(group), group)), Text()]
+            parts += [Text(headline(group, short_names(group))), Text()]
             ranking = screen_table(group, columns)
             tables = [ranking if columns else _fitting(ranking, width)]
             tables += [part for part in section.all_tables[1:] if part.caption != OTHERS]
@@ -86,15 +90,6 @@ def table(
             parts += [rich_table(text_table, width), Text()]
         parts += [Text(f"- {line}") for line in said]
     return printed(parts, width=width, terminal=terminal)
-
-
-def _shortened(sentence: str, group: Group) -> str:
-    """Return a sentence with the rows' short names."""
-    short = short_names(group)
-    names = {row.run.strategy: name.partition(" (")[0] for row, name in zip(group.rows, short, strict=True)}
-    names |= dict(zip(map(label, group.rows), short, strict=True))
-    longest_first = sorted(names, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, longest_first)), lambda match: names[match[0]], sentence)
 
 
 def _fitting(text_table: TextTable, width: int) -> TextTable:

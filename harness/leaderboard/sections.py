@@ -25,7 +25,6 @@ from ctxbench.harness.leaderboard.columns import (
     Column,
     ColumnHead,
     TextTable,
-    baseline_label,
     heading,
     interval_of,
     label,
@@ -41,6 +40,7 @@ from ctxbench.harness.leaderboard.rows import (
     COMBINED,
     LEVELLED,
     Board,
+    Family,
     Group,
     Listing,
     Row,
@@ -136,44 +136,82 @@ def heading_of(group: Group) -> str:
     return f"{group.samples}, {group.language.capitalize()}{level}, by {group.generator}{recorded}"
 
 
-def headline(group: Group) -> str:
-    """Return who leads, and whether the lead is real, in a sentence or two."""
-    ranked = group.ranked
-    if not ranked:
-        return f"No run here has {group.metric}: nothing is ranked."
-    first, value = ranked[0], ranked[0].metrics[group.metric]
-    scale = group.scales[group.metric]
-    interval = f"{numbers.interval(value.mean, value.low, value.high)} {scale.unit}"
-    means = [row.metrics[group.metric].mean or 0.0 for row in ranked]
-    if len(means) > 1 and len(set(means)) == 1:
-        start = f"All {len(means)} rows have the same {group.metric}: {interval}."
-    elif means[0] == (min if scale.lower_is_better else max)(means):
-        start = f"{first.run.strategy} has the best {group.metric}: {interval}."
-    else:
-        # Where two rows can be compared the test decides, and not means over samples of which some are easier.
-        start = (
-            f"{first.run.strategy} ranks first, with {group.metric} {interval}; a better mean is over other samples."
-        )
-    if not group.family.pairs:
-        if len(ranked) == 1:
-            return f"{start} Nothing else here is ranked: run another strategy to compare with."
-        return f"{start} No two rows of the question share a completed sample, so that nothing is compared."
-    beside_it = _other_metrics(group)
-    if not group.family.significant:
-        return f"{start} {group.family.verdict()}{beside_it}"
+def headline(group: Group, names: Sequence[str] = ()) -> str:
+    """Return who leads, and what the tests say of the question, in a sentence or two.
+
+    Args:
+        group: the board.
+        names: what each row is called; without any by its label.
+    """
+    if not group.ranked:
+        return f"{_nothing_ranked(group)}: nothing is ranked."
+    names = names or [label(row) for row in group.rows]
+    start, family = _leads(group, names), _called(group, names)
+    if not family.pairs:
+        return f"{start} {_nothing_tested(group, names)}"
+    beside_it = _other_metrics(group, names)
+    if not family.significant:
+        return f"{start} {family.verdict()}{beside_it}"
     if not group.all_pairs:
-        return f"{start} {_against_baseline(group)}{beside_it}"
-    alike = [label(row) for place, row in enumerate(ranked) if place and place not in first.beats]
+        return f"{start} {_against_baseline(group, names)}{beside_it}"
+    alike = [names[place] for place in range(1, len(group.ranked)) if place not in group.rows[0].beats]
     if not alike:
         return f"{start} It is significantly better than every other.{beside_it}"
     return f"{start} It is not significantly better than {_some(alike)}.{beside_it}"
 
 
-def _other_metrics(group: Group) -> str:
+def _nothing_ranked(group: Group) -> str:
+    having = [row for row in group.rows if group.metric in row.metrics]
+    if not having:
+        return f"No run here has {group.metric}"
+    return "These rows are controls" if all(row.run.control for row in having) else "No run here is whole"
+
+
+def _leads(group: Group, names: Sequence[str]) -> str:
+    """Return which row stands first among those that are ranked, and with what."""
+    first, scale = group.rows[0], group.scales[group.metric]
+    value = first.metrics[group.metric]
+    interval = f"{numbers.interval(value.mean, value.low, value.high)} {scale.unit}"
+    means = [row.metrics[group.metric].mean or 0.0 for row in group.ranked]
+    if len(means) > 1 and len(set(means)) == 1:
+        return f"All {len(means)} ranked rows have the same {group.metric}: {interval}."
+    # Rows of others may stand below with a better mean.
+    others = [row for row in group.rows[len(means) :] if row.run.origin is not Origin.RUN and row.run.ranked]
+    of_yours = "Of yours, " * bool(others)
+    if means[0] == (min if scale.lower_is_better else max)(means):
+        return f"{of_yours}{names[0]} has the best {group.metric}: {interval}."
+    # Where two rows can be compared the test decides, and not means over samples of which some are easier.
+    return f"{of_yours}{names[0]} ranks first, with {group.metric} {interval}; a better mean is over other samples."
+
+
+def _called(group: Group, names: Sequence[str]) -> Family:
+    """Return the family with the names of its rows."""
+    of_strategy = dict(zip((row.run.strategy for row in reversed(group.rows)), reversed(names), strict=True))
+    against, nearest = group.family.against, group.family.nearest
+    return replace(
+        group.family,
+        against=against and of_strategy.get(against, against),
+        nearest=nearest and (of_strategy[nearest[0]], of_strategy[nearest[1]]),
+    )
+
+
+def _nothing_tested(group: Group, names: Sequence[str]) -> str:
+    """Say why no pair of a group that has ranked rows is tested."""
+    base = group.base
+    if not group.all_pairs and base is not None and (base.run.control or base.unscored or not base.run.ranked):
+        name = names[group.rows.index(base)]
+        why = "a control" if base.run.control else "not whole" if base.unscored else "not ranked"
+        return f"Nothing is tested: the baseline {name} is {why}."
+    if len(group.ranked) == 1:
+        return "Nothing else here is ranked: run another strategy to compare with."
+    return "No two rows of the question share a completed sample, so that nothing is compared."
+
+
+def _other_metrics(group: Group, names: Sequence[str]) -> str:
     """Say of the leader's difference to the baseline which other metrics agree, disagree or cannot tell."""
-    leader = group.ranked[0]
+    leader = group.rows[0]
     lead = leader.difference.get(group.metric)
-    if lead is None or lead.mean is None or not lead.mean:
+    if lead is None or lead.p is None or not lead.mean or group.base is None:
         return ""
 
     def is_ahead(difference: Difference, metric: str) -> bool:
@@ -190,21 +228,21 @@ def _other_metrics(group: Group) -> str:
         for verdict in ("agree", "disagree", "cannot tell")
         if (of := verdicts[verdict])
     ]
-    return f" Of {label(leader)} against {baseline_label(group)}, {'; '.join(parts)}." if parts else ""
+    base = names[group.rows.index(group.base)]
+    return f" Of {names[0]} against {base}, {'; '.join(parts)}." if parts else ""
 
 
-def _against_baseline(group: Group) -> str:
+def _against_baseline(group: Group, names: Sequence[str]) -> str:
     """Return which rows are significantly better than the baseline, which are worse, and which neither."""
-    better, worse, neither = names = ([], [], [])  # type: tuple[list[str], list[str], list[str]]
     base = group.rows.index(group.base) if group.base in group.rows else -1
+    better, worse, neither = verdicts = ([], [], [])  # type: tuple[list[str], list[str], list[str]]
     for place, row in enumerate(group.ranked):
         if place != base:
-            is_worse = any(place in other.beats for other in group.rows)
-            names[0 if base in row.beats else 1 if is_worse else 2].append(label(row))
-    parts = [f"significantly better than {baseline_label(group)}: {_some(better)}"] if better else []
-    parts += (
-        [f"significantly worse{'' if better else f' than {baseline_label(group)}'}: {_some(worse)}"] if worse else []
-    )
+            difference = row.difference[group.metric]
+            verdicts[2 if not difference.significant else 0 if base in row.beats else 1].append(names[place])
+    than = f" than {names[base]}"
+    parts = [f"significantly better{than}: {_some(better)}"] if better else []
+    parts += [f"significantly worse{'' if better else than}: {_some(worse)}"] if worse else []
     parts += [f"not significantly different: {_some(neither)}"] if neither else []
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
@@ -266,7 +304,22 @@ def _shortened(group: Group, share: float) -> list[str]:
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
         # As a user writes it: the engine's name stands first.
         names.append(whole.replace(row.run.strategy, str(Spec(bare, told)).replace("(name=", "(")))
-    return [name if names.count(name) == 1 else label(row) for name, row in zip(names, group.rows, strict=True)]
+    labels = [label(row) for row in group.rows]
+    # A short name must be no other row's, neither as it is shown nor whole.
+    while clashing := [
+        place
+        for place, name in enumerate(names)
+        if name != labels[place] and (names.count(name) > 1 or name in labels or name in _strategies(group, place))
+    ]:
+        for place in clashing:
+            names[place] = labels[place]
+    return names
+
+
+def _strategies(group: Group, place: int) -> list[str]:
+    """Return the strategies of the other rows."""
+    own = group.rows[place].run.strategy
+    return [row.run.strategy for row in group.rows if row.run.strategy != own]
 
 
 def _shared_origin(group: Group) -> Origin | None:
@@ -280,17 +333,11 @@ def screen_table(group: Group, keys: Sequence[str] = ()) -> TextTable:
 
     Args:
         group: whose rows.
-        keys: names of columns or metrics to show behind the strategy; without any what ranks, the difference with its
-            test, the means of other metrics, and tokens.
-
-    Raises:
-        UnknownName: if there is no such column or metric.
+        keys: names of columns or metrics to show behind the strategy, where the group has them; without any what
+            ranks, the difference with its test, tokens, and the means of other metrics.
     """
     columns = {key: column for key, column in COLUMNS.items() if column.heading}
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
-    for key in keys:
-        if key not in columns:
-            raise UnknownName("column or metric of this board", key, columns)
     if not keys:
         tested = ["difference", "p"] if any(row.difference for row in group.rows) else []
         tested += ["tier"] if group.all_pairs and tested else []
@@ -303,7 +350,7 @@ def screen_table(group: Group, keys: Sequence[str] = ()) -> TextTable:
     names = short_names(group)
     if group.base is not None:
         columns["difference"] = replace(columns["difference"], heading=f"to {names[group.rows.index(group.base)]}")
-    chosen = [columns[key] for key in keys]
+    chosen = [columns[key] for key in keys if key in columns]
     shown = [COLUMNS["rank"], replace(COLUMNS["strategy"], text=lambda of, row: names[of.rows.index(row)]), *chosen]
     return TextTable.of(shown, group)
 

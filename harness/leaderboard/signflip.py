@@ -243,10 +243,16 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
         a = size**2 - square * math.fsum(np.square(sizes).tolist())
         b = -2 * (total * size - square * math.fsum((sums * sizes).tolist()))
         c = total**2 - square * math.fsum(np.square(sums).tolist())
-        root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
-        roots = np.stack(((-b - root) / (2 * a), (-b + root) / (2 * a)))
-    is_all |= a <= 0
-    low, high = np.minimum(ends.min(axis=0), roots[0]), np.maximum(ends.max(axis=0), roots[1])
+        inside = b**2 - 4 * a * c
+        root = np.sqrt(np.maximum(inside, 0.0))
+        roots = np.sort(np.stack(((-b - root) / (2 * a), (-b + root) / (2 * a))), axis=0)
+        # Where the others are that large they are reached from a root on, on the side of the mean.
+        mean = total / size if size else 0.0
+        is_open, is_above = a < 0, mean > (roots[0] + roots[1]) / 2
+        low_root = np.where(is_open, np.where(is_above, roots[1], -np.inf), roots[0])
+        high_root = np.where(is_open, np.where(is_above, np.inf, roots[0]), roots[1])
+    is_all |= (a == 0) | (is_open & (inside <= 0))
+    low, high = np.minimum(ends.min(axis=0), low_root), np.maximum(ends.max(axis=0), high_root)
     return np.where(is_all, -np.inf, low), np.where(is_all, np.inf, high)
 
 

@@ -82,8 +82,10 @@ def board(
             for level, part in level_parts(table, by_level):
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
+    # A run that lacks a sample of one level is whole at none.
+    whole = {id(table.run) for members in newest_tables.values() for table in members if choices.complete(table)}
     make = functools.partial(
-        GroupMaker, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs
+        GroupMaker, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
     )
     groups = tuple(
         make(members, level).group(
@@ -122,21 +124,18 @@ class GroupMaker:
         all_pairs: bool,
         seed: int,
         cutoffs: Cutoffs,
+        whole: Collection[int] | None = None,
     ) -> None:
+        """Choose what ranks, which rows are ranked and the baseline; `whole` are the ids of the whole runs' objects."""
         self.tables = tables
         self.all_pairs = all_pairs
         self.first = first = tables[0].run
         self.level = level
-        names = sorted(
-            {
-                name
-                for table in self.tables
-                for name, column in table.metrics.items()
-                if any(value is not None for value in column)
-            }
-        )
+        names = _metrics(self.tables)
         self.scales = {name: scale_of(first.profile, name) for name in names}
-        self.metric = metric or choices.default_metric(names, first)
+        # What others measured must not decide by what one's own rows are ranked.
+        of_own = _metrics([table for table in self.tables if table.run.origin is Origin.RUN])
+        self.metric = metric or choices.default_metric(of_own or names, first)
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
@@ -150,10 +149,12 @@ class GroupMaker:
         self.whole = [
             index
             for index, table in enumerate(self.tables)
-            if table.run.ranked and choices.complete(table) and self.values[index].get(self.metric)
+            if table.run.ranked
+            and (choices.complete(table) if whole is None else id(table.run) in whole)
+            and self.values[index].get(self.metric)
         ]
-        own = [index for index in self.whole if self.tables[index].run.origin is Origin.RUN]
-        self.ranked = self.whole if all_pairs or not own else own
+        self.own = [index for index in self.whole if self.tables[index].run.origin is Origin.RUN]
+        self.ranked = self.whole if all_pairs or not self.own else self.own
         self.base = choices.baseline(self.tables, self.ranked, self.whole, baseline)
         self.ages = sample_ages(self.tables, cutoffs)
 
@@ -171,7 +172,8 @@ class GroupMaker:
         differences = self._differences(tests)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in in_order]
-        family = next(filter(None, families), {})
+        # Where there are rows of one's own, the question is theirs, even if there is nobody to ask about.
+        family = families[0] if self.own and families else next(filter(None, families), {})
         rows = self._placed(in_order, len(order), rows, beats, tests, family)
         repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
         names = {i: self.tables[i].run.strategy for i in in_order}
@@ -378,6 +380,12 @@ class GroupMaker:
         return result
 
 
+def _metrics(tables: Sequence[RunTable]) -> list[str]:
+    """Return the metrics that some run has a value of, sorted."""
+    columns = [(name, column) for table in tables for name, column in table.metrics.items()]
+    return sorted({name for name, column in columns if any(value is not None for value in column)})
+
+
 def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Return who beats whom, also through others: what is better than a better one is better."""
     closure = set(beats)
@@ -400,7 +408,8 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
     if not days:
         return None
     cutoff = cutoffs.day(generator)
-    last = tables[0].run.cutoff or (None if cutoff is None else cutoff.isoformat())
+    noted = next((table.run.cutoff for table in tables if table.run.cutoff), None)
+    last = noted or (None if cutoff is None else cutoff.isoformat())
     after = 0 if last is None else sum(day > last for day in days)
     return SampleAges(
         oldest=min(days),

@@ -82,7 +82,7 @@ def test_links_stand_behind_their_rows(group: Group) -> None:
 
 
 def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
-    assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
+    assert headline(group).startswith("Of yours, lc.repocoder has the best es: 60.75 [")
     assert "Significantly better than lc.infile: lc.repocoder." in headline(group)
     two = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]
     assert "Significantly different from a: none." in headline(board(two).groups[0])

@@ -176,7 +176,7 @@ def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
     means = [row.metrics[said.group.metric].mean or 0.0 for row in said.group.ranked]
     best = min(means) if said.group.metric == "bits" else max(means)
     start = f"{first['strategy']} {'has the best' if means[0] == best else 'ranks first'}"
-    assert sentence.startswith(f"All {len(means)} rows" if len(means) > 1 and len(set(means)) == 1 else start)
+    assert sentence.startswith(f"All {len(means)} ranked rows" if len(means) > 1 and len(set(means)) == 1 else start)
     is_alone = len(first["beats"]) == len(others) > 0
     assert ("significantly better than every other" in sentence) is (is_alone and said.group.all_pairs)
 

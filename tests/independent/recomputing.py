@@ -236,14 +236,14 @@ class Family:
     def has_interval(self, pair: Any, low: float | None, high: float | None, reach: tuple[float, float] | None) -> bool:
         """Return whether an interval ends where mean differences begin to be refuted, and lacks 0 where p says so."""
         is_significant = self.p[pair] <= 0.05
-        if low is None or high is None:
+        if low is None and high is None:
             return not is_significant and not (self.refutes(pair, -1e7) and self.refutes(pair, 1e7))
-        if (low > 0 or high < 0) is not is_significant and abs(low) > 1e-6 < abs(high):
+        if ((low or 0) > 0 or (high or 0) < 0) is not is_significant:
             return False
-        ends = [(low, -1), (high, 1)]
         # Cut at what a difference can be; ending next to 0 where only going down step by step makes it significant.
+        ends = [(end, way) for end, way in ((low, -1), (high, 1)) if end is not None]
         free = [(end, way) for end, way in ends if end not in (reach or ()) and abs(end) > 2e-6]
-        step = 1e-5 * max(1.0, abs(low), abs(high))
+        step = 1e-5 * max(1.0, *(abs(end) for end, _ in ends))
         return all(
             self.refutes(pair, end + way * step) and not self.refutes(pair, end - way * step) for end, way in free
         )

@@ -1,5 +1,6 @@
 """From stored runs to rows: what counts, what is compared, what is ranked."""
 
+import dataclasses
 import itertools
 import random
 import statistics
@@ -215,6 +216,54 @@ def test_importing_changes_no_number_of_ones_own_rows() -> None:
 def test_rows_of_others_alone_are_ranked_among_themselves() -> None:
     group = board(REFERENCE, baseline="y").groups[0]
     assert [row.run.strategy for row in group.ranked] == ["x", "b", "y", "z"] and group.family.pairs == 3
+
+
+def test_a_single_own_row_that_is_the_baseline_is_asked_about_by_nobody() -> None:
+    own = noisy("lc.infile", 0.3)
+    alone = board([own]).groups[0]
+    beside = board([own, noisy("lc.repocoder", 0.6, origin=Origin.REFERENCE)]).groups[0]
+    assert beside.rows[0] == alone.rows[0] and beside.family == alone.family
+    assert beside.rows[0].standing is Standing.UNDECIDED and beside.rows[1].difference["es"].significant
+
+
+def test_what_others_measured_does_not_decide_by_what_ones_own_rows_are_ranked() -> None:
+    own = [make_table({"es": [0.1, 0.2]}, "ab", strategy=name, generator="incontext") for name in ("lc.infile", "mine")]
+    theirs = {"es": [0.3, 0.4], "context_gain": [1.0, 2.0]}
+    reference = make_table(theirs, "ab", strategy="aim", generator="incontext", origin=Origin.REFERENCE)
+    group = board([*own, reference]).groups[0]
+    assert (group.metric, {row.run.strategy for row in group.ranked}) == ("es", {"lc.infile", "mine"})
+    bits = {"es": [0.1, 0.2], "context_gain": [1.0, 2.0]}
+    own = [
+        make_table(bits, "ab", strategy=name, generator="incontext", versions={"coder": "A"})
+        for name in ("lc.infile", "mine")
+    ]
+    newer = dataclasses.replace(reference, run=dataclasses.replace(reference.run, versions={"coder": "B"}))
+    assert {row.run.strategy for row in board([*own, newer]).groups[0].ranked} == {"lc.infile", "mine"}
+
+
+def test_a_baseline_that_is_asked_for_is_ones_own_where_there_is_one() -> None:
+    runs = [noisy("lc.infile", 0.7, origin=Origin.IMPORTED), noisy("lc.infile", 0.3), noisy("mine", 0.4)]
+    asked, unasked = board(runs, baseline="lc.infile").groups[0], board(runs).groups[0]
+    assert asked.rows == unasked.rows and asked.base is not None and asked.base.run.origin is Origin.RUN
+
+
+def test_a_run_that_lacks_a_sample_of_one_level_is_whole_at_none() -> None:
+    level, status = ["x", "y"] * 40, [Status.INFRA_FAILED] + [Status.SCORED] * 79
+    runs = [noisy("lc.infile", 0.3, level=level), noisy("begun", 0.6, level=level, status=status)]
+    for group in board(runs, by_level=True).groups:
+        assert [row.run.strategy for row in group.ranked] == ["lc.infile"] and group.family.pairs == 0
+
+
+def test_an_end_of_an_interval_that_the_test_does_not_tell_is_none_and_the_other_stays() -> None:
+    sizes, draw = [1, 1, 1, 1, 1, 8], random.Random(50)
+    repos = [f"r{repo}" for repo, size in enumerate(sizes) for _ in range(size)]
+    runs = [
+        make_table({"context_gain": [mean + draw.gauss(0, 0.5) for _ in repos]}, repos, strategy=name)
+        for name, mean in (("lc.infile", 3.0), ("a", 5.0), ("b", 6.0))
+    ]
+    for row in board(runs, metric="context_gain").groups[0].rows:
+        if found := row.difference.get("context_gain"):
+            assert found.p == 2 / 2**6 and found.low is not None and found.low > 0
 
 
 def test_one_own_row_is_asked_about_against_the_reference_of_the_baseline() -> None:

@@ -59,7 +59,7 @@ def test_two_files_of_one_name_keep_their_folders() -> None:
     assert [table.run.strategy for table in file_labelled(runs)] == ["/a/mine.py@mine", "/b/mine.py@mine"]
 
 
-def stored(id_: str, strategy: str, **more: str) -> RunTable:
+def stored(id_: str, strategy: str, **more: Any) -> RunTable:
     return make_table({"es": [0.5, 1.0]}, "ab", strategy=strategy, id=id_, **more)
 
 
@@ -122,6 +122,16 @@ def test_in_front_is_what_was_run_last_and_the_rest_is_named() -> None:
     assert [(table.run.strategy, len(table.sample)) for table in shown] == [("lc.infile", 3), ("aim", 3)]
     assert others == [("demo", "a"), ("demo", "b"), ("demo", "c")]
     assert [table.run.generator for table in in_front(runs[3:])[0]] == ["c"]
+
+
+def test_strategies_are_looked_for_where_they_can_be_compared_ones_own_first() -> None:
+    older = [stored("o0", "lc.infile"), stored("o1", "bm25(limit=1)"), stored("o2", "bm25(limit=2)")]
+    newer = [stored("n0", "lc.infile", generator="g"), stored("n2", "bm25(limit=2)", generator="g")]
+    assert newest_of([*older, *newer], ["lc.infile", "bm25"]) == {"lc.infile": "n0", "bm25": "n2"}
+    apart = [stored("p", "lc.infile", generator="h"), stored("j", "aim", generator="h", language="java")]
+    assert newest_of([stored("o3", "aim"), *older, *apart], ["lc.infile", "aim"]) == {"lc.infile": "o0", "aim": "o3"}
+    others = [stored("R", "lc.infile", origin=Origin.REFERENCE), stored("I", "aim", origin=Origin.IMPORTED)]
+    assert newest_of([stored("o3", "aim"), *older, *others], ["lc.infile", "aim"]) == {"lc.infile": "o0", "aim": "o3"}
 
 
 @pytest.mark.parametrize(

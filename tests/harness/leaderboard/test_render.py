@@ -114,6 +114,50 @@ def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> 
     assert board([measured("lc.infile", es=0.3)]).rows[0].metrics["es"].median is None
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["k.n(c=1)", "m.n", "m.n(b=2)", "n(b=2)"],
+        ["k.n(a=1)", "k.n(a=2, b=2)", "k.n(b=2)", "n(b=2)"],
+        ["m.n(b=2)", "n", "n(b=2)"],
+    ],
+)
+def test_no_short_name_is_another_rows(names: list[str]) -> None:
+    [group] = board([noisy(name, 0.3 + place / 40) for place, name in enumerate(names)]).groups
+    short = short_names(group)
+    assert len(set(short)) == len(short)
+    for name, row in zip(short, group.rows, strict=True):
+        assert name == row.run.strategy or name not in [other.run.strategy for other in group.rows]
+
+
+def test_the_answer_is_true_where_nothing_is_ranked_or_tested() -> None:
+    half = [Status.SCORED] * 40 + [Status.INFRA_FAILED] * 40
+    begun = noisy("lc.infile", 0.3, status=half)
+    assert headline(board([begun]).groups[0]) == "No run here is whole: nothing is ranked."
+    control = noisy("gold", 0.9, control=True, ranked=False)
+    assert headline(board([control]).groups[0]) == "These rows are controls: nothing is ranked."
+    two = [noisy("a", 0.3), noisy("b", 0.4)]
+    assert headline(board([*two, control], baseline="gold").groups[0]).endswith(
+        "Nothing is tested: the baseline gold (control) is a control."
+    )
+    assert headline(board([*two, begun], baseline="lc.infile").groups[0]).endswith(
+        "the baseline lc.infile is not whole."
+    )
+    others = [noisy("c", 0.9, origin=Origin.REFERENCE)]
+    assert headline(board([*two, *others]).groups[0]).startswith("Of yours, b has the best es: ")
+    # Names that look like numbers, or hold brackets, stay what they are.
+    runs = [
+        noisy(name, mean, origin=Origin.IMPORTED) for name, mean in (("my model (v1)", 0.3), ("my model (v2)", 0.6))
+    ]
+    assert "my model (v2) has the best es" in render.table(board(runs))
+
+
+def test_a_column_that_one_group_lacks_is_left_out_there() -> None:
+    runs = [noisy("a", 0.3), make_table({"context_gain": [1.0, 2.0]}, "ab", generator="incontext")]
+    shown = render.table(board(runs), columns=["es"])
+    assert shown.count("es % [95%]") == 1
+
+
 def test_columns_that_are_asked_for_stand_in_place_of_the_usual_ones() -> None:
     text = render.table(board(_many()), columns=["em", "n", "beats"])
     [head] = [line for line in text.splitlines() if line.startswith("rank")]
