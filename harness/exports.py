@@ -211,7 +211,7 @@ def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate)
             "details": {
                 "strategy": choices.strategy,
                 "samples": str(row.n),
-                "unscored": str(row.unscored),
+                "missing": str(row.missing),
                 "excluded": str(row.excluded),
                 "model_failed": str(row.model_failed),
                 "repositories": str(mean.repositories),
@@ -292,7 +292,7 @@ def _scores(run: ExportedRun) -> list[dict[str, Any]]:
             "name": f"{name} ({group.language})" if several else name,
             "scorer": name,
             "scored_samples": row.n,
-            "unscored_samples": row.unscored + row.excluded,
+            "unscored_samples": row.missing + row.excluded,
             "params": {"unit": group.scales[name].unit},
             "metrics": {
                 part: {"name": part, "value": value}

@@ -144,7 +144,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
     for row in group.rows:
         cells = [
             _rank(row),
-            row.tier or "control",
+            row.letters or "control",
             # The parameter that is given by its place need not be named.
             f"`{row.run.strategy.replace('(name=', '(')}`",
             interval_text(row.metrics[GAIN]) if GAIN in row.metrics else "-",
@@ -173,7 +173,7 @@ def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:
 
 
 def board_summary(group: Group) -> str:
-    """Return sentences on a language's board: its best tier, and how far code drawn at random comes."""
+    """Return sentences on a language's board: its best group, and how far code drawn at random comes."""
     ranked = [row for row in group.rows if row.rank_low]
     if not any(row.beats for row in ranked):
         return (
@@ -181,7 +181,7 @@ def board_summary(group: Group) -> str:
             "solves hardly any function. `gold` and `blank` show that the tests judge. Run it with a model of yours."
         )
     best = ranked[0]
-    names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.tier)
+    names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.letters)
     drawn = next(row for row in ranked if row.run.strategy == RANDOM)
     whole, part = best.metrics[GAIN].mean or 0, drawn.metrics[GAIN].mean or 0
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]

@@ -110,7 +110,7 @@ def test_the_set_goes_out_and_comes_in_as_the_published_one(home: Path, first: R
 def test_similar_code_helps(home: Path, measured: None, language: str) -> None:
     found = rows(home)
     shown, alone = of(found, language, "lc.repocoder"), of(found, language, "lc.infile")
-    assert shown["unscored"] == alone["unscored"] == 0
+    assert shown["missing"] == alone["missing"] == 0
     assert shown["n"] == alone["n"] > 0
     assert shown["context_gain"]["mean"] > alone["context_gain"]["mean"]
 
@@ -129,7 +129,7 @@ def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path,
     assert len(kept) == 5 and min(kept.values()) >= 5
     for strategy, passing in (("gold", 100), ("blank", 0)):
         row = of(rows(home), "python", strategy, quickstart.FUNCTION_SET)
-        assert row["n"] == sum(kept.values()) and row["unscored"] == 0
+        assert row["n"] == sum(kept.values()) and row["missing"] == 0
         assert row["pass@1"]["mean"] == passing
     judged = first.out.partition("JUDGED NOW, here")[2]
     assert "own code  25 of 25 pass" in judged and "0 of 25 pass" in judged

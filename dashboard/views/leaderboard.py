@@ -80,7 +80,7 @@ def columns(group: Group) -> tuple[list[Column], list[Column]]:
         [
             *(COLUMNS[key] for key in PAGE_RANKING),
             *(metric_column(group, name) for name in (group.metric, *first)),
-            *(COLUMNS[key] for key in PAGE_TEST if group.all_pairs or key != "tier"),
+            *(COLUMNS[key] for key in PAGE_TEST if group.all_pairs or key != "group"),
         ],
         [
             *(COLUMNS[key] for key in PAGE_COSTS),

@@ -181,7 +181,7 @@ def _without_bits(table: RunTable, kept: str) -> RunTable:
 
 
 def complete(table: RunTable) -> bool:
-    """Return whether nothing of the run is unscored."""
+    """Return whether nothing of the run is missing."""
     return Status.INFRA_FAILED not in table.status
 
 

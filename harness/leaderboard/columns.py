@@ -257,10 +257,10 @@ _ALL = (
         always=True,
     ),
     Column(
-        key="tier",
+        key="group",
         heading="group",
         help="Letters: two rows that share one are not significantly different, after correction for all pairs.",
-        value=lambda _, row: row.tier,
+        value=lambda _, row: row.letters,
         is_text=True,
         always=True,
     ),
@@ -288,10 +288,10 @@ _ALL = (
         text=lambda _, row: str(len(row.run.ids)),
     ),
     Column(
-        key="unscored",
+        key="missing",
         heading="missing",
         help="Samples without a result, since the machine failed or the run was interrupted; never counted as 0.",
-        value=lambda _, row: row.unscored,
+        value=lambda _, row: row.missing,
     ),
     Column(
         key="excluded",
@@ -383,7 +383,7 @@ _ALL = (
 COLUMNS = {column.key: column for column in _ALL}
 """Every column by its key."""
 RANKING = (
-    *("rank", "tier", "strategy", "runs", "n", "unscored", "excluded", "metric", "mean_of_repositories"),
+    *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
 """The first table of a group."""
@@ -391,15 +391,15 @@ BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 """What stands behind the other metrics in the second table."""
 PAGE_RANKING = ("rank", "strategy")
 """A page's first columns; the ranking metric and what stands beside it follow."""
-PAGE_TEST = ("difference", "p", "mean_of_repositories", "tier", "beats", "repositories_needed", "n")
+PAGE_TEST = ("difference", "p", "mean_of_repositories", "group", "beats", "repositories_needed", "n")
 """Those behind them, before its links."""
-PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "unscored", "excluded", "origin")
+PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "missing", "excluded", "origin")
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """The table of scores before and after the model's cutoff, behind the strategy."""
 PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *ACCESS, *CUTOFF)
 """A page's columns behind its links, and behind the other metrics."""
 RECORD = (
-    *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "tier", "repositories_needed"),
+    *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "group", "repositories_needed"),
     *COSTS,
     *SUMMARY_COSTS,
     *ENGINE_COSTS,

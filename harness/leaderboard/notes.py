@@ -59,7 +59,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
     lines = [
         *_ranking(group, instructions),
         *_intervals(group),
-        *_unscored(group, instructions),
+        *_lacking(group, instructions),
         *_marked(group, instructions),
     ]
     lines += [*_failed(group), *_tails(group)]
@@ -90,7 +90,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
 
 def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return those sentences without which a reader would be misled: what is missing, left out, or not alike."""
-    lines = [*missing_scores(group), *_unscored(group, instructions), *_marked(group, instructions)]
+    lines = [*missing_scores(group), *_lacking(group, instructions), *_marked(group, instructions)]
     lines += [*_failed(group), *_tails(group)]
     if choices.measures_context(group.generator):
         lines.append("No language model answered: these bits are a copy model's, and say what could be copied.")
@@ -358,15 +358,15 @@ def _intervals(group: Group) -> list[str]:
     return [f"Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson){more}{none}."]
 
 
-def _unscored(group: Group, instructions: Instructions) -> list[str]:
-    missing = [row for row in group.rows if row.unscored or row.answers.missing]
+def _lacking(group: Group, instructions: Instructions) -> list[str]:
+    missing = [row for row in group.rows if row.missing or row.answers.missing]
     functions = " (not with --sandbox none)" if any(row.run.functions for row in missing) else ""
     lines = [
         f"{what}: {counts}. Cure: {instructions.again}{functions}."
         for what, counts in (
             (
                 "Not ranked, because samples are missing (never counted as 0)",
-                _counts(missing, lambda row: row.unscored),
+                _counts(missing, lambda row: row.missing),
             ),
             (
                 "Answers that some of several runs lack (a sample's value is its mean over the others)",

@@ -274,7 +274,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "generator": run.generator,
         "origin": str(run.origin),
         "n": row.n,
-        "unscored": row.unscored,
+        "missing": row.missing,
         **{name: _estimate(estimate) for name, estimate in row.metrics.items()},
         **{key: _cell(key, COLUMNS[key].value(group, row)) for key in RECORD},
         "control": run.control,
@@ -314,13 +314,13 @@ def _overall(overall: Overall) -> dict[str, Any]:
         "generator": run.generator,
         "origin": str(run.origin),
         "n": max(mean.n for mean in overall.metrics.values()),
-        "unscored": overall.unscored,
+        "missing": overall.missing,
         **{
             name: {**_rounded(mean=mean.mean, mean_of_levels=mean.mean_of_levels), "n": mean.n}
             for name, mean in overall.metrics.items()
         },
         **dict.fromkeys(RECORD),
-        "tier": "",
+        "group": "",
         "control": run.control,
         "profile": run.profile,
         "benchmark": run.benchmark,

@@ -35,7 +35,7 @@ ALL_LEVELS = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The mean if every unscored sample had the worst or the best value."""
+    """The mean if every missing sample had the worst or the best value."""
 
     worst: float
     best: float
@@ -77,7 +77,7 @@ class Row:
     n: int
     """Samples that count: scored, or model-failed (counted as the worst value)."""
     model_failed: int
-    unscored: int
+    missing: int
     """Samples that the machine failed: missing, not 0."""
     excluded: int
     """Samples that are left out because they are marked."""
@@ -85,14 +85,14 @@ class Row:
     """Mark (``broken``, ``vacuous``) -> samples that have it, whether they are left out or not."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
-    """Empty when nothing is unscored; only metrics with a range."""
+    """Empty when nothing is missing; only metrics with a range."""
     baseline: str | None
     """The strategy that `difference` compares with; None for the baseline itself, and without one."""
     difference: Mapping[str, Difference]
     rank_low: int | None
     """Best rank that significant differences leave open; None for rows that are not ranked."""
     rank_high: int | None
-    tier: str
+    letters: str
     """Letters; two rows that share one are not significantly different. Empty for rows that are not ranked."""
     beats: tuple[int, ...] = ()
     """Places, among the group's rows, of those that this one is significantly better than; rising."""
@@ -266,7 +266,7 @@ class Overall:
     samples: tuple[str, ...]
     """The sets, one or two."""
     level: str
-    unscored: int
+    missing: int
     metrics: Mapping[str, OverallMean]
 
 
@@ -431,8 +431,8 @@ def _overall(rows: Sequence[Row]) -> list[Overall]:
     if not metrics:
         return []
     samples = tuple(dict.fromkeys(row.run.samples for row in rows))
-    unscored = sum(row.unscored for row in rows)
-    return [Overall(run=rows[0].run, samples=samples, level=COMBINED, unscored=unscored, metrics=metrics)]
+    missing = sum(row.missing for row in rows)
+    return [Overall(run=rows[0].run, samples=samples, level=COMBINED, missing=missing, metrics=metrics)]
 
 
 def groups_by_level(groups: Sequence[Group], group: Group) -> dict[str, Group]:

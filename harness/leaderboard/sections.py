@@ -198,9 +198,9 @@ def _called(group: Group, names: Sequence[str]) -> Family:
 def _nothing_tested(group: Group, names: Sequence[str]) -> str:
     """Say why no pair of a group that has ranked rows is tested."""
     base = group.base
-    if not group.all_pairs and base is not None and (base.run.control or base.unscored or not base.run.ranked):
+    if not group.all_pairs and base is not None and (base.run.control or base.missing or not base.run.ranked):
         name = names[group.rows.index(base)]
-        why = "a control" if base.run.control else "not whole" if base.unscored else "not ranked"
+        why = "a control" if base.run.control else "not whole" if base.missing else "not ranked"
         return f"Nothing is tested: the baseline {name} is {why}."
     if len(group.ranked) == 1:
         return "Nothing else here is ranked: run another strategy to compare with."
@@ -340,7 +340,7 @@ def screen_table(group: Group, keys: Sequence[str] = ()) -> TextTable:
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
     if not keys:
         tested = ["difference", "p"] if any(row.difference for row in group.rows) else []
-        tested += ["tier"] if group.all_pairs and tested else []
+        tested += ["group"] if group.all_pairs and tested else []
         columns |= {name: mean_column(group, name) for name in beside(group)}
         if tested:
             # The interval that a reader needs is that of the difference.
@@ -366,9 +366,9 @@ def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSe
 
 
 def _ranking(group: Group) -> list[Column]:
-    optional = ("runs", "excluded", "unscored")
+    optional = ("runs", "excluded", "missing")
     left_out = {key for key in optional if not any(COLUMNS[key].value(group, row) for row in group.rows)}
-    left_out |= set() if group.all_pairs else {"tier"}
+    left_out |= set() if group.all_pairs else {"group"}
     if group.baseline is None or not any(row.difference for row in group.rows):
         left_out |= {"difference", "p"}
     metric = metric_column(group, group.metric)

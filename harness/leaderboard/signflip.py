@@ -301,7 +301,7 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
     return tuple((1 + up, count - down) for up, down in zip(better, worse, strict=True))
 
 
-def tier_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     """Return the compact letter display: two rows share a letter exactly if they are not told apart.
 
     Rows are given best first, so that "a" holds the best. Insert and absorb: begin with one letter for all; a pair

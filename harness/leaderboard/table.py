@@ -222,7 +222,7 @@ class GroupMaker:
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
         apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
-        marks = signflip.tier_letters(ranked, [pair for pair in apart if max(pair) < ranked])
+        marks = signflip.group_letters(ranked, [pair for pair in apart if max(pair) < ranked])
         ranges = signflip.rank_ranges(ranked, _through([pair for pair in beats_places if max(pair) < ranked]))
         placed = []
         for position, row in enumerate(rows):
@@ -235,7 +235,7 @@ class GroupMaker:
             placed.append(
                 replace(
                     row,
-                    tier=marks[position] if position < ranked else "",
+                    letters=marks[position] if position < ranked else "",
                     rank_low=low,
                     rank_high=high,
                     beats=tuple(sorted(place[loser] for loser in losers)),
@@ -294,7 +294,7 @@ class GroupMaker:
 
     def _row(self, index: int, metrics: Mapping[str, Estimate], difference: Mapping[str, Difference]) -> Row:
         table, mine = self.tables[index], self.values[index]
-        unscored = table.status.count(Status.INFRA_FAILED)
+        missing = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
         before, after = self._around_cutoff(table, mine)
         costs = {"context_tokens": table.context_tokens, "calls": table.calls, "seconds": table.seconds, **table.costs}
@@ -303,18 +303,18 @@ class GroupMaker:
             level=self.level,
             n=len(keep),
             model_failed=table.status.count(Status.MODEL_FAILED),
-            unscored=unscored,
+            missing=missing,
             excluded=table.status.count(Status.EXCLUDED),
             marks=Counter(sorted(filter(None, table.mark))),
             metrics=metrics,
-            sensitivity=self._sensitivity(mine, unscored, table),
+            sensitivity=self._sensitivity(mine, missing, table),
             variance={name: column.variance for name, column in mine.items() if column and column.variance},
             answers=answer_gaps(table, self.metric),
             baseline=None if self.base in (None, index) else self.tables[self.base or 0].run.strategy,
             difference=difference,
             rank_low=None,
             rank_high=None,
-            tier="",
+            letters="",
             before_cutoff=before,
             after_cutoff=after,
             costs={name: _cost(name, _of(column, keep)) for name, column in costs.items()},
@@ -362,18 +362,18 @@ class GroupMaker:
         ids = [table.sample[row] for row in column.rows.tolist()]
         return mean_of_levels(table, self.level, dict(zip(ids, column.values.tolist(), strict=True)))
 
-    def _sensitivity(self, mine: Values, unscored: int, table: RunTable) -> dict[str, Sensitivity]:
+    def _sensitivity(self, mine: Values, missing: int, table: RunTable) -> dict[str, Sensitivity]:
         result: dict[str, Sensitivity] = {}
         for name, column in mine.items():
             bounds = self.scales[name].range
             # Of each sample, the part of its runs that lack it.
             outcomes = [table.outcomes[row] for row in column.rows.tolist()] if table.outcomes else []
             lacking = [of_runs.count(Status.INFRA_FAILED) / len(of_runs) for of_runs in outcomes]
-            if (unscored or any(lacking)) and bounds and column:
+            if (missing or any(lacking)) and bounds and column:
                 values = column.values.tolist()
                 if any(lacking):
                     values = [value * (1 - lack) for value, lack in zip(values, lacking, strict=True)]
-                total, count, guessed = running_sum(values), len(values) + unscored, unscored + math.fsum(lacking)
+                total, count, guessed = running_sum(values), len(values) + missing, missing + math.fsum(lacking)
                 right = pairs.best(self.scales[name], bounds)
                 worst, best = ((total + guessed * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)

@@ -239,7 +239,7 @@ def _ours_record(result: OwnResult) -> dict[str, Any]:
         "run": result.run,
         "strategy": result.strategy,
         "counts": dict(sorted(result.counts.items())),
-        "unscored": result.unscored,
+        "missing": result.missing,
         **rounded,
     }
 
@@ -343,9 +343,9 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
     hidden = [language for language in printed if language not in languages]
     if hidden:
         yield f"not shown: the paper's rows of {' and '.join(hidden)} (--languages {hidden[0]})"
-    unscored = max((result.unscored for result in ours), default=0)
-    if unscored:
-        yield f"samples without a result are in no number: up to {unscored} of a strategy; run the same command again"
+    missing = max((result.missing for result in ours), default=0)
+    if missing:
+        yield f"samples without a result are in no number: up to {missing} of a strategy; run the same command again"
 
 
 def _samples(compared: ComparedTable) -> str:

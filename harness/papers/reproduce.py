@@ -306,7 +306,7 @@ class OwnResult:
     generator: str
     counts: Mapping[str, int]
     """Completed samples by level."""
-    unscored: int
+    missing: int
     """Samples that the machine, or a fault of the strategy, left missing; they are in no number."""
     cells: Mapping[str, OwnNumber]
     remarks: tuple[str, ...] = ()
@@ -332,7 +332,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
         strategy=run.run.strategy,
         generator=run.run.generator,
         counts=Counter(run.level[index] for index in completed(run)),
-        unscored=sum(status is Status.INFRA_FAILED for status in run.status),
+        missing=sum(status is Status.INFRA_FAILED for status in run.status),
         cells={column: cells[column] for column in table.columns if column in cells},
         remarks=run.run.remarks,
     )

@@ -216,7 +216,7 @@ def expected(record: dict[str, Any], metric: str, names: dict[str, str]) -> dict
     """Return what the page must show of a row of the JSON, which has full precision: heading -> cell."""
     value = record[metric]
     cells: dict[str, Any] = {name: record[name] for name in ("strategy", "n", "origin")}
-    cells["missing"] = record["unscored"]
+    cells["missing"] = record["missing"]
     ranks = sorted({record["rank_low"], record["rank_high"]})
     cells["rank"] = "-".join(map(str, ranks))
     cells[_heading(metric)] = value["mean"]

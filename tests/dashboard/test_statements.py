@@ -138,9 +138,9 @@ def check_rows(said: Said, ranked: list[dict[str, Any]]) -> None:
     through = beats | {(a, d) for a, b in beats for c, d in beats if b == c}
     lost, won = Counter(loser for _, loser in through), Counter(winner for winner, _ in through)
     for record, row in zip(ranked, said.group.ranked, strict=True):
-        run, letters = record["run"], set(record["tier"])
+        run, letters = record["run"], set(record["group"])
         assert (record["rank_low"], record["rank_high"]) == (1 + lost[run], len(ranked) - won[run])
-        apart = {other["run"] for other in ranked if not letters & set(other["tier"])}
+        apart = {other["run"] for other in ranked if not letters & set(other["group"])}
         assert apart == {b for a, b in beats if a == run} | {a for a, b in beats if b == run}
         assert record["repositories_needed"] is None or not apart
         if record["repositories_needed"]:

@@ -83,7 +83,7 @@ def test_rows_are_marked_and_never_ranked(bench: Bench) -> None:
     bench.run(model(), "gold", "oracle-context", "lc.infile", "lc.repocoder")
     rows = {row["strategy"]: row for row in render.records(board(run_tables(bench.store), metric="es"))}
     for name in ("gold", "oracle-context"):
-        assert rows[name]["control"] and rows[name]["rank_low"] is None and rows[name]["tier"] == ""
+        assert rows[name]["control"] and rows[name]["rank_low"] is None and rows[name]["group"] == ""
         assert rows[name]["baseline"] == "lc.infile"
         assert {one["p"] for one in rows[name]["difference"].values()} == {None}
     assert not rows["lc.infile"]["control"] and rows["lc.infile"]["rank_low"] == 1

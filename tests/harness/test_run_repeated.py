@@ -96,7 +96,7 @@ def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
             resolve=lambda spec: bench.coder if spec == "incontext" else Sampler(batch_size=1),
         )
     [row] = board([bench.table(at) for at in range(2)]).rows
-    assert (len(row.run.repetitions), row.n, row.unscored, row.answers.missing) == (2, 8, 0, 16 - done)
+    assert (len(row.run.repetitions), row.n, row.missing, row.answers.missing) == (2, 8, 0, 16 - done)
     model = Sampler()
     summaries = bench.run(model, choices=choices)
     assert sum(summary.new for summary in summaries) == 24 - done and 0 not in model.seeds

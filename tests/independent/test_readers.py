@@ -65,7 +65,7 @@ def test_a_newer_run_that_is_not_complete_does_not_hide_a_complete_one_and_is_co
     shelf.run("aaa", dict.fromkeys(IDS, 0.9), strategy_version="before", begun=[10.0])
     shelf.run("bbb", dict.fromkeys(IDS[:3], 0.2), strategy_version="after", begun=[20.0])
     [row] = shelf.shown()
-    assert (row["run"], row["n"], row["unscored"]) == ("aaa", 12, 0)
+    assert (row["run"], row["n"], row["missing"]) == ("aaa", 12, 0)
     assert "1 run is not shown" in shelf.said() and "earlier" not in shelf.said()
 
 
@@ -111,7 +111,7 @@ def test_an_unfinished_run_of_easy_samples_takes_no_rank_and_is_in_no_test(shelf
     alone = shelf.shown()
     shelf.run("bbb", {one: hard[one] + 0.05 for one in IDS[6:]}, strategy="lc.repocoder")
     *others, last = shelf.shown()
-    assert others == alone and (last["run"], last["n"], last["unscored"]) == ("bbb", 6, 6)
+    assert others == alone and (last["run"], last["n"], last["missing"]) == ("bbb", 6, 6)
     assert (last["rank_low"], last["difference"]["es"]["p"], last["beats"]) == (None, None, [])
     assert (
         "Not ranked, because samples are missing (never counted as 0): lc.repocoder 6. Cure: run the same"
@@ -126,7 +126,7 @@ def test_a_mean_over_fewer_and_easier_samples_stands_first_but_says_so(shelf: Sh
     easy = {one: hard[one] + gap for one, gap in gaps.items()}
     shelf.rows.run("bbb", IDS, undefined(IDS[:6], easy), strategy="lc.repocoder")
     first, second = shelf.shown("--metric", "es")
-    assert (first["run"], first["n"], first["es"]["n"], first["unscored"]) == ("bbb", 12, 6, 0)
+    assert (first["run"], first["n"], first["es"]["n"], first["missing"]) == ("bbb", 12, 6, 0)
     assert first["difference"]["es"]["mean"] == -4.0 and (first["rank_high"], second["rank_high"]) == (2, 2)
     assert (first["es"]["mean"], second["es"]["mean"]) == (86.0, 50.0)
     assert "Not every row has es at the same samples" in shelf.said()
@@ -186,8 +186,8 @@ def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: 
     shelf.rows.run("bbb", IDS, undefined(IDS[:6], dict.fromkeys(IDS[6:], 0.8)), strategy="lc.repocoder")
     first, second = shelf.shown()
     assert [first["es"]["mean"], second["es"]["mean"]] == [50.0, 80.0]
-    assert (first["run"], first["rank_low"], first["rank_high"], first["tier"]) == ("aaa", 1, 1, "a")
-    assert (second["run"], second["rank_low"], second["rank_high"], second["tier"]) == ("bbb", 2, 2, "b")
+    assert (first["run"], first["rank_low"], first["rank_high"], first["group"]) == ("aaa", 1, 1, "a")
+    assert (second["run"], second["rank_low"], second["rank_high"], second["group"]) == ("bbb", 2, 2, "b")
     assert second["difference"]["es"]["mean"] == -10.0 and second["difference"]["es"]["p"] == 0.03125
     assert "Not every row has es at the same samples" in shelf.said()
 

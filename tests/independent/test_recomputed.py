@@ -53,7 +53,7 @@ def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int
 
 def check_row(record: Record, run: again.Run) -> None:
     """Compare counts, costs, means and intervals."""
-    counts = {"n": len(run.counts), "unscored": len(run.missing), "model_failed": len(run.failed)}
+    counts = {"n": len(run.counts), "missing": len(run.missing), "model_failed": len(run.failed)}
     assert {name: record[name] for name in counts} == counts and record["excluded"] == len(run.marked)
     assert {name: record[name] for name in again.COSTS} == {name: near(one) for name, one in run.costs.items()}
     for metric in run.metrics():
@@ -92,7 +92,7 @@ def check_differences(records: list[Record], runs: Mapping[tuple[str, str], agai
             lost, won = sum(name == worse for _, worse in through), sum(name == better for better, _ in through)
             assert (record["rank_low"], record["rank_high"]) == (1 + lost, len(ranked) - won)
         else:
-            assert record["rank_low"] is None and record["tier"] == ""
+            assert record["rank_low"] is None and record["group"] == ""
         for one, found in record["difference"].items():
             check_difference(found, of[name], of[base], one)
             assert found["p"] is None or {name, base} <= set(ranked)
@@ -100,7 +100,7 @@ def check_differences(records: list[Record], runs: Mapping[tuple[str, str], agai
         if name in ranked and base in ranked and name != base:
             pair = (name, base) if (name, base) in pairs else (base, name)
             check_corrected(record["difference"][metric], family, pair, metric, is_turned=pair[0] == base)
-    letters = {record["strategy"]: set(record["tier"]) for record in records}
+    letters = {record["strategy"]: set(record["group"]) for record in records}
     for a, b in adjusted:
         assert bool(letters[a] & letters[b]) == (adjusted[a, b] > 0.05)
     for other in {one for record in records for one in record["difference"]} - {metric}:

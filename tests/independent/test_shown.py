@@ -46,7 +46,7 @@ def test_the_leaderboard_page_shows_the_jsons_numbers(stored: Path) -> None:
             shown += _shown(line, record, heading(group, group.metric))
             ranks = "-" if record["rank_low"] is None else f"{record['rank_low']}-{record['rank_high']}"
             assert line["rank"] in (ranks, str(record["rank_low"]), "", "-")
-            assert (line["n"], line.get("missing", 0)) == (record["n"], record["unscored"])
+            assert (line["n"], line.get("missing", 0)) == (record["n"], record["missing"])
     assert not records and shown
 
 

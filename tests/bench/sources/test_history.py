@@ -208,7 +208,7 @@ def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: p
         assert program == "ctxbench" and result.code == 0, result.err
         outputs.append(result.out)
     assert len(outputs) == 6 and "new: 3 samples" in outputs[0] and "2024-12-01 to 2025-03-01" in outputs[1]
-    assert all(board.startswith("new[after 2025-01-01] (") for board in (outputs[3], outputs[5]))
+    assert all(board.startswith("new[after 2025-01-01], ") for board in (outputs[3], outputs[5]))
     assert cutoffs.of_home(Home(tmp_path / ".ctxbench")).day("hf(model=/my-model)") == DAY
 
 

@@ -37,7 +37,7 @@ def test_formats(stored: Fill) -> None:
     assert run_cli("leaderboard", DB, "--format", "markdown").out.startswith("## demo")
     assert run_cli("leaderboard", DB, "--format", "csv").out.startswith("samples,language,level,strategy")
     rows = json.loads(run_cli("leaderboard", DB, "--format", "json").out)
-    assert [(row["strategy"], row["tier"]) for row in rows] == [("lc.repocoder", "a"), ("lc.infile", "b")]
+    assert [(row["strategy"], row["group"]) for row in rows] == [("lc.repocoder", "a"), ("lc.infile", "b")]
 
 
 def test_a_screen_shows_what_was_run_last_and_names_the_rest(stored: Fill) -> None:

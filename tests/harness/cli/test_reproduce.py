@@ -75,7 +75,7 @@ def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
         "lc.infercom(encoder=hashed, fsr=false, uer=true)",
     }
     ours = rows[0]["ours"][0]
-    assert ours["samples"] == "ctxbench-2-lite" and ours["unscored"] == 0 and ours["em"]["n"] == 4
+    assert ours["samples"] == "ctxbench-2-lite" and ours["missing"] == 0 and ours["em"]["n"] == 4
 
 
 @pytest.mark.slow

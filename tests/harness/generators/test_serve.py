@@ -202,7 +202,7 @@ def test_a_run_over_a_killed_server_loses_nothing(
     assert 8 <= killer.found < count - 20
     board = run_cli("leaderboard", "--samples", "demo", "--format", "json")
     [row] = json.loads(board.out)
-    assert (row["n"], row["unscored"]) == (count, 0) and row["es"]["mean"] > 0
+    assert (row["n"], row["missing"]) == (count, 0) and row["es"]["mean"] > 0
     found = kept(home)
     here = answers(f"hf(model={server.model}, chat=off)", [ask(one[0], line=True, most=128) for one in found])
     assert [one[1:] for one in found] == [(one.text, one.finish) for one in here] and len(found) == count

@@ -30,7 +30,7 @@ def test_every_status_has_its_place() -> None:
     status = [Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED, Status.SCORED]
     made = make_table({"es": [0.8, None, None, None, 0.4]}, ["a", "a", "b", "b", "c"], status=status)
     (row,) = board([made]).rows
-    assert (row.n, row.model_failed, row.unscored, row.excluded) == (3, 1, 1, 1)
+    assert (row.n, row.model_failed, row.missing, row.excluded) == (3, 1, 1, 1)
     assert row.metrics["es"].mean == pytest.approx((80 + 0 + 40) / 3)
     assert row.sensitivity["es"].worst == pytest.approx(120 / 4)
     assert row.sensitivity["es"].best == pytest.approx(220 / 4)
@@ -44,7 +44,7 @@ def test_a_run_without_any_score_is_shown_and_not_ranked() -> None:
     failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3, strategy="x")
     rows = board([noisy("lc.infile", 0.4), failed]).rows
     assert [row.run.strategy for row in rows] == ["lc.infile", "x"]
-    assert (rows[1].n, rows[1].unscored, rows[1].rank_low, rows[1].metrics) == (0, 3, None, {})
+    assert (rows[1].n, rows[1].missing, rows[1].rank_low, rows[1].metrics) == (0, 3, None, {})
 
 
 def test_scales_come_from_the_profile() -> None:
@@ -65,7 +65,7 @@ def test_bits_are_not_percent_and_keep_a_failed_samples_own_value() -> None:
 def test_better_strategies_are_told_apart() -> None:
     group = board([noisy("lc.infile", 0.3), noisy("mid", 0.31), noisy("top", 0.6)], all_pairs=True).groups[0]
     assert group.rows[0].run.strategy == "top"
-    assert [(row.tier, row.rank_low, row.rank_high) for row in group.rows] == [("a", 1, 1), ("b", 2, 3), ("b", 2, 3)]
+    assert [(row.letters, row.rank_low, row.rank_high) for row in group.rows] == [("a", 1, 1), ("b", 2, 3), ("b", 2, 3)]
     difference = group.rows[0].difference["es"]
     assert difference.p == pytest.approx(2 / 2**8) and difference.pairs == 3
     assert difference.wins > 70 and difference.wins + difference.ties + difference.losses == difference.n_common == 80
@@ -85,7 +85,7 @@ def test_fewer_bits_win() -> None:
     few, many = ({"bits": [base + index % 3 for index in range(80)]} for base in (20.0, 60.0))
     runs = [make_table(many, REPOS, strategy="many"), make_table(few, REPOS, strategy="few")]
     rows = board(runs, metric="bits", baseline="many").rows
-    assert [(row.run.strategy, row.tier, row.rank_low) for row in rows] == [("few", "a", 1), ("many", "b", 2)]
+    assert [(row.run.strategy, row.letters, row.rank_low) for row in rows] == [("few", "a", 1), ("many", "b", 2)]
     assert (rows[0].difference["bits"].wins, rows[0].difference["bits"].losses) == (80, 0)
 
 
@@ -96,7 +96,7 @@ def test_few_repositories_cannot_tell_apart() -> None:
     family = group.family
     assert not family.decidable and family.visible is None and family.smallest_p == 2 / 2**5
     assert family.needed == 6 and {row.needed for row in group.rows} == {6}
-    assert {(row.rank_low, row.rank_high, row.tier) for row in group.rows} == {(1, 2, "a")}
+    assert {(row.rank_low, row.rank_high, row.letters) for row in group.rows} == {(1, 2, "a")}
 
 
 def test_many_pairs_do_not_make_it_undecidable() -> None:
@@ -109,7 +109,7 @@ def test_many_pairs_do_not_make_it_undecidable() -> None:
     # A correction that counts its 36 pairs would ask for a p below 0.0014; that of six repositories is at least 0.03.
     group = board(runs, all_pairs=True).groups[0]
     assert group.family.pairs == group.family.significant == 36 and group.family.decidable
-    assert [row.tier for row in group.rows] == list("abcdefghi")
+    assert [row.letters for row in group.rows] == list("abcdefghi")
 
 
 def test_rows_that_nothing_tells_apart_need_more_repositories() -> None:
@@ -160,7 +160,7 @@ def test_runs_without_a_common_sample_are_not_compared() -> None:
     group = board([this, other]).groups[0]
     found = next(row for row in group.rows if row.run.strategy == "b").difference["es"]
     assert (found.n_common, found.p, found.mean) == (0, None, None)
-    assert all(row.tier == "a" for row in group.rows) and not group.family.decidable
+    assert all(row.letters == "a" for row in group.rows) and not group.family.decidable
 
 
 def test_mcnemar_counts_are_described_for_right_or_wrong_metrics() -> None:
@@ -190,7 +190,7 @@ def test_what_differs_is_never_ranked_together(change: dict[str, str]) -> None:
 def test_unranked_rows_are_shown_last_outside_the_family() -> None:
     group = board([noisy("lc.infile", 0.3), noisy("b", 0.5), noisy("oracle", 0.9, ranked=False)]).groups[0]
     last = group.rows[-1]
-    assert (last.run.strategy, last.rank_low, last.tier) == ("oracle", None, "")
+    assert (last.run.strategy, last.rank_low, last.letters) == ("oracle", None, "")
     assert last.difference["es"].mean is not None and last.difference["es"].p is None
     assert group.family.pairs == 1
 

@@ -81,7 +81,7 @@ def test_what_none_beats_is_bold_and_nothing_else() -> None:
 
 def test_nothing_is_bold_where_nothing_is_told_apart() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("twin", 0.3)])
-    assert [row.tier for row in made.groups[0].rows] == ["a", "a"]
+    assert [row.letters for row in made.groups[0].rows] == ["a", "a"]
     text = latex.latex(made)
     assert r"\textbf" not in text and "Bold" not in text and "share a letter" not in text
     text = latex.latex(board([noisy("lc.infile", 0.3), noisy("twin", 0.3)], all_pairs=True))

@@ -44,7 +44,7 @@ def test_a_published_number_has_nothing_that_the_paper_does_not_print() -> None:
     one = cell(published(coder_eval()), "icl-t1-filerag", "class_runnable")
     assert one["pass@1"] == {"mean": 34.55, "low": None, "high": None, "mean_of_levels": None, "status": "ok"}
     assert (one["generator"], one["method"], one["source"]) == ("Llama3.1-8B-Instruct", "FileRAG", "measured_by_paper")
-    for key in ("n", "unscored", "rank_low", "rank_high", "calls", "seconds", "context_tokens", "profile"):
+    for key in ("n", "missing", "rank_low", "rank_high", "calls", "seconds", "context_tokens", "profile"):
         assert one[key] is None, key
     whole = cell(published(coder_eval()), "icl-t1-filerag", "class+file+project")
     assert (whole["pass@1"]["mean"], whole["pass@1"]["mean_of_levels"], whole["context_tokens"]) == (None, 26.14, 5940)

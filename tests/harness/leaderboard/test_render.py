@@ -258,13 +258,13 @@ def test_nothing_is_nothing() -> None:
 def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
     rows = json.loads(render.to_json(board(_many())))
     expected = [
-        "samples", "language", "level", "strategy", "generator", "origin", "n", "unscored",
+        "samples", "language", "level", "strategy", "generator", "origin", "n", "missing",
         "em", "es", "context_tokens", "calls", "seconds", "rank_low", "rank_high",
     ]  # fmt: skip
     assert len(rows) == 5
     for row in rows:
         assert list(row)[: len(expected)] == expected
-        assert {"run", "profile", "tier", "model_failed", "excluded", "sensitivity", "difference"} <= set(row)
+        assert {"run", "profile", "group", "model_failed", "excluded", "sensitivity", "difference"} <= set(row)
         for metric in ("em", "es"):
             assert list(row[metric])[:3] == ["mean", "low", "high"]
             assert row[metric]["low"] <= row[metric]["mean"] <= row[metric]["high"]
@@ -275,7 +275,7 @@ def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
     assert {"mean", "low", "high", "p", "pairs", "n_common", "wins", "ties", "losses"} <= set(best["difference"]["es"])
     assert best["es"]["interval"] == "repositories" and "mean_of_repositories" in best["es"]
     begun = next(row for row in rows if row["strategy"] == "lc.begun")
-    assert set(begun["sensitivity"]["es"]) == {"worst", "best"} and (begun["unscored"], begun["rank_low"]) == (2, None)
+    assert set(begun["sensitivity"]["es"]) == {"worst", "best"} and (begun["missing"], begun["rank_low"]) == (2, None)
     assert rows[1]["baseline"] is None and rows[1]["difference"] == {}
 
 
@@ -298,7 +298,7 @@ def test_unscored_is_never_hidden() -> None:
     failed = make_table({"es": [None] * 80}, REPOS, status=[Status.INFRA_FAILED] * 80, strategy="broken")
     made = board([noisy("lc.infile", 0.4), failed])
     assert "broken 80. Cure" in _notes(made) and "broken" in render.table(made)
-    assert json.loads(render.to_json(made))[1]["unscored"] == 80
+    assert json.loads(render.to_json(made))[1]["missing"] == 80
 
 
 @pytest.mark.parametrize(

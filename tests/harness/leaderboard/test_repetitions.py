@@ -160,7 +160,7 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     estimate = row.metrics["es"]
     assert (estimate.mean, estimate.n) == (pytest.approx(statistics.fmean(expected)), 3)
     assert estimate.mean_with_marked == pytest.approx(statistics.fmean([*expected, 80.0]))
-    assert (row.n, row.model_failed, row.unscored, row.excluded) == (3, 0, 0, 1)
+    assert (row.n, row.model_failed, row.missing, row.excluded) == (3, 0, 0, 1)
     # What is missing, and what was nothing usable, is said.
     assert (row.answers.missing, row.answers.failed) == (2, 2)
     assert row.sensitivity["es"].worst == pytest.approx((50 + 40 / 3 + 80 / 3) / 3)
@@ -280,7 +280,7 @@ def test_the_newest_version_is_shown_with_all_of_its_repetitions() -> None:
 def test_a_repetition_that_is_under_way_hides_no_other() -> None:
     begun = repetition(1, [0.9, *([None] * 23)], status=[DONE, *([MISSING] * 23)])
     [row] = board([repetition(0, [0.5] * 24), begun]).rows
-    assert (row.n, row.unscored, row.answers.missing) == (24, 0, 23)
+    assert (row.n, row.missing, row.answers.missing) == (24, 0, 23)
     assert row.metrics["es"].mean == pytest.approx((23 * 50 + 70) / 24)
 
 
@@ -328,7 +328,7 @@ def test_three_strategies_five_times() -> None:
         for name, of in zip(names, runs, strict=True)
     ]
     for row, expected in zip(group.rows, board(averaged).groups[0].rows, strict=True):
-        assert row.run.strategy == expected.run.strategy and row.tier == expected.tier
+        assert row.run.strategy == expected.run.strategy and row.letters == expected.letters
         mine, its = row.metrics["es"], expected.metrics["es"]
         assert [mine.mean, mine.low, mine.high] == pytest.approx([its.mean, its.low, its.high])
         if expected.difference:

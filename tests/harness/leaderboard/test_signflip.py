@@ -199,14 +199,14 @@ def test_intervals_turn_and_scale_with_the_differences_and_have_no_end_where_not
 def test_intervals_hold_the_true_differences_of_all_pairs_together(repositories: int, pairs: int, uneven: bool) -> None:
     random, held = np.random.default_rng(repositories + pairs), 0
     truth = np.array([1.0, 0.0, 3.0, 5.0, 2.0])[:pairs]
-    for _ in range(1000):
+    for _ in range(300):
         of_repository = random.integers(5, 15, repositories) if uneven else np.full(repositories, 10)
         sizes = np.tile(of_repository, (pairs, 1)).astype(float)
         base, *tastes = random.normal(0, 3, (pairs + 1, repositories))
         found = step_down((truth[:, np.newaxis] + np.array(tastes) - base) * sizes, sizes, seed="s")
         held += bool(((found.low <= truth) & (truth <= found.high)).all())
-    # Of 1,000 boards the standard error is 0.7 points.
-    assert held >= 930
+    # Of 300 boards the standard error is 1.3 points.
+    assert held >= 276
 
 
 @pytest.mark.slow
@@ -286,7 +286,7 @@ def test_the_page_has_the_table() -> None:
     ],
 )
 def test_letters_by_hand(count: int, apart: list[tuple[int, int]], expected: tuple[str, ...]) -> None:
-    assert signflip.tier_letters(count, apart) == expected
+    assert signflip.group_letters(count, apart) == expected
 
 
 def test_two_rows_share_a_letter_exactly_if_not_told_apart() -> None:
@@ -294,7 +294,7 @@ def test_two_rows_share_a_letter_exactly_if_not_told_apart() -> None:
     for _ in range(100):
         pairs = list(itertools.combinations(range(7), 2))
         apart = [pair for pair in pairs if draw.random() < 0.4]
-        marks = signflip.tier_letters(7, apart)
+        marks = signflip.group_letters(7, apart)
         for a, b in pairs:
             assert bool(set(marks[a]) & set(marks[b])) is ((a, b) not in apart)
 

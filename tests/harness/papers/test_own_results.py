@@ -75,9 +75,9 @@ def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -
         "em": 50.0, "es": 50.0, "id_em": 100.0, "id_f1": 25.0,
     }  # fmt: skip
     failed = lines(status=[Status.SCORED, Status.MODEL_FAILED])
-    assert (failed.cells["id_em"].mean, failed.unscored) == (50.0, 0)
+    assert (failed.cells["id_em"].mean, failed.missing) == (50.0, 0)
     lost = lines(status=[Status.SCORED, Status.INFRA_FAILED])
-    assert (lost.cells["id_em"].mean, lost.cells["id_em"].n, lost.unscored) == (100.0, 1, 1)
+    assert (lost.cells["id_em"].mean, lost.cells["id_em"].n, lost.missing) == (100.0, 1, 1)
 
 
 def test_seconds_fill_the_times_of_table_6_and_what_was_made_of_repositories_those_of_construction() -> None:
