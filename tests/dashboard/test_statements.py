@@ -111,10 +111,10 @@ class Said:
         return set(in_chart) - {"unranked"}
 
 
-@pytest.mark.parametrize("all_pairs", [False, True], ids=["baseline", "all pairs"])
-@pytest.mark.parametrize("seed", range(120))
-def test_no_two_statements_contradict_each_other(seed: int, all_pairs: bool) -> None:
-    said = Said(ranked_by_its_metric(drawn_runs(seed), all_pairs=all_pairs))
+@pytest.mark.parametrize("seed", range(150))
+def test_no_two_statements_contradict_each_other(seed: int) -> None:
+    # Each third board is asked about all pairs, the others about the baseline.
+    said = Said(ranked_by_its_metric(drawn_runs(seed), all_pairs=seed % 3 == 0))
     ranked = [record for record in said.records.values() if record["rank_low"] is not None]
     is_any_apart = any(record["beats"] for record in ranked)
     for name, text in said.texts.items():

@@ -38,8 +38,8 @@ def near(number: float | str | None) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(18))
-@pytest.mark.parametrize("question", [(), ("--all-pairs",)], ids=["baseline", "all-pairs"])
-def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int, question: tuple[str, ...]) -> None:
+def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+    question = ("--all-pairs",) if seed % 3 == 0 else ()
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     Made(seed).write(path)
     runs, groups = again.read(path), defaultdict(list)

@@ -193,6 +193,7 @@ def test_intervals_turn_and_scale_with_the_differences_and_have_no_end_where_not
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("repositories", "pairs", "uneven"), [(8, 1, False), (12, 1, True), (12, 5, False), (24, 5, True)]
 )
