@@ -118,11 +118,11 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
         if len(picked) == len(named) and set.intersection(*(languages[run.id] for run in picked)):
             candidates.append(picked)
     if not candidates:
-        where = " as the run named beside" if fixed else ""
+        where = " as the run beside them" if fixed else ""
         if faults:
             raise faults[-1]
         raise InputFault(
-            f"over no samples and by no generator{where} is there a whole run of each of {', '.join(strategies)}",
+            f"no whole runs of {' and '.join(strategies)} are over the same samples, by the same generator{where}",
             cure="finish their runs by the same commands as before, or name runs (see `ctxbench runs`)",
         )
     best = max(candidates, key=lambda of: (sum(run.origin is Origin.RUN for run in of), max(age[run.id] for run in of)))

@@ -54,7 +54,7 @@ def test_two_strategies_by_their_names() -> None:
         (["aa11"], ["name two runs"]),
         (["aa11", "zz"], ["no stored run, or strategy of one, is called 'zz'", "known: aa11"]),
         (["aa11", "bm26"], ["did you mean bm25"]),
-        (["aa11", "begun"], ["no generator as the run named beside is there a whole run of each of begun"]),
+        (["aa11", "begun"], ["no whole runs of begun are over the same samples, by the same generator as the run"]),
         (["aa11", "ab23"], ["did you mean ab22"]),
         (["a", "cc33"], ["begins the ids of 2 runs", "aa11, ab22"]),
         (["aa11", "cc33"], ["different sample sets"]),

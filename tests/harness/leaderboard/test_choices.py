@@ -76,7 +76,9 @@ def test_a_strategy_stands_for_its_newest_whole_run_where_all_that_are_named_hav
     assert newest_of(runs, ["lc.infile", "aim"]) == {"lc.infile": "r4", "aim": "r2"}
     assert newest_of(runs, ["lc.infile"]) == {"lc.infile": "r6"}
     assert newest_of(runs, ["lc.infile"], beside=["r3"]) == {"lc.infile": "r3"}
-    with pytest.raises(InputFault, match="as the run named beside is there a whole run of each of aim"):
+    with pytest.raises(
+        InputFault, match="no whole runs of aim are over the same samples, by the same generator as the run beside"
+    ):
         newest_of(runs, ["aim"], beside=["r3"])
 
 

@@ -49,7 +49,7 @@ def test_the_table_has_the_answer_and_a_line_a_row() -> None:
     assert "group" not in head and " group " in render.table(board(_many(), all_pairs=True), width=100)
     rows = [match[1] for line in lines if (match := re.match(r" *(?:\d+(?:-\d+)?|-)  (\S+)", line))]
     assert rows == ["repocoder", "infile", "random|windows", "oracle", "begun"]
-    # Without what would mislead nobody is left; how numbers are read is behind an option.
+    # What would mislead if left unsaid is said; how numbers are read is behind an option.
     assert "lc.begun 2. Cure: run the same command again" in " ".join(text.split())
     assert "Ranked by" not in text and "Ranked by es (%" in render.table(board(_many()), explain=True)
 
