@@ -37,6 +37,14 @@ PAGES = (
 )
 
 
+STYLE = """<style>
+[data-testid=stMainBlockContainer] { padding: 4rem clamp(1rem, 3vw, 5rem); }
+button[data-variant=segmented_control] { color: inherit !important; }
+button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; }
+</style>"""
+"""Of what is Streamlit's own, what is too pale, too small or too far below its head."""
+
+
 def main() -> None:
     """Show the page that the URL names; the script that Streamlit runs at every click."""
     # Before any page has one: its own icon would be fetched from another machine.
@@ -77,6 +85,7 @@ def _page(info: PageInfo) -> Callable[[], None]:
 def show_page(name: str) -> None:
     """Show one page; a fault of the user's or the machine's becomes its one line."""
     info = next(page for page in PAGES if page.name == name)
+    st.html(STYLE)
     st.title(info.title, anchor=False)
     st.caption(info.says)
     choices.enter(name)

@@ -49,7 +49,7 @@ def flush() -> None:
         st.query_params.from_dict(now)
 
 
-def choose(
+def choose(  # noqa: PLR0913 - what is chosen, and how it looks
     label: str,
     options: Sequence[T],
     *,
@@ -59,6 +59,7 @@ def choose(
     key_of: Callable[[T], str] | None = None,
     help: str = "",  # noqa: A002 - as Streamlit's widgets call it
     where: Any = st,
+    tabs: bool = False,
 ) -> T:
     """Let the reader choose one.
 
@@ -71,18 +72,21 @@ def choose(
         key_of: an option as text in the URL, by which they are told apart; None: as `label_of`.
         help: hover text; ours.
         where: a container of Streamlit.
+        tabs: show all options beside each other, without the label.
     """
     spelled = {(key_of or label_of)(option): option for option in options}
     first = next(iter(spelled)) if default is None or default not in options else (key_of or label_of)(default)
     value = _start(name, [first], lambda values: [spelling for spelling in values[:1] if spelling in spelled], label)[0]
     key = _set(name, value)
-    picked = where.selectbox(
-        label,
-        list(spelled),
-        key=key,
-        help=help or None,
-        format_func=lambda spelling: visible(label_of(spelled[spelling])),
-    )
+
+    def shown(spelling: str) -> str:
+        written = visible(label_of(spelled[spelling]))
+        # Streamlit reads Markdown in these labels only.
+        return show.plain(written) if tabs else written
+
+    widget = where.segmented_control if tabs else where.selectbox
+    more = {"required": True, "label_visibility": "collapsed"} if tabs else {"help": help or None}
+    picked = widget(label, list(spelled), key=key, format_func=shown, **more)
     spelling = first if picked is None else str(picked)
     _note(name, [spelling])
     return spelled[spelling]
@@ -216,9 +220,9 @@ def sample_set(where: Any) -> StoredSet:
     )
 
 
-def language(samples: StoredSet, where: Any) -> str:
+def language(samples: StoredSet, where: Any, *, tabs: bool = False) -> str:
     """Let the reader choose one of a sample set's languages."""
-    return choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where)
+    return choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where, tabs=tabs)
 
 
 def profile(where: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, TypeVar
 import streamlit as st
 
 from ctxbench.bench.home import Home
+from ctxbench.dashboard.views import metrics
 from ctxbench.harness import cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
@@ -172,3 +173,14 @@ def board(  # noqa: PLR0913 - what is ranked, and how
 @st.cache_resource(show_spinner="Comparing the runs …", max_entries=16)
 def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # noqa: ARG001 - the key is Streamlit's
     return _rank()
+
+
+def leader(samples: str, language: str, generator: str, profile: str) -> tuple[str, str]:
+    """Return the runs of a board's leader and of its baseline; empty where there is none."""
+    runs = tables(samples, language, generator, profile=profile)
+    names = metrics(runs)
+    if not names:
+        return "", ""
+    group = board(samples, language, generator, metric=names[0], profile=profile).groups[0]
+    base, first = group.base, next((row for row in group.ranked if row is not group.base), None)
+    return first.run.ids[0] if first else "", base.run.ids[0] if base else ""

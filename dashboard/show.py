@@ -16,6 +16,7 @@ import streamlit as st
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard.views import Figure
+from ctxbench.dashboard.views.leaderboard import DrawnTable, markup, style
 from ctxbench.harness.leaderboard.columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -129,6 +130,11 @@ def frame(
         )
 
 
+def tables(drawn: Iterable[DrawnTable]) -> None:
+    """Show tables of a board with their drawings."""
+    st.html(f"<style>{style()}</style>" + "".join(map(markup, drawn)))
+
+
 def _written(rows: list[dict[str, object]]) -> Any:
     """Return what `st.dataframe` takes: each `Figure` sorts as its number and is shown as its text."""
     if not any(isinstance(cell, Figure) for row in rows for cell in row.values()):
@@ -159,14 +165,15 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
     st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
 
 
-def answer(sentence: str, *of: str) -> None:
+def answer(sentence: str, *of: str, then: str = "") -> None:
     """Say what a page is there to tell, its first number in it, and of what, with the way to the choices.
 
     Args:
         sentence: the answer.
         of: the choices that it is about; "all" is not worth a word.
+        then: what is said behind it.
     """
-    st.markdown(f"**{plain(sentence)}**")
+    st.markdown(f"**{plain(sentence)}** {plain(then)}")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
     # Not a caption: its links are too pale to read.
     st.markdown(" · ".join(filter(None, [about, f"[choose another](#{_CHOICES})"])))
@@ -175,7 +182,7 @@ def answer(sentence: str, *of: str) -> None:
 def choices() -> Any:
     """Return the container of a page's choices, which stand behind what they decide; a link of `answer` leads there."""
     where = st.container()
-    where.subheader("Choices", anchor=_CHOICES)
+    where.header("Choices", anchor=_CHOICES)
     return where
 
 

@@ -104,7 +104,7 @@ def _stored(sample_set: view.SetInfo, top: DeltaGenerator) -> None:
 
 
 def _table(title: str, rows: list[view.Cells], help: view.Help) -> None:  # noqa: A002 - as `show.frame` calls it
-    st.subheader(title, anchor=False)
+    st.header(title, anchor=False)
     if rows:
         show.frame(rows, help=help, key=title)
     else:

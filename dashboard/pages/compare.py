@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -78,8 +78,8 @@ def page() -> None:
     compared = compare(tables, metric=choice.metric)
     with top:
         show.answer(view.headline(compared, names), choice.samples, tables[0].run.language, tables[0].run.generator)
-        _differences(compared, names)
-    show.notes(view.remarks(compared, names))
+        show.tables([view.difference_table(compared, names, HELP)])
+        show.notes(view.remarks(compared, names))
     detailed = compared[0]
     if len(compared) > 1:
         detailed = choices.choose(
@@ -90,9 +90,19 @@ def page() -> None:
             key_of=lambda pair: pair.this.id,
             help="Which difference to the baseline is taken apart below.",
         )
-    _parts(detailed, names)
-    _by_sample(detailed, choice)
-    _who_solves(choice)
+    by_repository, by_level, by_sample, who_solves = st.tabs(
+        ["By repository", "By level", "Sample by sample", "Which samples only some solve"]
+    )
+    with by_repository:
+        show.note(f"{names[detailed.this.id]} and the baseline {names[detailed.other.id]}.")
+        show.frame(view.repository_rows(detailed), help=HELP, key="by-repository")
+    with by_level:
+        show.frame(view.level_rows(detailed), help=HELP, key="by-level")
+        show.note("Levels are described, not tested: each has its interval and no p-value.")
+    with by_sample:
+        _by_sample(detailed, choice)
+    with who_solves:
+        _who_solves(choice)
 
 
 def _choose() -> _Choice | None:
@@ -150,30 +160,7 @@ def _choose() -> _Choice | None:
     return _Choice(samples=samples.samples, metric=metric, tables=[first, *runs])
 
 
-def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None:
-    pair = compared[0]
-    show.chart(view.difference_chart(compared, names), key="difference")
-    show.frame(view.difference_rows(compared, names), help=HELP, key="differences")
-    show.note(f"{pair.metric} ({pair.unit}) minus that of the baseline {names[pair.other.id]}, paired by sample.")
-
-
-def _parts(pair: Compared, names: Mapping[str, str]) -> None:
-    st.subheader("Where it comes from", anchor=False)
-    show.note(f"{names[pair.this.id]} and the baseline {names[pair.other.id]}.")
-    if not pair.repositories:
-        show.note("The two share no completed sample.")
-        return
-    st.markdown("**By repository**")
-    show.frame(view.repository_rows(pair), help=HELP, key="by-repository")
-    st.markdown("**By level**")
-    show.frame(view.level_rows(pair), help=HELP, key="by-level")
-    show.note("Levels are described, not tested: each has its interval and no p-value.")
-
-
 def _by_sample(pair: Compared, choice: _Choice) -> None:
-    if not pair.paired.samples:
-        return
-    st.subheader("Sample by sample", anchor=False)
 
     def address(sample: str) -> str:
         return choice.link(run=pair.this.id, other=[pair.other.id], sample=sample)
@@ -189,7 +176,6 @@ def _by_sample(pair: Compared, choice: _Choice) -> None:
 
 def _who_solves(choice: _Choice) -> None:
     tables, metric, names = choice.tables, choice.metric, choice.names
-    st.subheader("Which samples only some solve", anchor=False)
     outcome = solved(tables, metric)
     if outcome is None:
         show.note(

@@ -108,7 +108,7 @@ def _against(choice: _Choice) -> None:
 
 
 def _over_budgets(group: Group, metric: str) -> None:
-    st.subheader("What a budget buys", anchor=False)
+    st.header("What a budget buys", anchor=False)
     picture = curves(group, metric=metric)
     if isinstance(picture, Blank):
         show.note(picture.why)

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import streamlit as st
 
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views import metrics
-from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group
 from ctxbench.harness.leaderboard.choices import file_labelled
 from ctxbench.harness.leaderboard.notes import PAGE, notes
-from ctxbench.harness.leaderboard.sections import headline
+from ctxbench.harness.leaderboard.sections import answer, heading_of, short_names
 
-_LINKS = {
-    "compare": st.column_config.LinkColumn(
-        "compare", help="This run beside the baseline, sample by sample.", display_text="open"
-    ),
-    "samples": st.column_config.LinkColumn(
-        "samples", help="What the model saw and wrote in this run.", display_text="open"
-    ),
-}
 _MARKED = {"exclude": "left out", "include": "counted"}
 
 
@@ -34,13 +26,15 @@ class _Choice:
     board: Board
     group: Group
     marked: data.Marked
+    more: list[str]
+    """Columns behind the usual ones."""
 
 
 def page() -> None:
-    """Show one group of runs that may be ranked together: answer, picture, table, choices."""
-    top, where = st.container(), show.choices()
+    """Show one group of runs that may be ranked together: its language and model, answer, table, choices."""
+    tabs, top, where = st.container(horizontal=True), st.container(), show.choices()
     with where:
-        choice = _choose()
+        choice = _choose(tabs)
     if choice is None:
         with top:
             show.empty(
@@ -50,28 +44,25 @@ def page() -> None:
         return
     group = choice.group
     with top:
-        show.answer(headline(group), group.samples, group.language, group.generator, group.level)
-        drawn = chart(group)
-        if drawn is not None:
-            show.chart(drawn, key="intervals")
-        _table(choice)
+        first, then = answer(group, short_names(group))
+        show.answer(first, heading_of(group), then=then)
+        show.tables([view.ranking(group, _links(choice), choice.more)])
+    st.download_button("Save as CSV", view.csv(choice.board, group).encode("utf-8", "replace"), "leaderboard.csv")
     show.notes(notes(group, PAGE))
-    _published(choice)
+    for title, table, remarks in view.published(choice.board, group):
+        st.header(show.plain(title[:1].upper() + title[1:]), anchor=False)
+        show.tables([table])
+        show.notes(remarks)
 
 
-def _table(choice: _Choice) -> None:
-    group = choice.group
-    lines = view.lines(group, _links(choice))
-    show.frame(lines, help=view.helps(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
-
-
-def _choose() -> _Choice | None:
-    set_column, language_column, generator_column, metric_column = st.columns(4)
-    profile_column, baseline_column, level_column, marked_column, after_column = st.expander(
-        "More choices: metric profile, baseline, level, marked samples, newer samples"
-    ).columns(5)
+def _choose(tabs: Any) -> _Choice | None:
+    """Let the reader choose; `tabs` is where language and model stand."""
+    set_column, metric_column, baseline_column, more_column = st.columns(4)
+    profile_column, level_column, marked_column, after_column = st.expander(
+        "More choices: metric profile, level, marked samples, newer samples"
+    ).columns(4)
     samples = choices.sample_set(set_column)
-    language = choices.language(samples, language_column)
+    language = choices.language(samples, tabs, tabs=True)
     profile = choices.profile(profile_column)
     marked: data.Marked = choices.choose(
         "Marked samples",
@@ -82,9 +73,7 @@ def _choose() -> _Choice | None:
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
         where=marked_column,
     )
-    generator = choices.choose(
-        "Generator", samples.generators, name="generator", help=show.HELP["generator"], where=generator_column
-    )
+    generator = choices.choose("Generator", samples.generators, name="generator", where=tabs, tabs=True)
     after = choices.after(after_column)
     where = (samples.samples, language, generator)
     tables = data.tables(*where, profile=profile, marked=marked, after=after)
@@ -113,35 +102,26 @@ def _choose() -> _Choice | None:
     )
     if baseline != usual:
         board = rank(baseline)
-    return _Choice(
-        samples=samples.samples,
-        after=after,
-        board=board,
-        group=view.at_level(board, level),
-        marked=marked,
+    group = view.at_level(board, level)
+    more = choices.choose_many(
+        "More columns", view.more_columns(group), name="columns", help="Behind those of the table.", where=more_column
     )
+    return _Choice(samples=samples.samples, after=after, board=board, group=group, marked=marked, more=more)
 
 
-def _links(choice: _Choice) -> dict[str, dict[str, str | None]]:
-    """Return run -> heading -> the address of what stands behind its numbers; the baseline is compared with none."""
+def _links(choice: _Choice) -> dict[str, dict[str, str]]:
+    """Return run -> column -> the address of what stands behind its cells: samples, and the test of the difference."""
     group, base = choice.group, choice.group.base
-    links: dict[str, dict[str, str | None]] = {}
+    common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
+    common |= {"metric": group.metric, "generator": group.generator}
+    links = {}
     for row in group.rows:
-        common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
-        common |= {"metric": group.metric, "generator": group.generator}
-        links[row.run.id] = {
-            "compare": None
-            if row is base
-            else choices.link(
-                "compare", **common, after=str(choice.after or ""), first=base.run.id if base else "", runs=row.run.id
-            ),
-            "samples": choices.link("samples", **common, run=row.run.id),
-        }
+        id_, links[row.run.id] = row.run.id, {"strategy": choices.link("samples", **common, run=row.run.id)}
+        if base is not None and row is not base:
+            links[id_] = {
+                "strategy": choices.link("samples", **common, run=id_, other=base.run.id),
+                "difference": choices.link(
+                    "compare", **common, after=str(choice.after or ""), first=base.run.id, runs=id_
+                ),
+            }
     return links
-
-
-def _published(choice: _Choice) -> None:
-    for index, table in enumerate(view.published(choice.board, choice.group)):
-        st.subheader(show.plain(table.title[:1].upper() + table.title[1:]), anchor=False)
-        show.frame(table.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
-        show.notes(table.notes)

@@ -104,7 +104,7 @@ def _one_run(runs: list[RunWork], run_id: str) -> None:
 
 
 def _details(work: RunWork) -> None:
-    st.subheader(show.plain(f"{work.choices.strategy} · {view.generator(work)}"), anchor=False)
+    st.header(show.plain(f"{work.choices.strategy} · {view.generator(work)}"), anchor=False)
     st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work)}."))
     show.note(view.STATES[view.state(work)])
     if work.name:

@@ -91,16 +91,22 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     profile = choices.profile(more[1])
     label = samples.samples.removesuffix(f" {samples.digest[:12]}")
     runs = data.cached(runs_over, samples.digest, label)
+    generator = view.ANY
     if len(samples.generators) > 1:
         generators = [view.ANY, *samples.generators]
         generator = choices.choose(
             "Generator", generators, name="generator", help=show.HELP["generator"], where=more[2]
         )
         runs = [run for run in runs if generator in (view.ANY, run.label)]
+    leader, base = data.leader(
+        samples.samples, language, samples.generators[0] if generator == view.ANY else generator, profile
+    )
+    by_id = {run.id: run for run in runs}
     first = choices.choose(
         "Run A",
         runs,
         name="run",
+        default=by_id.get(leader),
         label_of=view.spelled,
         key_of=lambda run: run.id,
         help="The run whose samples are listed.",
@@ -110,6 +116,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         "Run B",
         [None, *(run for run in runs if run.id != first.id)],
         name="other",
+        default=by_id.get(base),
         label_of=lambda run: view.spelled(run) if run else view.NONE,
         key_of=lambda run: run.id if run else view.NONE,
         help="A second run, to see where the two differ.",
@@ -146,7 +153,8 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
         upper, middle, lower = st.columns(4), st.columns(4), st.columns(4)
     facet = choice.facets
     words = choices.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
-    order = choices.choose("Order", list(view.ORDERS), name="order", where=upper[1])
+    orders = view.COMPARED_ORDERS if choice.second else view.ORDERS
+    order = choices.choose("Order", list(orders), name="order", where=upper[1])
     typed = choices.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
     status = _facet("Status", tuple(map(str, Status)), "status", middle[2])
     filters = SampleFilter(
@@ -162,7 +170,7 @@ def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Or
         other=choice.second.id if choice.second else "",
         differs=view.DIFFERS[differs],
     )
-    return filters, view.ORDERS[order], typed.strip(), upper[2]
+    return filters, orders[order], typed.strip(), upper[2]
 
 
 def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> str:
@@ -183,7 +191,7 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
     if not samples:
         show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
     if opened:
-        _steps(choice, filters, opened)
+        _steps(choice, filters, order, opened)
     with st.container(key=_LIST):
         if samples:
             rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
@@ -219,9 +227,9 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     )
 
 
-def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
+def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) -> None:
     position = data.cached(place_in_plan, choice.first.id, opened)
-    before, after = data.cached(neighbours, filters, position) if position is not None else (None, None)
+    before, after = data.cached(neighbours, filters, position, order=order) if position is not None else (None, None)
     noun = "disagreement" if filters.differs else "sample"
     with st.container(horizontal=True):
         for label, sample, key in (("Previous", before, "p"), ("Next", after, "n")):
@@ -232,7 +240,7 @@ def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
                 disabled=sample is None,
                 on_click=choices.put,
                 args=("sample", sample or ""),
-                help=f"Of the samples found, in the order of the plan. Key: {key}",
+                help=f"Of the samples found, in their order. Key: {key}",
                 width="stretch",
             )
 
@@ -269,7 +277,7 @@ def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sampl
     """
     sides = _sides(runs, sample)
     first = sides[0].detail
-    st.subheader(show.plain(sample), anchor=False)
+    st.header(show.plain(sample), anchor=False)
     task = _task(samples, first)
     # What the model wrote stands first: it is what one comes for.
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
@@ -281,7 +289,7 @@ def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sampl
         _show_task(task, first.language)
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
         with where:
-            _context(side)
+            _context(side, [other for other in sides if other is not side])
 
 
 def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
@@ -397,8 +405,11 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
             show.note(f"{hidden(texts.raw)} characters that cannot be seen are written out here.")
 
 
-def _context(side: Side) -> None:
-    """Show what the model saw, and what it was asked; of a run that was recorded elsewhere nobody knows."""
+def _context(side: Side, others: Sequence[Side]) -> None:
+    """Show what the model saw, what of it the other run's did not, and what it was asked.
+
+    Of a run that was recorded elsewhere nobody knows.
+    """
     key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
     if side.detail.imported or prompt is None:
         return
@@ -409,8 +420,11 @@ def _context(side: Side) -> None:
     show.note(view.took(side.detail))
     show.frame(view.piece_rows(pieces), help=view.DETAIL_HELP, key=f"blocks-{key}")
     inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
+    elsewhere = [other.detail.prompt for other in others if other.detail.prompt is not None]
     for number, piece in inside[:BLOCKS]:
-        with st.expander(show.plain(view.piece_label(number, piece)), key=f"block-{key}-{number}"):
+        is_only_here = bool(elsewhere) and not any(prompt[piece.start : piece.end] in text for text in elsewhere)
+        label = f"{view.piece_label(number, piece)}{f' · only {key}' * is_only_here}"
+        with st.expander(show.plain(label), key=f"block-{key}-{number}"):
             show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
     if len(inside) > BLOCKS:
         show.note(f"{len(inside) - BLOCKS} more blocks stand in the whole prompt.")

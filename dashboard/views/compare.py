@@ -1,4 +1,4 @@
-"""Tables and charts of runs beside a baseline: differences, repositories, levels, samples. Pure.
+"""Tables of runs beside a baseline: differences, repositories, levels, samples. Pure.
 
 Also which runs are compared unasked, and what they are called.
 """
@@ -10,17 +10,17 @@ import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-import altair as alt
 import numpy as np
 
-from ctxbench.dashboard.views import SERIES, Figure, estimated
+from ctxbench.dashboard.views import Figure, estimated
+from ctxbench.dashboard.views.leaderboard import DrawnTable
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.columns import INTERVAL
+from ctxbench.harness.leaderboard.columns import INTERVAL, ColumnHead
 from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
 from ctxbench.harness.leaderboard.numbers import scale_of, values
 from ctxbench.harness.leaderboard.repetitions import variance_text
-from ctxbench.harness.leaderboard.rows import pair_verdict
+from ctxbench.harness.leaderboard.rows import Standing, pair_verdict
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable
 
@@ -31,7 +31,6 @@ MOST_ROWS = 100
 
 Row = dict[str, object]
 
-_LABEL = 240
 _OVER = {
     IntervalScope.REPOSITORIES: "over repositories",
     IntervalScope.SAMPLES: "over samples of these repositories only",
@@ -105,34 +104,29 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
     return list(dict.fromkeys(sentences))
 
 
-def difference_chart(compared: Sequence[Compared], names: Mapping[str, str]) -> alt.LayerChart:
-    """Return the differences with their intervals as bars and their means as points, beside a line at zero."""
-    rows: list[Row] = []
-    for pair in compared:
-        ends = (pair.difference.mean, pair.difference.low, pair.difference.high)
-        shown = f"{numbers.interval(*ends, sign=True)} {pair.unit}"
-        row: Row = dict(zip(("mean", "low", "high"), ends, strict=True))
-        rows.append({"name": names[pair.this.id], **row, "shown": shown})
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        y=alt.Y(
-            "name:N",
-            sort=[str(row["name"]) for row in rows],
-            title=None,
-            axis=alt.Axis(labelLimit=_LABEL, labelFlush=False),
-        ),
-        tooltip=[alt.Tooltip("name:N", title="strategy"), alt.Tooltip("shown:N", title="difference")],
+def difference_table(compared: Sequence[Compared], names: Mapping[str, str], helps: Mapping[str, str]) -> DrawnTable:
+    """Return `difference_rows` with their intervals drawn beside a line at zero; `helps` says what headings mean."""
+    rows = difference_rows(compared, names)
+    heads = tuple(ColumnHead(name, helps.get(name, ""), name in ("strategy", "over")) for name in rows[0])
+    lines = [["-" if cell is None else getattr(cell, "text", str(cell)) for cell in row.values()] for row in rows]
+    differences = [pair.difference for pair in compared]
+    intervals = [None if of.mean is None else (of.mean, of.low, of.high) for of in differences]
+    table = DrawnTable(
+        caption=f"{compared[0].metric} ({compared[0].unit}) minus that of the baseline {names[compared[0].other.id]}",
+        heads=heads,
+        lines=lines,
+        standings=tuple(_standing(pair) for pair in compared),
     )
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4], color=SERIES[7]).encode(x="zero:Q")
-    )
-    # The title ends where the axis ends: there is room to the left of it, on a phone too.
-    under = alt.Axis(format="~g", titleAnchor="end", titleAlign="right")
-    title = f"difference to the baseline ({compared[0].unit if compared else ''})"
-    bar = base.mark_bar(height=6, opacity=0.55, color=SERIES[0]).encode(
-        x=alt.X("low:Q", title=title, axis=under), x2="high:Q"
-    )
-    point = base.mark_point(filled=True, size=110, color=SERIES[0], opacity=1).encode(x="mean:Q")
-    return alt.LayerChart(layer=[zero, bar, point]).properties(height=alt.Step(32))
+    return table.with_bars(intervals, 0.0)
+
+
+def _standing(pair: Compared) -> Standing:
+    if pair.difference.p is None:
+        return Standing.UNRANKED
+    if not pair.difference.significant:
+        return Standing.UNDECIDED
+    lower = scale_of(pair.this.profile, pair.metric).lower_is_better
+    return Standing.UNBEATEN if ((pair.difference.mean or 0.0) < 0) is lower else Standing.BEATEN
 
 
 def level_rows(pair: Compared) -> list[Row]:

@@ -1,60 +1,208 @@
-"""Table, chart and sentences of one group of the leaderboard. Pure.
+"""Tables of a board with their intervals drawn, for the Leaderboard page and the report. Pure.
 
-Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; nothing is computed here.
+Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; nothing is computed here but places on an
+axis. `markup` alone decides how a text is written: each may come from a model, a repository or a person's own names.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from importlib.resources import files
+from typing import TypeAlias
 
-import altair as alt
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, numbers
-from ctxbench.harness.leaderboard.columns import (
-    COLUMNS,
-    PAGE_COSTS,
-    PAGE_LAST,
-    PAGE_RANKING,
-    PAGE_TEST,
-    Column,
-    heading,
-    label,
-    metric_column,
-)
+from ctxbench.harness.leaderboard.columns import COLUMNS, INTERVAL, INTERVAL_HELP, ColumnHead, TextTable
 from ctxbench.harness.leaderboard.notes import PAGE
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
-from ctxbench.harness.leaderboard.sections import beside
-from ctxbench.harness.metrics import MADE_UP
+from ctxbench.harness.leaderboard.sections import screen_table, short_names
 from ctxbench.harness.results import RunTable
 
-Line = dict[str, object]
-_STATES = {
-    Standing.UNBEATEN: "significantly better than another",
-    Standing.BEATEN: "significantly worse than another",
-    Standing.UNDECIDED: "not significantly different",
-    Standing.UNRANKED: "not ranked",
-}
-_COLOURS = dict(zip(_STATES.values(), ("#0072B2", "#B58900", "#8A9499", "#C4CBCF"), strict=True))
-_ROW = 40
-_AROUND = 95
-"""Pixels of the axis, and of a line of the legend, which a phone has no room for side by side."""
-_LEGEND = 18
-_LONGEST = 340
-"""Pixels of a name; the whole one is in the hover text."""
+_MARGIN, _WIDTH = 3, 94
+"""Percent of a bar's cell to the left of the axis, and that the axis takes."""
+_AIR = 0.04
+_TICKS = 4
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Characters that HTML does not allow."""
+Interval: TypeAlias = tuple[float, float | None, float | None]
+"""Mean, low, high in the unit shown; no interval where the two are None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """The rows that a paper prints about the same benchmark."""
+class Tick:
+    """A round number and its place."""
 
-    title: str
-    lines: tuple[Mapping[str, object], ...]
-    notes: tuple[str, ...]
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One interval's places, in percent of the cell; without an interval both ends are the mean's."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What all bars of one group share."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, intervals: Sequence[Interval]) -> Axis | None:
+        """Return the axis that holds all intervals, None if there is none. It need not begin at zero: it has ticks."""
+        ends = [end for interval in intervals for end in interval if end is not None]
+        if not ends:
+            return None
+        air = (max(ends) - min(ends)) * _AIR or max(abs(max(ends)) * _AIR, 0.5)
+        return cls(least=min(ends) - air, most=max(ends) + air)
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        """Round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
+        step = numbers.round_step((self.most - self.least) / _TICKS)
+        multiples = range(math.ceil(self.least / step), math.floor(self.most / step) + 1)
+        return tuple(Tick(x=self.place(multiple * step), label=f"{multiple * step:.6g}") for multiple in multiples)
+
+    def place(self, value: float) -> float:
+        """Return where a value stands, to a tenth of a percent."""
+        return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
+
+    def bar(self, interval: Interval) -> Bar:
+        """Return where an interval stands."""
+        mean, low, high = interval
+        ends = (mean if low is None else low, mean if high is None else high)
+        return Bar(mean=self.place(mean), low=self.place(ends[0]), high=self.place(ends[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """The drawn column of a table."""
+
+    at: int
+    """The column that it stands behind."""
+    axis: Axis
+    bars: tuple[Bar | None, ...]
+    """Of each row; None where there is nothing to draw."""
+    base: float | None
+    """Where the baseline's mean stands among them."""
+    help: str = INTERVAL_HELP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnTable:
+    """A table, what it shows in words for those who do not see it, and what is drawn in it."""
+
+    caption: str
+    heads: tuple[ColumnHead, ...]
+    lines: Sequence[Sequence[str]]
+    standings: tuple[Standing, ...]
+    """Of each row its class in the style sheet; published rows look as those that others beat."""
+    drawn: Bars | None = None
+    links: tuple[Mapping[str, str], ...] = ()
+    """Of each row heading -> address."""
+    whole: tuple[str, ...] = ()
+    """Of each row its whole name, empty where the table has it."""
+
+    @classmethod
+    def of(cls, table: TextTable, rows: Sequence[Row] = (), caption: str = "") -> DrawnTable:
+        """Return a table of a group's rows, or of published ones, without a drawing."""
+        standings = tuple(row.standing for row in rows) or (Standing.BEATEN,) * len(table.lines)
+        return cls(caption=caption or table.caption, heads=table.heads, lines=table.lines, standings=standings)
+
+    def with_bars(self, intervals: Sequence[Interval | None], base: float | None) -> DrawnTable:
+        """Return it with a row's interval each drawn behind the column of intervals, where it has one.
+
+        Args:
+            intervals: of each row; None where there is nothing to draw.
+            base: what a line is drawn at.
+        """
+        axis = Axis.of([interval for interval in intervals if interval is not None])
+        at = next((index for index, head in enumerate(self.heads) if head.text.endswith(INTERVAL)), None)
+        if axis is None or at is None:
+            return self
+        bars = tuple(None if interval is None else axis.bar(interval) for interval in intervals)
+        drawn = Bars(at=at, axis=axis, bars=bars, base=None if base is None else axis.place(base))
+        return replace(self, drawn=drawn)
+
+    def of_group(self, group: Group) -> DrawnTable:
+        """Return it with the intervals of what ranks a group's rows, and the baseline's mean."""
+
+        def interval(row: Row | None) -> Interval | None:
+            value = row.metrics.get(group.metric) if row else None
+            return None if value is None or value.mean is None else (value.mean, value.low, value.high)
+
+        base = interval(group.base)
+        return self.with_bars([interval(row) for row in group.rows], base[0] if base else None)
+
+
+def environment() -> Environment:
+    """Return what reads the templates: it escapes every text."""
+    return Environment(
+        loader=PackageLoader("ctxbench.dashboard", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value,
+    )
+
+
+def style() -> str:
+    """Return the style sheet of the tables."""
+    return files("ctxbench.dashboard").joinpath("table.css").read_text(encoding="utf-8")
+
+
+def markup(table: DrawnTable) -> str:
+    """Return a table as HTML, without its style sheet; equal tables give equal texts."""
+    module = environment().get_template("table.html").module
+    return str(module.drawn_table(table))  # type: ignore[attr-defined]
+
+
+def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence[str] = ()) -> DrawnTable:
+    """Return the table of the page.
+
+    Args:
+        group: whose rows.
+        links: run -> key of a column -> address of what stands behind its cell.
+        more: columns and metrics behind the usual ones.
+    """
+    text = screen_table(group, more, page=True)
+    difference = next((head.text for head in text.heads if head.text.startswith("to ")), "")
+    heading_of = {"strategy": "strategy", "difference": difference}
+    table = DrawnTable.of(text, group.rows, f"Ranked by {group.metric}, best first")
+    rows = list(zip(group.rows, short_names(group), strict=True))
+    return replace(
+        table.of_group(group),
+        links=tuple(
+            {heading_of[key]: address for key, address in links.get(row.run.id, {}).items()} for row in group.rows
+        ),
+        whole=tuple(_whole(row.run.strategy, name) for row, name in rows),
+    )
+
+
+def _whole(strategy: str, name: str) -> str:
+    """Return what a short name leaves out parameters of."""
+    is_all = name.endswith(strategy.partition("(")[0].rpartition(".")[2] + "".join(strategy.partition("(")[1:]))
+    return "" if is_all or strategy.replace("(name=", "(") in name else strategy
+
+
+def more_columns(group: Group) -> list[str]:
+    """Return the names of columns and metrics that the page's table can have besides the usual ones."""
+    usual = {head.text for head in screen_table(group, page=True).heads}
+    keys = [key for key, column in COLUMNS.items() if column.heading and column.head(group) not in usual]
+    keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
+    return [*keys, *(name for name in group.scales if name != group.metric)]
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
@@ -69,136 +217,14 @@ def at_level(board: Board, level: str) -> Group:
     return next((group for group in board.groups if group.level == level), board.groups[0])
 
 
-def columns(group: Group) -> tuple[list[Column], list[Column]]:
-    """Return the columns of a group's table before and behind its links.
-
-    First what is measured, the ranking metric and those beside it, and what the test says; then costs and the others.
-    """
-    first = beside(group)
-    others = [name for name in group.scales if name not in (group.metric, MADE_UP, *first)]
-    return (
-        [
-            *(COLUMNS[key] for key in PAGE_RANKING),
-            *(metric_column(group, name) for name in (group.metric, *first)),
-            *(COLUMNS[key] for key in PAGE_TEST if group.all_pairs or key != "group"),
-        ],
-        [
-            *(COLUMNS[key] for key in PAGE_COSTS),
-            *(metric_column(group, name) for name in others),
-            *(COLUMNS[key] for key in PAGE_LAST),
-        ],
-    )
-
-
-def lines(group: Group, links: Mapping[str, Mapping[str, str | None]] | None = None) -> list[Line]:
-    """Return a line a row: heading -> cell, a number where there is one to sort by.
-
-    Args:
-        group: whose rows.
-        links: run -> heading -> address, None where there is nothing to open.
-    """
-    before, behind = columns(group)
-    full_lines: list[Line] = []
-    for row in group.rows:
-        first, last = (
-            {column.head(group, page=True): _cell(column, group, row) for column in part} for part in (before, behind)
-        )
-        full_lines.append({**first, **(links or {}).get(row.run.id, {}), **last})
-    filled = {name for line in full_lines for name, cell in line.items() if cell is not None}
-    always = {column.head(group, page=True) for column in (*before, *behind) if column.always}
-    return [{name: cell for name, cell in line.items() if name in filled | always} for line in full_lines]
-
-
-def helps(group: Group) -> dict[str, str]:
-    """Return heading -> hover text."""
-    return {column.head(group, page=True): column.help for part in columns(group) for column in part}
-
-
-def _cell(column: Column, group: Group, row: Row) -> object:
-    """Return a cell: words and counts as they are, other numbers with the digits that are justified."""
-    value = column.value(group, row)
-    if not isinstance(value, float):
-        return value
-    return Figure(column.written(group, row), value if column.exact else None)
-
-
-def published(board: Board, group: Group) -> list[Published]:
-    """Return the best of the papers' rows about the group's benchmark: never ranked with ours."""
-    tables = []
-    for listing in board.published:
-        table = published_table(listing)
-        headings = [head.text for head in table.heads]
-        tables.append(
-            Published(
-                title=published_title(listing),
-                lines=tuple(dict(zip(headings, line, strict=True)) for line in table.lines),
-                notes=published_notes(listing, group.profile, PAGE),
-            )
-        )
-    return tables
+def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[str, ...]]]:
+    """Return titles, tables and notes of the best of the papers' rows about the group's benchmark: never ranked."""
+    return [
+        (published_title(of), DrawnTable.of(published_table(of)), published_notes(of, group.profile, PAGE))
+        for of in board.published
+    ]
 
 
 def csv(board: Board, group: Group) -> str:
     """Return the view as `ctxbench leaderboard --format csv` writes it: the group's rows, then the papers'."""
     return to_csv(replace(board, groups=(group,), overall=()))
-
-
-def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
-    """Return the chart of the ranking metric, None if no row has a mean.
-
-    A bar from the interval's lower to its upper end, a point at the mean, a dashed line at the baseline's mean. Colours
-    say what the test says, not what the eye makes of overlapping bars.
-    """
-    points = [point for row in group.rows if (point := _point(group, row)) is not None]
-    if not points:
-        return None
-    states = [state for state in _COLOURS if any(point["state"] == state for point in points)]
-    base = alt.Chart(alt.InlineData(values=points))
-    y = alt.Y("label:N", sort=None, axis=None)
-    colour = alt.Color(
-        "state:N",
-        title=None,
-        scale=alt.Scale(domain=states, range=[_COLOURS[state] for state in states]),
-        legend=alt.Legend(orient="top", direction="vertical", symbolOpacity=1),
-    )
-    hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "mean", "n", "origin")]
-    scale = alt.Scale(zero=False, nice=True)
-    # Ending where the axis ends, a title that is longer than a phone's axis has room to its left.
-    under = alt.Axis(titleAnchor="end", titleAlign="right")
-    axis: dict[str, Any] = {"title": f"{heading(group, group.metric)}, 95% interval", "scale": scale, "axis": under}
-    bars = base.mark_bar(height=8, opacity=0.55).encode(
-        y=y, x=alt.X("low:Q", **axis), x2="high:Q", color=colour, tooltip=hover
-    )
-    dots = base.mark_point(filled=True, size=90, opacity=1).encode(
-        y=y, x=alt.X("value:Q", **axis), color=colour, tooltip=hover
-    )
-    # Above their bars names leave a phone's width to the bars.
-    names = base.mark_text(align="left", baseline="bottom", dy=-7, fontSize=12, limit=_LONGEST).encode(
-        y=y, x=alt.value(0), text="label:N", tooltip=hover
-    )
-    layers: list[Any] = [bars, names, dots]
-    baseline = next((point for point in points if point["baseline"]), None)
-    if baseline is not None:
-        line = alt.Chart(alt.InlineData(values=[{"value": baseline["value"]}]))
-        layers.insert(0, line.mark_rule(strokeDash=[4, 4], color="#8A9499").encode(x=alt.X("value:Q", **axis)))
-    return alt.layer(*layers).properties(height=_ROW * len(points) + _LEGEND * len(states) + _AROUND)
-
-
-def _point(group: Group, row: Row) -> dict[str, Any] | None:
-    value = row.metrics.get(group.metric)
-    if value is None or value.mean is None:
-        return None
-    rank = "-" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
-    return {
-        "label": label(row),
-        "strategy": row.run.strategy,
-        "rank": rank,
-        "value": value.mean,
-        "low": value.mean if value.low is None else value.low,
-        "high": value.mean if value.high is None else value.high,
-        "mean": numbers.interval(value.mean, value.low, value.high),
-        "n": row.n,
-        "origin": str(row.run.origin),
-        "state": _STATES[row.standing],
-        "baseline": row is group.base,
-    }

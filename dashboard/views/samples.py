@@ -56,6 +56,8 @@ STATUS: Mapping[Status, str] = {
 """Status -> what it means for the numbers."""
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}
 ORDERS: Mapping[str, Order] = {"as planned": "plan", "lowest of A": "lowest", "highest of A": "highest"}
+COMPARED_ORDERS: Mapping[str, Order] = {"most different": "difference", **ORDERS}
+"""With a second run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,24 +33,16 @@ class Column:
     help: str = ""
     """A sentence or two for hover text and the report's list of headings."""
     value: Callable[[Group, Row], Value]
-    """Unrounded: what JSON and CSV hold and what a page sorts by; None where it is not known."""
+    """Unrounded: what JSON and CSV hold; None where it is not known."""
     text: Callable[[Group, Row], str] | None = None
     """How it is written, with no more digits than are justified; None: as the value, and a dash where there is none."""
-    page: str = ""
-    """Its heading on a page, where that is another."""
     term: str = ""
     """How the report's list of headings calls it, where the heading depends on the group."""
     is_text: bool = False
     """Whether it holds words, which stand to the left, and no numbers."""
-    always: bool = False
-    """Whether a page shows it also where no row has a value."""
-    exact: bool = False
-    """Whether a page sorts by the value itself, and not by what is written of it."""
 
-    def head(self, group: Group, *, page: bool = False) -> str:
+    def head(self, group: Group) -> str:
         """Return its heading in a group."""
-        if page and self.page:
-            return self.page
         return self.heading if isinstance(self.heading, str) else self.heading(group)
 
     def written(self, group: Group, row: Row) -> str:
@@ -102,7 +94,6 @@ def metric_column(group: Group, metric: str) -> Column:
         help=" ".join(filter(None, (scale.explained if scale else "", INTERVAL_HELP))),
         value=lambda _, row: mean(row, metric),
         text=lambda _, row: interval_of(row, metric),
-        exact=True,
     )
 
 
@@ -114,7 +105,9 @@ def mean_column(group: Group, metric: str) -> Column:
         half = numbers.half_width(found.low, found.high) if found else None
         return numbers.written(found.mean, half) if found else numbers.UNKNOWN
 
-    return Column(key=metric, heading=heading(group, metric), value=lambda _, row: mean(row, metric), text=text)
+    explained = group.scales[metric].explained if metric in group.scales else ""
+    value = metric_column(group, metric).value
+    return Column(key=metric, heading=heading(group, metric), help=explained, value=value, text=text)
 
 
 def label(row: Row) -> str:
@@ -164,6 +157,21 @@ def _p(row: Row, metric: str) -> float | None:
     return None if difference is None else difference.p
 
 
+def _verdict(group: Group, row: Row) -> str:
+    """Say in a word or two what the test says of a row against the baseline, or why it says nothing."""
+    difference = row.difference.get(group.metric)
+    if row is group.base:
+        return "baseline"
+    if row.run.control or row.missing:
+        return "control" if row.run.control else "not whole"
+    if difference is None or difference.p is None:
+        return "not tested"
+    if not difference.significant:
+        return "not significant"
+    is_lower = (difference.mean or 0.0) < 0
+    return "better" if is_lower is group.scales[group.metric].lower_is_better else "worse"
+
+
 def _p_text(row: Row, metric: str) -> str:
     return "" if row.difference.get(metric) is None else numbers.p_value(_p(row, metric))
 
@@ -195,7 +203,6 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
         "a difference may be theirs.",
         value=lambda _, row: getattr(estimate(row), "mean", None),
         text=text,
-        exact=True,
     )
     return count, means
 
@@ -205,7 +212,6 @@ def cost_column(
     heading: str = "",
     help: str = "",  # noqa: A002 - as the field is called
     *,
-    page: str = "",
     write: Callable[[float | None], str] = numbers.amount,
 ) -> Column:
     """Declare the column of a cost: a name of a row's `costs`."""
@@ -213,7 +219,6 @@ def cost_column(
         key=key,
         heading=heading,
         help=help,
-        page=page,
         value=lambda _, row: row.costs.get(key),
         text=lambda _, row: write(row.costs.get(key)),
     )
@@ -254,7 +259,6 @@ _ALL = (
         heading="rank",
         help="The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
         value=lambda _, row: rank(row),
-        always=True,
     ),
     Column(
         key="group",
@@ -262,17 +266,13 @@ _ALL = (
         help="Letters: two rows that share one are not significantly different, after correction for all pairs.",
         value=lambda _, row: row.letters,
         is_text=True,
-        always=True,
     ),
     Column(
         key="strategy",
         heading="strategy",
         help="What decides which parts of the repository the model is shown.",
-        # On a page any order may be chosen, in which a control could be taken for a leader.
-        value=lambda _, row: label(row) if row.run.control else row.run.strategy,
-        text=lambda _, row: label(row),
+        value=lambda _, row: label(row),
         is_text=True,
-        always=True,
     ),
     Column(
         key="n",
@@ -324,7 +324,6 @@ _ALL = (
         help="The paired difference to the baseline, with its test's 95% interval: without 0 where p is at most 5%.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
         text=lambda group, row: _difference(row, group.metric),
-        exact=True,
     ),
     Column(
         key="p",
@@ -332,7 +331,13 @@ _ALL = (
         help="How often chance alone would give such a difference, corrected for the pairs of the question.",
         value=lambda group, row: _p(row, group.metric),
         text=lambda group, row: _p_text(row, group.metric),
-        exact=True,
+    ),
+    Column(
+        key="verdict",
+        heading="verdict",
+        help="Whether the row is significantly better or worse than the baseline, at 5%.",
+        value=_verdict,
+        is_text=True,
     ),
     *_cutoff_columns("before_cutoff", "up to"),
     *_cutoff_columns("after_cutoff", "after"),
@@ -343,7 +348,6 @@ _ALL = (
         PRICE,
         "US$",
         "Mean price of a sample in US dollars; a dash where the model's price is not known.",
-        page="price US$",
         write=numbers.dollars,
     ),
     cost_column("tokens_in", "tokens in", "Mean tokens that all calls of a sample sent."),
@@ -389,15 +393,8 @@ RANKING = (
 """The first table of a group."""
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 """What stands behind the other metrics in the second table."""
-PAGE_RANKING = ("rank", "strategy")
-"""A page's first columns; the ranking metric and what stands beside it follow."""
-PAGE_TEST = ("difference", "p", "mean_of_repositories", "group", "beats", "repositories_needed", "n")
-"""Those behind them, before its links."""
-PAGE_COSTS = ("context_tokens", "calls", "seconds", PRICE, "runs", "missing", "excluded", "origin")
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """The table of scores before and after the model's cutoff, behind the strategy."""
-PAGE_LAST = ("tokens_in", "tokens_out", "tokens_cached", *ACCESS, *CUTOFF)
-"""A page's columns behind its links, and behind the other metrics."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "group", "repositories_needed"),
     *COSTS,

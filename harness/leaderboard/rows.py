@@ -158,16 +158,11 @@ class Family:
                 f"is {numbers.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
                 f"{self._more()}."
             )
-        if self.against is None:
-            start, all_of = "Significant", "the pair" if self.pairs == 1 else f"all {self.pairs} pairs"
-        else:
-            start = f"Significantly different from {self.against}"
-            all_of = "the other strategy" if self.pairs == 1 else f"all {self.pairs} others"
-        if self.significant == self.pairs:
-            return f"{start}: {all_of}."
-        if not self.significant:
-            return f"{start}: none{self._more()}."
-        return f"{start}: {self.significant} of {self.pairs}{' pairs' * (self.against is None)}{self._more()}."
+        one, many = ("pair", "pairs") if self.against is None else ("other strategy", "other strategies")
+        some = f"{'All' if self.significant == self.pairs else f'{self.significant} of'} {self.pairs} {many}"
+        who = f"No {one}" if not self.significant else f"The {one}" if self.pairs == 1 else some
+        of = "" if self.against is None else f" from {self.against}"
+        return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def question(self) -> str:
         """Say what was asked, and which pairs are corrected for each other; empty where nothing was tested."""
@@ -186,7 +181,7 @@ class Family:
         if self.nearest is None:
             return ""
         this, other = self.nearest
-        return f"; to tell {this} from {other} would take about {self.needed} repositories like these"
+        return f"; about {self.needed} repositories like these would tell {this} from {other}"
 
     def sight(self, unit: str) -> str:
         """Say which difference would be seen; empty where none would, or it cannot be said."""

@@ -137,27 +137,32 @@ def heading_of(group: Group) -> str:
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
-    """Return who leads, and what the tests say of the question, in a sentence or two.
+    """Return who leads, and what the tests say of the question, in a sentence or two; arguments as of `answer`."""
+    return " ".join(filter(None, answer(group, names)))
+
+
+def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
+    """Return the sentence that says who leads, and those that say what the tests show.
 
     Args:
         group: the board.
         names: what each row is called; without any by its label.
     """
     if not group.ranked:
-        return f"{_nothing_ranked(group)}: nothing is ranked."
+        return f"{_nothing_ranked(group)}: nothing is ranked.", ""
     names = names or [label(row) for row in group.rows]
     start, family = _leads(group, names), _called(group, names)
     if not family.pairs:
-        return f"{start} {_nothing_tested(group, names)}"
+        return start, _nothing_tested(group, names)
     beside_it = _other_metrics(group, names)
     if not family.significant:
-        return f"{start} {family.verdict()}{beside_it}"
+        return start, f"{family.verdict()}{beside_it}"
     if not group.all_pairs:
-        return f"{start} {_against_baseline(group, names)}{beside_it}"
+        return start, f"{_against_baseline(group, names)}{beside_it}"
     alike = [names[place] for place in range(1, len(group.ranked)) if place not in group.rows[0].beats]
     if not alike:
-        return f"{start} It is significantly better than every other.{beside_it}"
-    return f"{start} It is not significantly better than {_some(alike)}.{beside_it}"
+        return start, f"It is significantly better than every other.{beside_it}"
+    return start, f"It is not significantly better than {_some(alike)}.{beside_it}"
 
 
 def _nothing_ranked(group: Group) -> str:
@@ -328,29 +333,35 @@ def _shared_origin(group: Group) -> Origin | None:
     return origins.pop() if len(origins) == 1 else None
 
 
-def screen_table(group: Group, keys: Sequence[str] = ()) -> TextTable:
+def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) -> TextTable:
     """Return the ranking with one line a row, as a screen has room for.
 
     Args:
         group: whose rows.
         keys: names of columns or metrics to show behind the strategy, where the group has them; without any what
             ranks, the difference with its test, tokens, and the means of other metrics.
+        page: for a page, which draws the interval of what ranks and has room for a verdict, seconds, and `keys` too.
     """
     columns = {key: column for key, column in COLUMNS.items() if column.heading}
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
-    if not keys:
+    if page or not keys:
         tested = ["difference", "p"] if any(row.difference for row in group.rows) else []
-        tested += ["group"] if group.all_pairs and tested else []
+        tested += [*["group"] * group.all_pairs, *["verdict"] * page] if tested else []
         columns |= {name: mean_column(group, name) for name in beside(group)}
-        if tested:
+        if tested and not page:
             # The interval that a reader needs is that of the difference.
             columns[group.metric] = mean_column(group, group.metric)
         repeated = ["runs"] if any(row.run.repetitions for row in group.rows) else []
-        keys = [group.metric, *tested, *repeated, "context_tokens", *([PRICE] if priced(group) else []), *beside(group)]
+        costs = [key for key in (BESIDE if page else ("context_tokens", PRICE)) if key != PRICE or priced(group)]
+        usual = [group.metric, *tested, *repeated]
+        usual += [*beside(group), *costs] if page else [*costs, *beside(group)]
+        keys = [*usual, *(key for key in keys if key not in usual)]
     names = short_names(group)
     if group.base is not None:
         columns["difference"] = replace(columns["difference"], heading=f"to {names[group.rows.index(group.base)]}")
     chosen = [columns[key] for key in keys if key in columns]
+    if page:
+        chosen = [column for column in chosen if any(column.value(group, row) is not None for row in group.rows)]
     shown = [COLUMNS["rank"], replace(COLUMNS["strategy"], text=lambda of, row: names[of.rows.index(row)]), *chosen]
     return TextTable.of(shown, group)
 

@@ -20,7 +20,7 @@ from ctxbench.harness.store.scores import kinds_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 
-Order = Literal["plan", "lowest", "highest"]
+Order = Literal["plan", "lowest", "highest", "difference"]
 Differs = Literal["", "any", "first", "second"]
 
 NOT_PLAIN = "not plain"
@@ -81,13 +81,11 @@ class FoundSample:
 def search(
     store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
-    """Return how many samples fit, and a page of them in the order of the plan or of their values."""
+    """Return how many samples fit, and a page of them in order; by difference only with another run."""
     matching = _found(sample_filter)
-    value = {"plan": None, "lowest": matching.c.value, "highest": matching.c.value.desc()}[order]
-    # Databases differ in where NULL stands.
-    by = [] if value is None else [matching.c.value.is_(None), value]
+    by = _by(matching, order)
     total = select(func.count()).select_from(matching).scalar_subquery()
-    query = select(matching, total.label("total")).order_by(*by, matching.c.ordinal).limit(limit).offset(offset)
+    query = select(matching, total.label("total")).order_by(*by).limit(limit).offset(offset)
     with store.reading() as connection:
         rows = [dict(row) for row in connection.execute(query).mappings()]
     if not rows and offset:
@@ -96,16 +94,34 @@ def search(
     return next(iter(counts), 0), [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
 
 
-def neighbours(store: Store, sample_filter: SampleFilter, ordinal: int) -> tuple[str | None, str | None]:
-    """Return the samples that fit before and after a place in the run's plan; None at either end."""
-    # Which samples fit depends on the other run only where the two are to differ.
-    matching = _found(sample_filter if sample_filter.differs else replace(sample_filter, other=""))
-    id_query = select(matching.c.id).limit(1)
-    before = id_query.where(matching.c.ordinal < ordinal).order_by(matching.c.ordinal.desc()).scalar_subquery()
-    after = id_query.where(matching.c.ordinal > ordinal).order_by(matching.c.ordinal).scalar_subquery()
+def neighbours(
+    store: Store, sample_filter: SampleFilter, ordinal: int, *, order: Order = "plan"
+) -> tuple[str | None, str | None]:
+    """Return the samples that fit before and after a place in the run's plan; None at either end.
+
+    Beside a sample that does not fit itself there is the first one that does.
+    """
+    # Values of the other run matter only where they decide which samples fit, or in which order.
+    compared = sample_filter.differs or order == "difference"
+    matching = _found(sample_filter if compared else replace(sample_filter, other=""))
+    by, sample = _by(matching, order), matching.c.id
+    beside = [of(sample).over(order_by=by) for of in (func.lag, func.lead, func.first_value)]
+    placed = select(matching.c.ordinal, *(column.label(f"at{at}") for at, column in enumerate(beside))).subquery()
+    here = placed.c.ordinal == ordinal
     with store.reading() as connection:
-        row = connection.execute(select(before, after)).one()
-    return row[0], row[1]
+        row = connection.execute(select(here.label("here"), placed).order_by(here.desc()).limit(1)).one_or_none()
+    if row is None:
+        return None, None
+    return (row.at0, row.at1) if row.here else (None, row.at2)
+
+
+def _by(matching: CTE, order: Order) -> list[ColumnElement[Any]]:
+    """Return what samples that fit are ordered by."""
+    if order == "plan":
+        return [matching.c.ordinal]
+    key = func.abs(matching.c.value - matching.c.other) if order == "difference" else matching.c.value
+    # Databases differ in where NULL stands.
+    return [key.is_(None), key if order == "lowest" else key.desc(), matching.c.ordinal]
 
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:

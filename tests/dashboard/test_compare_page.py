@@ -15,8 +15,9 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.run.spec import RunOptions
-from tests.dashboard.browser import Site, app, cells, settled
+from tests.dashboard.browser import Site, app, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
+from tests.dashboard.test_leaderboard import drawn_table, page_table
 from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
@@ -81,13 +82,23 @@ def number(value: float | None, low: float | None, high: float | None) -> float 
     return None if value is None else float(numbers.written(value, numbers.half_width(low, high)))
 
 
+def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
+    """Compare a line of the table of differences with the command's record."""
+    assert row["difference [95%]"] == numbers.interval(
+        difference["mean"], difference["low"], difference["high"], sign=True
+    )
+    assert row["p"] == numbers.p_value(difference["p"])
+    counts = {"better": "wins", "equal": "ties", "worse": "losses", "common": "n_common"}
+    assert {name: row[name] for name in counts} == {name: str(difference[key]) for name, key in counts.items()}
+
+
 @pytest.mark.parametrize("metric", ["context_gain", "es", "em"])
 def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str], metric: str) -> None:
     ids = run_ids(runs, "lc.infile", "lc.repocoder", "lc.random_windows")
     page = app("compare", database.root, samples="demo", metric=metric, first=ids[0], runs=ids[1:], detail=ids[2])
     assert not page.exception and not page.error
     printed = comparison(database, ids, metric)
-    rows = frame(page, "p")
+    rows = drawn_table(page)
     assert (
         [row["strategy"] for row in rows]
         == [record["strategy"] for record in printed]
@@ -95,14 +106,8 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
     )
     for row, record in zip(rows, printed, strict=True):
         difference = record["difference"]
-        assert row["difference [95%]"] == pytest.approx(difference["mean"], abs=1e-6)
-        assert row["p"] == pytest.approx(difference["p"], abs=1e-6)
-        assert (row["better"], row["equal"], row["worse"]) == (
-            difference["wins"],
-            difference["ties"],
-            difference["losses"],
-        )
-        assert (row["common"], row["repositories"]) == (difference["n_common"], difference["repositories"]) == (24, 8)
+        check_drawn(row, difference)
+        assert (row["common"], row["repositories"]) == ("24", "8")
     record = printed[1]
     levels = frame(page, "level")
     assert [(row["level"], row["samples"]) for row in levels] == [(at["level"], at["n"]) for at in record["levels"]]
@@ -148,7 +153,7 @@ def test_unasked_the_best_are_compared_and_the_address_says_so(database: Home, r
     assert query_of(page)["first"] == [runs["lc.infile"]]
     assert set(query_of(page)["runs"]) == {runs["lc.repocoder"], runs["lc.random_windows"]}
     again = app("compare", database.root, **query_of(page))
-    assert frame(again, "p") == frame(page, "p") and page_text(again) == page_text(page)
+    assert drawn_table(again) == drawn_table(page) and page_text(again) == page_text(page)
 
 
 def test_one_run_alone_says_what_to_do(database: Home, runs: dict[str, str]) -> None:
@@ -161,7 +166,7 @@ def test_one_run_alone_says_what_to_do(database: Home, runs: dict[str, str]) -> 
 def test_a_run_that_is_not_of_the_set_is_refused_in_a_line(database: Home, runs: dict[str, str]) -> None:
     page = app("compare", database.root, samples="demo", first="0" * 12, runs=[runs["lc.repocoder"], "<b>nobody</b>"])
     assert not page.exception and "Baseline: there is no 000000000000 here" in page_text(page)
-    assert frame(page, "p")[0]["strategy"] == "lc.repocoder"
+    assert drawn_table(page)[0]["strategy"] == "lc.repocoder"
 
 
 def test_no_run_at_all(empty_home: Home) -> None:
@@ -202,19 +207,15 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
         runs=ids[1:],
     )
     printed = comparison(database, ids, "em")
-    rows = cells(page)
+    rows = page_table(str(page.locator("table.board").first.evaluate("table => table.outerHTML")))
     # Of two generators, which one belongs to a run's name.
     assert [row["strategy"] for row in rows] == [f"{hostile} · {HARMFUL}", "lc.repocoder · incontext"]
     for row, record in zip(rows, printed, strict=True):
-        difference = record["difference"]
-        assert float(row["difference [95%]"]) == pytest.approx(difference["mean"], abs=1e-6)
-        # What is read aloud is the number itself, what is seen its text.
-        assert float(row["p"]) == pytest.approx(difference["p"], abs=1e-6)
-        assert [int(row[name]) for name in ("better", "equal", "worse", "common")] == [
-            difference[name] for name in ("wins", "ties", "losses", "n_common")
-        ]
+        check_drawn(row, record["difference"])
     # The differences are drawn.
-    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 1
+    assert page.locator("table .mean:visible").count() == 2
+    page.get_by_role("tab", name="Which samples only some solve").click()
+    settled(page)
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
     assert re.search(r"Of the 24 samples", text)
@@ -233,10 +234,10 @@ def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path)
     difference = comparison(home, [rows[name]["repetitions"][2] for name in ("lc.infile", "lc.repocoder")], "es")[0]
     page = app("compare", home.root, samples="demo", first=rows["lc.infile"]["run"], runs=rows["lc.repocoder"]["run"])
     assert not page.exception and not page.error
-    assert len(frame(page, "better")) == 1 and difference["repetitions"] == rows["lc.repocoder"]["repetitions"]
+    assert len(drawn_table(page)) == 1 and difference["repetitions"] == rows["lc.repocoder"]["repetitions"]
     assert "of the variance of its difference" in page_text(page)
     page = app("leaderboard", home.root, samples="demo", metric="es")
-    assert [row["runs"] for row in frame(page, "runs")] == [3, 3]
+    assert [row["runs"] for row in drawn_table(page)] == ["3", "3"]
     assert "Where the uncertainty of lc.repocoder comes from (variance): its es: " in page_text(page)
     page = app("cost", home.root, samples="demo", metric="es")
     assert not page.exception and len(frame(page, "front")) == 2

@@ -1,15 +1,16 @@
-"""Tables and charts of the Compare page, from plain values."""
+"""Tables of the Compare page, from plain values."""
 
 import itertools
 import json
 from dataclasses import replace
-from typing import Any
+from html import escape
 
 import pytest
 
 from ctxbench.dashboard.views import compare as drawing
 from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import metrics
+from ctxbench.dashboard.views.leaderboard import markup
 from ctxbench.harness.leaderboard import render
 from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
 from ctxbench.harness.results import Origin
@@ -22,29 +23,6 @@ ALIKE = noisy("c", 0.3, id="c")
 TABLES = (BASE, BETTER, ALIKE)
 NAMES = {"base": "lc.infile", "better": "lc.repocoder", "c": "c"}
 HARM = "<script>x</script> **b** [l](http://h)"
-
-
-def specification(chart: Any) -> dict[str, Any]:
-    """Return a chart as Vega-Lite, data and all; what cannot be written as JSON fails here."""
-    spec: dict[str, Any] = json.loads(chart.to_json())
-    return spec
-
-
-def data_of(chart: Any) -> list[list[dict[str, Any]]]:
-    """Return the rows that each layer of a chart draws, in the order of the layers."""
-    whole = specification(chart)
-    data: list[list[dict[str, Any]]] = []
-
-    def walk(part: dict[str, Any], inherited: dict[str, Any]) -> None:
-        inherited = part.get("data", inherited)
-        inner = [*part.get("layer", []), *part.get("hconcat", [])]
-        for layer in inner:
-            walk(layer, inherited)
-        if not inner:
-            data.append(inherited["values"] if "values" in inherited else whole["datasets"][inherited["name"]])
-
-    walk(whole, {})
-    return data
 
 
 def test_runs_are_told_apart_by_what_differs() -> None:
@@ -89,14 +67,19 @@ def test_rows_are_those_of_the_json() -> None:
         assert (row["common"], row["repositories"]) == (difference["n_common"], difference["repositories"]) == (80, 8)
 
 
-def test_the_chart_draws_the_intervals_beside_zero() -> None:
+def test_the_table_draws_the_intervals_beside_zero() -> None:
     compared = compare(TABLES, metric="es")
-    zero, bars, points = data_of(view.difference_chart(compared, NAMES))
-    assert zero == [{"zero": 0}] and bars == points
-    assert [(row["mean"], row["low"], row["high"]) for row in bars] == [
-        (pair.difference.mean, pair.difference.low, pair.difference.high) for pair in compared
-    ]
-    assert [row["name"] for row in bars] == ["lc.repocoder", "c"] and bars[0]["shown"].endswith(" %")
+    table = view.difference_table(compared, NAMES, {})
+    assert table.drawn is not None and table.caption == "es (%) minus that of the baseline lc.infile"
+    assert [line[0] for line in table.lines] == ["lc.repocoder", "c"]
+    axis, bars = table.drawn.axis, table.drawn.bars
+    assert axis.least < 0 < axis.most and table.drawn.base == axis.place(0)
+    for pair, bar in zip(compared, bars, strict=True):
+        difference = pair.difference
+        assert difference.mean is not None and bar == axis.bar((difference.mean, difference.low, difference.high))
+    assert [str(standing) for standing in table.standings] == ["unbeaten", "undecided"]
+    worse = view.difference_table(compare([BETTER, BASE], metric="es"), {**NAMES, BETTER.run.id: "a"}, {})
+    assert [str(standing) for standing in worse.standings] == ["beaten"]
 
 
 def test_a_column_of_numbers_is_not_headed_as_one_of_names() -> None:
@@ -162,7 +145,8 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     assert view.remarks(compared, {"0": "x", "1": "y"}) == ["y shares no completed sample with the baseline."]
     (row,) = view.difference_rows(compared, {"0": "x", "1": "y"})
     assert (row["difference [95%]"], row["p"], row["over"]) == (None, None, "no interval")
-    specification(view.difference_chart(compared, {"0": "x", "1": "y"}))
+    table = view.difference_table(compared, {"0": "x", "1": "y"}, {})
+    assert table.drawn is None and str(table.standings[0]) == "unranked"
 
 
 def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
@@ -251,21 +235,8 @@ def test_runs_of_a_drawing() -> None:
     ]
 
 
-def test_stored_names_are_data_of_a_chart_and_no_part_of_its_specification() -> None:
+def test_stored_names_are_text_of_a_table() -> None:
     base = make_table({"es": [0.5] * 6}, ["a", "b", HARM, "d", "e", "f"], id="a", level=[HARM] * 6)
     other = make_table({"es": [0.9] * 6}, ["a", "b", HARM, "d", "e", "f"], id="b", level=[HARM] * 6)
-    compared = compare([base, other], metric="es")
-    for chart in (view.difference_chart(compared, {"a": "x", "b": HARM}),):
-        spec = specification(chart)
-
-        def without_data(part: Any) -> Any:
-            if isinstance(part, dict):
-                # A sorted axis lists its values, which Vega takes as values too.
-                return {
-                    name: without_data(inner)
-                    for name, inner in part.items()
-                    if name not in {"data", "datasets", "sort"}
-                }
-            return [without_data(inner) for inner in part] if isinstance(part, list) else part
-
-        assert "script" in json.dumps(spec) and "script" not in json.dumps(without_data(spec))
+    written = markup(view.difference_table(compare([base, other], metric="es"), {"a": HARM, "b": HARM}, {}))
+    assert escape(HARM) in written and HARM not in written

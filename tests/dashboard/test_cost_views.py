@@ -1,7 +1,9 @@
 """Tables and charts of the Cost page, from plain values."""
 
+import json
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,31 @@ from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.results import COSTS, RunTable
-from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
+
+
+def specification(chart: Any) -> dict[str, Any]:
+    """Return a chart as Vega-Lite, data and all; what cannot be written as JSON fails here."""
+    spec: dict[str, Any] = json.loads(chart.to_json())
+    return spec
+
+
+def data_of(chart: Any) -> list[list[dict[str, Any]]]:
+    """Return the rows that each layer of a chart draws, in the order of the layers."""
+    whole = specification(chart)
+    data: list[list[dict[str, Any]]] = []
+
+    def walk(part: dict[str, Any], inherited: dict[str, Any]) -> None:
+        inherited = part.get("data", inherited)
+        inner = [*part.get("layer", []), *part.get("hconcat", [])]
+        for layer in inner:
+            walk(layer, inherited)
+        if not inner:
+            data.append(inherited["values"] if "values" in inherited else whole["datasets"][inherited["name"]])
+
+    walk(whole, {})
+    return data
 
 
 def priced(table: RunTable, **means: float | None) -> RunTable:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ctxbench.dashboard import report as page
+from ctxbench.dashboard.views.leaderboard import Axis
 from ctxbench.harness.leaderboard import board, numbers
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
@@ -87,7 +88,7 @@ def read(text: str) -> Node:
 def lines(table: Node) -> list[list[str]]:
     """Return the headings and the cells of a table, the drawings left out."""
     fields = [[node for node in row.children if isinstance(node, Node)] for row in table.all("tr")]
-    drawn = [at for at, field in enumerate(fields[0]) if list(field.all("svg"))]
+    drawn = [at for at, field in enumerate(fields[0]) if "bar" in str(field.attributes.get("class")).split()]
     return [[field.text for at, field in enumerate(row) if at not in drawn] for row in fields]
 
 
@@ -163,21 +164,25 @@ def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "r.html", "--metric", "em")
     records = json.loads(run_cli("leaderboard", "--home", str(home), "--metric", "em", "--format", "json").out)
     table = next(iter(read((tmp_path / "r.html").read_text(encoding="utf-8")).all("table")))
-    ticks = [(float(label.attributes["x"] or 0), float(label.text)) for label in table.all("text")]
+    (scale,) = (span for span in table.all("span") if span.attributes["class"] == "track ticks")
+    ticks = [(at(tick, "left"), float(tick.text)) for tick in scale.all("i")]
     assert len(ticks) >= 2
     (x0, v0), (x1, v1) = ticks[0], ticks[-1]
-
-    def value(x: str | None) -> float:
-        return v0 + (float(x or "nan") - x0) * (v1 - v0) / (x1 - x0)
-
-    drawn = [field for field in table.all("td") if field.attributes.get("class") == "drawn"]
+    drawn = [field for field in table.all("td") if field.attributes.get("class") == "bar"]
     assert len(drawn) == len(records)
     for cell, record in zip(drawn, records, strict=True):
-        reach = next(line for line in cell.all("line") if line.attributes["class"] == "reach")
-        (dot,) = cell.all("circle")
-        drawn_ends = value(dot.attributes["cx"]), value(reach.attributes["x1"]), value(reach.attributes["x2"])
+        parts = {part.attributes["class"]: part for part in cell.all("i")}
+        low = at(parts["reach"], "left")
+        places = at(parts["mean"], "left"), low, low + at(parts["reach"], "width")
+        drawn_ends = tuple(v0 + (place - x0) * (v1 - v0) / (x1 - x0) for place in places)
         numbers_of_cli = tuple(record["em"][part] for part in ("mean", "low", "high"))
         assert drawn_ends == pytest.approx(numbers_of_cli, abs=0.3)
+
+
+def at(part: Node, name: str) -> float:
+    """Return a length of a part of a drawing, in percent of its cell."""
+    style = dict(field.split(":") for field in str(part.attributes["style"]).split(";"))
+    return float(style[name].removesuffix("%"))
 
 
 @pytest.mark.slow
@@ -204,11 +209,13 @@ def test_the_page_loads_nothing_and_allows_nothing_but_its_own_style(home: Path,
         if (meta.attributes.get("http-equiv") or "").lower() == "content-security-policy"
     )
     assert re.fullmatch(
-        r"default-src 'none'; style-src 'sha256-[\w+/=]{44}'; base-uri 'none'; form-action 'none'",
+        r"default-src 'none'; style-src-elem 'sha256-[\w+/=]{44}'; style-src-attr 'unsafe-inline'; base-uri 'none'; "
+        r"form-action 'none'",
         policy.attributes["content"] or "",
     )
     for node in tree.nodes():
-        assert not {"style", "src", "srcset", "action", "data"} & node.attributes.keys()
+        assert not {"src", "srcset", "action", "data"} & node.attributes.keys()
+        assert re.fullmatch(r"(?:left:[\d.]+%(?:;width:[\d.]+%)?)?", node.attributes.get("style") or "")
         assert not any(name.startswith("on") for name in node.attributes)
         assert node.attributes.get("href", "#").startswith("#")  # type: ignore[union-attr]
     assert "url(" not in next(iter(tree.all("style"))).text and "@import" not in next(iter(tree.all("style"))).text
@@ -262,7 +269,7 @@ def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
     titles = [heading.text for heading in tree.all("h2")]
     at = next(index for index, text in enumerate(titles) if text.startswith("published numbers"))
     section = list(tree.all("section"))[at]
-    assert "never ranked" in section.text and not list(section.all("circle"))
+    assert "never ranked" in section.text and not list(section.all("i"))
     captions = [caption.text for caption in tree.all("caption")]
     assert "pass@1 by level" in captions and any(caption.endswith("as printed") for caption in captions)
     assert not re.search(r"Newest run", tree.text)
@@ -289,7 +296,7 @@ def test_a_group_without_a_single_value_has_no_bars() -> None:
 
     failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3)
     tree = read(page.html(page.report(board([failed]), {})))
-    assert not list(tree.all("svg")) and "not ranked" in tree.text
+    assert not list(tree.all("i")) and "not ranked" in tree.text
 
 
 def test_an_empty_board_is_a_page_that_says_so() -> None:
@@ -302,26 +309,30 @@ def test_an_empty_board_is_a_page_that_says_so() -> None:
 )
 def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> None:
     mean = (least + most) / 2
-    scale = page.axis([(mean, least, most), (mean, None, None)])
+    scale = Axis.of([(mean, least, most), (mean, None, None)])
     assert scale is not None
-    assert 0 <= scale.place(least) <= scale.place(most) <= page.WIDTH
-    assert 1 <= len(scale.ticks) <= 6 and all(0 <= tick.x <= page.WIDTH for tick in scale.ticks)
+    assert 0 <= scale.place(least) <= scale.place(most) <= 100
+    assert 1 <= len(scale.ticks) <= 6 and all(0 <= tick.x <= 100 for tick in scale.ticks)
     bar = scale.bar((mean, None, None))
     assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
 
 
 def test_no_axis_without_values() -> None:
-    assert page.axis([]) is None
+    assert Axis.of([]) is None
 
 
 def test_contrast_is_enough_in_both_schemes() -> None:
-    css = (Path(page.__file__).parent / "report.css").read_text(encoding="utf-8")
+    css, drawn = (
+        (Path(page.__file__).parent / name).read_text(encoding="utf-8") for name in ("report.css", "table.css")
+    )
+    marks = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", drawn))
+    assert len(marks) == 3
     for colours in re.findall(r":root \{(.*?)\}", css):
         palette = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", colours))
-        for name in ("ink", "soft", "first", "other"):
+        for name in ("ink", "soft", "first"):
             for ground in ("ground", "shade"):
                 assert contrast(palette[name], palette[ground]) >= 4.5, (name, ground, colours)
-        assert contrast(palette["base"], palette["ground"]) >= 3
+        assert all(contrast(colour, palette["ground"]) >= 3 for colour in marks.values())
 
 
 def contrast(colour: str, other: str) -> float:

@@ -81,7 +81,7 @@ def working(home: Home, run: str) -> Iterator[None]:
 def page_text(page: AppTest) -> str:
     """Return all that a page says, without the backslashes that take Markdown's meaning away."""
     assert not page.exception
-    parts = [*page.markdown, *page.subheader, *page.caption, *page.get("html"), *page.info, *page.error, *page.code]
+    parts = [*page.markdown, *page.header, *page.caption, *page.get("html"), *page.info, *page.error, *page.code]
     return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(element.value) for element in parts))
 
 
@@ -134,7 +134,7 @@ def test_faults_stand_together_and_are_text(home: Home) -> None:
     # Characters that are not seen are shown by their numbers.
     assert message.startswith(PLANTED) and message.endswith("long " * 100) and "\u202e" not in message
     assert traceback == f"Traceback of {PLANTED}"
-    assert not any(PLANTED in element.value for element in [*page.markdown, *page.subheader, *page.caption])
+    assert not any(PLANTED in element.value for element in [*page.markdown, *page.header, *page.caption])
     assert all(PLANTED not in element.value for element in page.get("html"))
 
 

@@ -12,6 +12,7 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import UNTESTED, Kind, Reference
+from ctxbench.dashboard.app import STYLE
 from ctxbench.dashboard.pages.samples import PHONE_STYLE
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store
@@ -190,12 +191,14 @@ def test_its_values_are_the_leaderboards(home: Home) -> None:
 def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None:
     both = {"run": runs(home)["lc.a"], "other": runs(home)["lc.b"], "metric": "es"}
     test = sound(app("samples", home.root, **both))
-    assert [row["A - B"] for row in table(test, 0)][:2] == [0.0, -50.0]
+    assert [row["A - B"] for row in table(test, 0)][:2] == [-50.0, 0.0]
     assert "infra-failed" not in notes(test)
     buttons = {button.label: button for button in test.button}
     assert buttons["Previous sample"].disabled and not buttons["Next sample"].disabled
     test = sound(app("samples", home.root, differs="A and B differ", **both))
     assert [row["sample"] for row in table(test, 0)] == ["demo/1"]
+    test = sound(app("samples", home.root, order="as planned", **both))
+    assert [row["A - B"] for row in table(test, 0)][:2] == [0.0, -50.0]
     test = sound(app("samples", home.root, differs="A and B differ", sample="demo/0", **both))
     [forward] = [button for button in test.button if button.label == "Next disagreement"]
     sound(forward.click().run())
@@ -305,7 +308,7 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
     assert table(test, 0)[3]["place"] == f"{HARMFUL}⟨U+202E⟩.py:4"
     for element in test.get("html"):
         assert "\u202e" not in element.proto.body
-        assert element.proto.body == PHONE_STYLE or _Tags(element.proto.body).tags <= {
+        assert element.proto.body in (PHONE_STYLE, STYLE) or _Tags(element.proto.body).tags <= {
             "p",
             "div",
             "span",
@@ -316,7 +319,7 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
     labels = [element.label for kind in ("expander", "button", "selectbox", "text_input") for element in test.get(kind)]
     read = [
         *labels,
-        *(element.value for kind in ("markdown", "caption", "subheader", "info") for element in test.get(kind)),
+        *(element.value for kind in ("markdown", "caption", "header", "info") for element in test.get(kind)),
     ]
     for text in read:
         assert "**b**" not in text and "<script>" not in text and "](http" not in text and "$x$" not in text, text

@@ -39,6 +39,7 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     first, second = tables["lc.infile"], tables["lc.repocoder"]
     pairs = zip(first.sample, first.metrics["es"], second.metrics["es"], strict=True)
     differ = [(sample, value, other_value) for sample, value, other_value in pairs if value != other_value]
+    differ.sort(key=lambda row: -abs(row[1] - row[2]))  # type: ignore[operator]
     assert len(differ) >= 2, "the two strategies must differ somewhere"
     server.visit(
         page, "samples", samples="demo", run=first.run.id, other=second.run.id, metric="es", differs="A and B differ"
@@ -63,7 +64,7 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     page.mouse.click(box["x"] + 18, box["y"] + 2.5 * 35)
     wait_for(page, differ[1][0])
     server.check(page)
-    assert page.locator("h3", has_text=differ[1][0]).count() == 1
+    assert page.locator("h2", has_text=differ[1][0]).count() == 1
 
 
 @pytest.mark.parametrize("size", [PHONE, (1280, 800)], ids=["phone", "desktop"])
@@ -76,7 +77,7 @@ def test_the_difference_stands_in_the_first_screen(
     compared = page.locator("del, ins").first.bounding_box()
     assert compared is not None and compared["y"] + compared["height"] < height, "in sight without scrolling"
     heading, grid = (
-        page.locator("h3").first.bounding_box(),
+        page.locator("h2").first.bounding_box(),
         page.locator("[data-testid=stDataFrame]").first.bounding_box(),
     )
     assert heading is not None and grid is not None

@@ -43,7 +43,7 @@ def test_an_address_with_markup_is_text(name: str, database: Home) -> None:
     harm = "<script>window.harmed = 1</script> **b** [x](http://harm.example/)"
     test = app(name, database.root, samples=harm, language=harm, generator=harm, metric=harm, run=harm, sample=harm)
     assert not test.exception, test.exception
-    for element in (*test.markdown, *test.caption, *test.subheader, *test.error, *test.info, *test.warning):
+    for element in (*test.markdown, *test.caption, *test.header, *test.error, *test.info, *test.warning):
         text = element.value.replace("[choose another](#choices)", "")
         assert "<script" not in text.replace("\\<", "") and "](" not in text, text
     for note in test.get("html"):

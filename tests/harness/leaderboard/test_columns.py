@@ -8,7 +8,6 @@ import json
 import pytest
 
 from ctxbench.dashboard.report import html, report
-from ctxbench.dashboard.views import leaderboard as page
 from ctxbench.harness.leaderboard import Board, board, columns, render, sections
 from ctxbench.harness.leaderboard.columns import COLUMNS, cost_column
 from ctxbench.harness.leaderboard.latex import latex
@@ -22,7 +21,7 @@ HELP = "Mean energy of the machine for a sample, in joules."
 def shown(monkeypatch: pytest.MonkeyPatch) -> Board:
     """Return a board of runs with a cost that no list named before, declared as docs/columns.md says."""
     monkeypatch.setitem(COLUMNS, "energy", cost_column("energy", "energy J", HELP))
-    for module, name in ((sections, "BESIDE"), (page, "PAGE_COSTS"), (render, "RECORD")):
+    for module, name in ((sections, "BESIDE"), (render, "RECORD")):
         assert getattr(module, name) is getattr(columns, name), "no other list says what stands there"
         monkeypatch.setattr(module, name, (*getattr(module, name), "energy"))
     runs = [make_table({"es": [0.5, 0.25]}, "ab", strategy=name) for name in ("lc.infile", "lc.repocoder")]
@@ -38,20 +37,19 @@ def test_a_new_column_stands_in_every_form(shown: Board) -> None:
     assert [line["energy"] for line in csv.DictReader(io.StringIO(render.to_csv(shown)))] == ["3.625", "3.625"]
     assert f'<abbr title="{HELP}"><bdi>energy J</bdi></abbr>' in html(report(shown, {}))
     [group] = shown.groups
-    assert [str(line["energy J"].text) for line in page.lines(group)] == ["3.62", "3.62"]  # type: ignore[attr-defined]
-    assert page.helps(group)["energy J"] == HELP
+    table_of_page = sections.screen_table(group, page=True)
+    [at] = [at for at, head in enumerate(table_of_page.heads) if (head.text, head.help) == ("energy J", HELP)]
+    assert [line[at] for line in table_of_page.lines] == ["3.62", "3.62"]
 
 
 def test_every_shown_column_has_help_and_every_key_of_a_list_is_declared() -> None:
-    lists = (columns.RANKING, columns.BESIDE, columns.PAGE_RANKING, columns.PAGE_TEST, columns.PAGE_COSTS)
-    lists = (*lists, columns.PAGE_LAST)
-    assert all(COLUMNS[key].help for keys in lists for key in keys)
+    assert all(COLUMNS[key].help for keys in (columns.RANKING, columns.BESIDE) for key in keys)
     assert set(columns.RECORD) <= set(COLUMNS)
 
 
 def test_hover_text_and_report_say_where_a_metric_is_from() -> None:
     [group] = board([make_table({"es": [0.5], "pass@1": [1.0]}, "a")]).groups
-    assert "In percent. Source: ctxbench." in page.helps(group)["es % [95%]"]
-    assert "Source: HumanEval." in page.helps(group)["pass@1 % [95%]"]
+    helps = {head.text: head.help for head in sections.screen_table(group, page=True).heads}
+    assert "In percent. Source: ctxbench." in helps["es % [95%]"] and "Source: HumanEval." in helps["pass@1 %"]
     text = html(report(board([make_table({"es": [0.5]}, "a", profile="repocoder")]), {}))
     assert "Source: RepoCoder&#39;s released scorer." in text

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ctxbench.dashboard.report import html, report
 from ctxbench.dashboard.views import compare as compare_view
-from ctxbench.dashboard.views import leaderboard as page
 from ctxbench.harness.leaderboard import board, render, signflip, stats
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.render import comparison, table
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, pooled, variance_parts, variance_text
+from ctxbench.harness.leaderboard.sections import screen_table
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
@@ -354,7 +354,7 @@ def _say_runs(made: Any, names: Sequence[str]) -> None:
     assert sum(shares) == pytest.approx(1, abs=1e-5)
     cells = next(iter(csv.DictReader(io.StringIO(render.to_csv(made)))))
     assert cells["runs"] == "5" and float(cells["variance_es_repetition_share"]) == pytest.approx(shares[-1])
-    assert [line["runs"] for line in page.lines(group)] == [5, 5, 5]
+    assert [line[-1] for line in screen_table(group, ["runs"]).lines] == ["5", "5", "5"]
     assert html(report(made, {})).count("Where the uncertainty of ") == 3
 
 
@@ -366,7 +366,7 @@ def test_a_row_of_several_runs_and_one_of_a_single_run_pair_by_means() -> None:
     assert lead.difference["es"].n_common == 24
     [sentence] = [line for line in notes(group) if line.startswith("Where the uncertainty of ")]
     assert "uncertainty of lc.infile comes from (variance): its es: " in sentence and "lc.repocoder" not in sentence
-    assert [line.get("runs") for line in page.lines(group)] == [None, 5]
+    assert [line[-1] for line in screen_table(group, ["runs"]).lines] == ["1", "5"]
 
 
 def test_compare_says_it_of_the_difference() -> None:
