@@ -139,7 +139,7 @@ def _written(rows: list[dict[str, object]]) -> Any:
     """Return what `st.dataframe` takes: each `Figure` sorts as its number and is shown as its text."""
     if not any(isinstance(cell, Figure) for row in rows for cell in row.values()):
         return rows
-    import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Streamlit, loads late
+    import pandas as pd  # noqa: PLC0415 - comes with Streamlit, loads late
 
     # As objects: of a column of plain numbers the texts would be lost, and so would be that a cell is empty; whole
     # numbers beside an empty cell would no longer be whole.

@@ -1,56 +1,44 @@
-"""`ResultFrame`: a table as columns of plain values, for notebooks and files, without a library of data frames."""
+"""`ResultFrame`: a table as columns of plain values, for files; of which notebooks are given pandas' data frames."""
 
 from __future__ import annotations
 
 import csv
-import html
 import importlib
 import io
 import json
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import write_atomic
 from ctxbench.harness.results import COSTS, RunTable
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.imported import ImportSummary
     from ctxbench.harness.run.attempt import RunSummary
 
-_ROWS_SHOWN = 20
-"""Of a frame that a notebook displays."""
 _FORMULA = tuple("=+-@＝＋－＠")
 """What begins a formula in a spreadsheet, in full width too, whatever blanks and invisible characters precede it."""
 _UNSEEN = f"{string.whitespace}\0\xa0\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
-    """Columns by name, a value a row; None where there is none.
+    """Columns by name, a value a row; None where there is none. Its `attrs` are texts on what it holds."""
 
-    A dictionary, so that ``pandas.DataFrame(frame)`` and ``polars.DataFrame(frame)`` take it as it is; libraries that
-    speak Arrow take it by ``__arrow_c_stream__``, which needs pyarrow.
-    """
-
-    def __init__(self, columns: Mapping[str, Iterable[Any]], *, markdown: str = "") -> None:
-        """Take the columns; a notebook shows `markdown` in place of the first rows, if there is any.
-
-        Raises:
-            ValueError: if the columns are not of one length.
-        """
+    def __init__(self, columns: Mapping[str, Iterable[Any]], attrs: Mapping[str, str] | None = None) -> None:
+        """Take the columns, all of one length."""
         super().__init__({name: tuple(values) for name, values in columns.items()})
-        if len({len(values) for values in self.values()}) > 1:
-            raise ValueError("the columns of a frame must be of one length")
-        self._markdown = markdown
+        self.attrs = dict(attrs or {})
 
     @classmethod
-    def of_records(cls, records: Iterable[Mapping[str, Any]], *, markdown: str = "") -> ResultFrame:
+    def of_records(cls, records: Iterable[Mapping[str, Any]], attrs: Mapping[str, str] | None = None) -> ResultFrame:
         """Return records as columns, in the order in which keys first come; what a record lacks is None."""
         rows = list(records)
         names = dict.fromkeys(name for row in rows for name in row)
-        return cls({name: [row.get(name) for row in rows] for name in names}, markdown=markdown)
+        return cls({name: [row.get(name) for row in rows] for name in names}, attrs)
 
     @property
     def height(self) -> int:
@@ -87,28 +75,55 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         _library("pyarrow.parquet").write_table(self._arrow(), out)
         write_atomic(path, out.getvalue().to_pybytes())
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return it as a capsule of Arrow's stream (the Arrow PyCapsule interface)."""
-        return self._arrow().__arrow_c_stream__(requested_schema)
+    def chosen(self, names: str | Iterable[str], usual: Iterable[str]) -> ResultFrame:
+        """Return the columns of these names, in a list or with commas; every one for ``all``, the usual ones for none.
+
+        Raises:
+            InputFault: if there is no such column.
+        """
+        try:
+            given = [str(name).strip() for name in (names.split(",") if isinstance(names, str) else names)]
+        except TypeError:
+            raise InputFault(f"columns is {names!r}", cure="give a list of names, or 'all'") from None
+        listed = [name for name in given if name] or [name for name in usual if name in self]
+        if "all" in listed:
+            return self
+        for name in listed:
+            if name not in self:
+                raise UnknownName("column here", name, self)
+        return ResultFrame({name: self[name] for name in listed}, self.attrs)
+
+    def to_user(self) -> Any:
+        """Return it as a pandas ``DataFrame``; without pandas as an Arrow table; without pyarrow too as it is.
+
+        `attrs` becomes the data frame's, or the metadata of the Arrow table's schema.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            try:
+                return self._arrow().replace_schema_metadata(self.attrs)
+            except InputFault:
+                return self
+        frame = pandas.DataFrame({name: pandas.Series(cells, dtype=_dtype(cells)) for name, cells in self.items()})
+        frame.attrs.update(self.attrs)
+        return frame
 
     def _arrow(self) -> Any:
         return _library("pyarrow").table({name: list(values) for name, values in self.items()})
 
     def __repr__(self) -> str:
-        """Return the board's text, or how large it is and what its columns are."""
-        return self._markdown or f"Frame of {self.height} rows: {', '.join(self)}"
+        """Return how large it is and what its columns are."""
+        return f"Frame of {self.height} rows: {', '.join(self)}"
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """Return what a notebook shows."""
-        if self._markdown:
-            return {"text/markdown": self._markdown}
-        return {"text/html": self._html()}
 
-    def _html(self) -> str:
-        head = _line("th", self)
-        rows = [_line("td", row) for row in zip(*(values[:_ROWS_SHOWN] for values in self.values()), strict=True)]
-        more = f"<p>the first {_ROWS_SHOWN} of {self.height:,} rows</p>" if self.height > _ROWS_SHOWN else ""
-        return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{more}"
+def _dtype(values: Sequence[Any]) -> str | None:
+    """Return the type of a column with gaps, of which pandas by itself makes fractions or objects; None: its choice."""
+    kinds = {type(value) for value in values}
+    if type(None) not in kinds:
+        return None
+    by_kind = {frozenset[type](): "float64", frozenset({int}): "Int64", frozenset({bool}): "boolean"}
+    return by_kind.get(frozenset(kinds - {type(None)}))
 
 
 def _inert(cell: Any) -> Any:
@@ -117,15 +132,6 @@ def _inert(cell: Any) -> Any:
     # Programs also end a row at a carriage return, for which Python's writer puts no quotes.
     text = cell.replace("\r", " ")
     return f"'{text}" if text.lstrip(_UNSEEN).startswith(_FORMULA) else text
-
-
-def _line(tag: str, cells: Iterable[Any]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{_as_html(cell)}</{tag}>' for cell in cells)}</tr>"
-
-
-def _as_html(cell: Any) -> str:
-    """Return a cell as HTML; a model's text and a strategy's name are data, never markup."""
-    return "" if cell is None else html.escape(f"{cell:.6g}" if isinstance(cell, float) else str(cell))
 
 
 def _library(name: str) -> Any:
@@ -172,18 +178,16 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
 
 def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
     """Return what became of runs, a row a strategy."""
-    return ResultFrame.of_records(
-        {
-            "run": summary.run,
-            "strategy": summary.strategy,
-            "scored": summary.scored,
-            "model_failed": summary.model_failed,
-            "missing": summary.missing,
-            "new": summary.new,
-            "unjudged": summary.unjudged,
-        }
-        for summary in summaries
-    )
+    return _of_fields(summaries, "run", "strategy", "scored", "model_failed", "missing", "new", "unjudged")
+
+
+def of_imports(summaries: Iterable[ImportSummary]) -> ResultFrame:
+    """Return what was imported, a row a run."""
+    return _of_fields(summaries, "run", "samples", "strategy", "generator", "n", "planned", "new")
+
+
+def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
+    return ResultFrame.of_records({name: getattr(value, name) for name in names} for value in values)
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
+    from ctxbench.harness.frames import ResultFrame
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.work import FaultGroup, RunWork
 
@@ -50,20 +53,9 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     The command that is shown makes the same run again, and does only what is missing. Nothing is written: it can be
     asked while a run goes on. The word `show` may be left out.
     """
-    from ctxbench.harness.query import NOTHING_CURE, NothingStored
-    from ctxbench.harness.run.spec import place_options
-    from ctxbench.harness.store.store import exists, open_reader
-    from ctxbench.harness.store.work import flags_of, works
+    from ctxbench.harness.store.work import flags_of
 
-    url = db or home.database
-    if db is None and not exists(url):
-        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
-    with open_reader(url) as store:
-        stored = works(store, None if run is None else [_id(store, run)])
-        if not stored:
-            raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
-        listed = _of(stored, samples)
-        options = place_options(home, url, store.where)
+    with _listed(home, db, run, samples) as (store, listed, options):
         if form == "json":
             records = [_record(work, _faults(store, work), flags_of(store, work.id), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
@@ -73,6 +65,45 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
         else:
             [work] = listed
             click.echo("\n".join(_details(work, _faults(store, work), flags_of(store, work.id), options)))
+
+
+def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterable[str]) -> ResultFrame:
+    """Return the stored runs as a frame, the one begun last first: what the table says, and what decided each run.
+
+    Args:
+        home: the home folder.
+        db: URL of the database; None for the home's own.
+        samples: only runs over this sample set.
+        columns: as `ResultFrame.chosen` takes them; without any the first 20.
+
+    Raises:
+        InputFault: if no run is stored, or there is no such sample set or column.
+    """
+    from ctxbench.harness.frames import ResultFrame
+
+    with _listed(home, db, None, samples) as (_, listed, options):
+        made = ResultFrame.of_records(_flat(work, options) for work in listed)
+    return made.chosen(columns, list(made)[:20])
+
+
+@contextmanager
+def _listed(
+    home: Home, db: str | None, run: str | None, samples: str | None
+) -> Iterator[tuple[Store, list[RunWork], list[str]]]:
+    """Open the database; yield it, the runs that are asked for, and the options of commands that name it."""
+    from ctxbench.harness.query import NOTHING_CURE, NothingStored
+    from ctxbench.harness.run.spec import place_options
+    from ctxbench.harness.store.store import exists, open_reader
+    from ctxbench.harness.store.work import works
+
+    url = db or home.database
+    if db is None and not exists(url):
+        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
+    with open_reader(url) as store:
+        stored = works(store, None if run is None else [_id(store, run)])
+        if not stored:
+            raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
+        yield store, _of(stored, samples), place_options(home, url, store.where)
 
 
 _RUN = click.argument("run")
@@ -212,6 +243,25 @@ def _details(
         yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
         yield f"  samples: {some}"
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
+
+
+def _flat(work: RunWork, options: Sequence[str]) -> dict[str, Any]:
+    """Return a run as a row of a frame: first what the table says, then its choices; nothing nested."""
+    from ctxbench.dashboard.views.runs import row
+
+    record, shown = _record(work, (), {}, options), row(work)
+    last = work.attempts[-1] if work.attempts else None
+    parts = {f"{key}_{name}": value for key in ("sampling", "versions") for name, value in record[key].items()}
+    return {
+        **{key: record[key] for key in ("run", "name", "state", "finished", "planned")},
+        "model_failed": shown["model-failed"],
+        **{key: shown[key] for key in ("unjudged", "faults", "samples", "generator", "strategy", "origin")},
+        "last_began": None if last is None else datetime.fromtimestamp(last.started, UTC),
+        **{key: record[key] for key in ("n", "seed", "limit", "after", "samples_digest", "command")},
+        **{key: "; ".join(map(str, record[key])) for key in ("languages", "remarks")},
+        "judge": record["judge"],
+        **{key: "; ".join(map(str, value)) if isinstance(value, list) else value for key, value in parts.items()},
+    }
 
 
 def _record(

@@ -108,14 +108,14 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
 
 def _with_query(
     query_type: type[RunQuery], options: Sequence[Callable[..., Any]]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what adds options to a command that receives them as its ``query``."""
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def gathered(**values: Any) -> None:
+        def gathered(**values: Any) -> Any:
             query = query_type(**{field.name: values.pop(field.name) for field in dataclasses.fields(query_type)})
-            command(query=query, **values)
+            return command(query=query, **values)
 
         decorated = gathered
         for option in reversed(options):
@@ -129,6 +129,8 @@ run_options = _with_query(RunQuery, _OF_RUNS)
 """Adds the options that choose runs; the command receives a `RunQuery`."""
 board_options = _with_query(BoardQuery, _OF_BOARDS)
 """Adds the options of a board; the command receives a `BoardQuery`."""
+chosen = click.command("chosen")(board_options(lambda *, query: query))
+"""No command of ours: it returns what Python's functions choose by these options."""
 
 
 @click.command()

@@ -72,7 +72,7 @@ def import_files(
     language: str | None,
     home: Home,
     db: str | None,
-) -> None:
+) -> list[ImportSummary]:
     """Store recorded predictions as runs, with their verdicts where FILE has them; origin `imported`.
 
     JSON Lines, also with .gz. Texts are scored where --samples gives the answers; completions of functions
@@ -92,14 +92,15 @@ def import_files(
     if reference is not None:
         if any([files, shape, strategy, generator, language]):
             raise click.UsageError("--reference takes no FILE, and no option but --samples, --home and --db")
-        _import_reference(reference, samples, home, db)
-        return
+        return _import_reference(reference, samples, home, db)
     if not files or shape is None:
         raise click.UsageError("give FILE and --format, or --reference")
     sample_set = None if samples is None else sets.load(home, samples)
     tables = open_tables(files)
     with open_store(db or home.database) as store:
-        for table in tables:
+        return [
+            _say_imported(summary)
+            for table in tables
             for summary in import_results(
                 store,
                 table,
@@ -108,11 +109,11 @@ def import_files(
                 sample_set=sample_set,
                 language=None if language is None else Language(language),
                 progress=progress,
-            ):
-                _say_imported(summary)
+            )
+        ]
 
 
-def _import_reference(name: str, samples: str | None, home: Home, db: str | None) -> None:
+def _import_reference(name: str, samples: str | None, home: Home, db: str | None) -> list[ImportSummary]:
     from ctxbench.bench import samples as sets
     from ctxbench.bench import standard
     from ctxbench.harness.imported import reference
@@ -123,19 +124,22 @@ def _import_reference(name: str, samples: str | None, home: Home, db: str | None
     if given is not None:
         # A build that is neither kind's is compared with the lines, and refused.
         kinds = tuple(kind for kind in kinds if standard.load(name).digests.get(kind) == given.digest) or kinds[:1]
+    summaries: list[ImportSummary] = []
     with open_store(db or home.database) as store:
         for kind in kinds or (Kind.LINE,):
             usual = standard.samples_name(name, kind)
             sample_set = given or (sets.load(home, usual) if usual in sets.names(home) else None)
-            for summary in reference.import_reference(store, name, kind, sample_set=sample_set, progress=progress):
-                _say_imported(summary)
+            stored = reference.import_reference(store, name, kind, sample_set=sample_set, progress=progress)
+            summaries += map(_say_imported, stored)
+    return summaries
 
 
-def _say_imported(summary: ImportSummary) -> None:
+def _say_imported(summary: ImportSummary) -> ImportSummary:
     stored = f"{summary.new} of {summary.planned} samples" if summary.new else "was imported before: nothing changed"
     click.echo(f"{summary.run}  {summary.samples}  {summary.strategy}  {summary.generator}  n={summary.n}  {stored}")
     for remark in summary.remarks:
         click.echo(remark, err=True)
+    return summary
 
 
 @results.command(cls=WithShapes)

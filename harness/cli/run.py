@@ -31,6 +31,7 @@ from ctxbench.harness.cli.options import (
     tokenizer_option,
 )
 from ctxbench.harness.cli.terminal import progress, remarks, say
+from ctxbench.harness.metrics import MOST_K
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 @limit_option
 @after_option("Take only samples whose code is dated after DATE (see docs/contamination.md).")
 @click.option(
-    "--n", type=click.IntRange(min=1), metavar="N", help="Completions a sample; default: the largest K, else 1."
+    "--n", type=click.IntRange(1, MOST_K), metavar="N", help="Completions a sample; default: the largest K, else 1."
 )
 @k_option
 @click.option(
@@ -129,7 +130,7 @@ def run(
     home: Home,
     db: str | None,
     **choices: Any,
-) -> None:
+) -> Sequence[RunSummary]:
     """Run strategies over a sample set with a generator, and store every result.
 
     Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing; for functions
@@ -170,6 +171,7 @@ def run(
             cluster=cluster,
         )
     _conclude(summaries, samples)
+    return summaries
 
 
 def _check_together(

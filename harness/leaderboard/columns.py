@@ -406,6 +406,16 @@ RECORD = (
     "runs",
 )
 """What JSON and CSV hold behind the metrics."""
+FRAME_APART = ("level", "origin")
+"""What a data frame shows where it tells rows apart."""
+FRAME = (
+    *("strategy", "generator", "samples", "language", *FRAME_APART, "n", "ranked_by", "metric", "metric_low"),
+    *("metric_high", "difference", "difference_low", "difference_high", "p"),
+)
+"""What it shows in front of the metrics, and behind them: `MOST_FRAME` in all."""
+FRAME_COSTS = ("context_tokens", PRICE, "seconds")
+MOST_FRAME = 20
+"""Pandas shows no more."""
 
 
 def glossary() -> tuple[tuple[str, str], ...]:

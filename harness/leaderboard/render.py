@@ -22,13 +22,30 @@ from ctxbench.bench.visible import markdown as plain_markdown
 from ctxbench.harness.frames import ResultFrame
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
-from ctxbench.harness.leaderboard.columns import COLUMNS, RECORD, TextTable, Value
+from ctxbench.harness.leaderboard.columns import (
+    COLUMNS,
+    FRAME,
+    FRAME_APART,
+    FRAME_COSTS,
+    MOST_FRAME,
+    RECORD,
+    TextTable,
+    Value,
+)
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.repetitions import VarianceParts, variance_text
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, count_of, pair_verdict
-from ctxbench.harness.leaderboard.sections import OTHERS, heading_of, headline, screen_table, sections, short_names
+from ctxbench.harness.leaderboard.sections import (
+    OTHERS,
+    beside,
+    heading_of,
+    headline,
+    screen_table,
+    sections,
+    short_names,
+)
 from ctxbench.harness.leaderboard.stats import Estimate, IntervalScope
 from ctxbench.harness.results import PRICE, RunInfo
 
@@ -207,12 +224,39 @@ def to_json(board: Board) -> str:
 
 def to_csv(board: Board) -> str:
     """Return one line a row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
-    return ResultFrame.of_records(flat_records(board)).to_csv()
+    return ResultFrame.of_records(map(_flat, records(board))).to_csv()
 
 
-def flat_records(board: Board) -> list[dict[str, Any]]:
-    """Return the records of a board without nested ones: ``es``, ``es_low``, ``difference_es_p``."""
-    return [_flat(record) for record in records(board)]
+def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
+    """Return the columns of CSV and those of the table, by their names; `attrs` are the ``headline`` and the ``notes``.
+
+    The columns are chosen as by `ResultFrame.chosen`; the usual ones are `MOST_FRAME` at most.
+
+    Raises:
+        InputFault: if there is no such column.
+    """
+    rows = [(group, row) for group in board.groups for row in group.rows]
+    flat = [_flat(record) for record in records(board)]
+    named = [_of_table(group, row) for group, row in rows] + [{}] * (len(flat) - len(rows))
+    parts = [(part, heading_of(part.group) if part.group else part.title) for part in sections(board)]
+    attrs = {
+        "headline": "\n".join(f"{name}: {headline(part.group)}" for part, name in parts if part.group),
+        "notes": "\n".join("\n- ".join((name, *part.notes)) for part, name in parts),
+    }
+    made = ResultFrame.of_records([{**row, **more, **row} for row, more in zip(flat, named, strict=True)], attrs)
+    metrics = dict.fromkeys(name for group in board.groups for name in (group.metric, *beside(group)))
+    usual = [*FRAME, *(list(metrics) or ["em", "es", "pass@1"])[:4], *FRAME_COSTS]
+    same = {key for key in FRAME_APART if len(set(made.get(key, ()))) < 2}
+    return made.chosen(columns, [key for key in usual if key not in same][:MOST_FRAME])
+
+
+def _of_table(group: Group, row: Row) -> dict[str, Any]:
+    """Return a row's values by the names that columns of a table have, with the bounds of two of them."""
+    values = {key: _cell(key, column.value(group, row)) for key, column in COLUMNS.items()}
+    bounds = {"metric": row.metrics.get(group.metric), "difference": row.difference.get(group.metric)}
+    for key, found in bounds.items():
+        values |= _rounded(**{f"{key}_{end}": getattr(found, end, None) for end in ("low", "high")})
+    return values
 
 
 def records(board: Board) -> list[dict[str, Any]]:

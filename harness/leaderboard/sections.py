@@ -414,12 +414,17 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
 
 def beside(group: Group) -> list[str]:
     """Return the metrics that stand beside the ranking one: for lines em, es, identifier F1 and gain."""
-    passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
-    own = choices.own_metrics(group.profile, group.scales)
-    usual = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
+    return leading(group.profile, group.scales, but=group.metric)[:_MOST_BESIDE]
+
+
+def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
+    """Return which metrics of a profile a reader wants first, in that order, but for one."""
+    passes = [name for name in choices.passes(metrics) if name != but][-_MOST_PASSES:]
+    own = choices.own_metrics(profile, metrics)
+    usual = _BESIDE_PASSES if choices.passes(metrics) else _BESIDE
     # A profile with none of the usual metrics shows its own first.
     others = (*([] if set(own) & set(usual) else own), *usual)
-    return [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+    return [*passes, *(name for name in others if name in metrics and name != but)]
 
 
 def _beside(group: Group) -> list[Column]:

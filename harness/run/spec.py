@@ -10,10 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import math
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice, zip_longest
@@ -30,9 +29,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.cells import StrategyBounds
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.metrics import MOST_K
 from ctxbench.harness.results import EVERY, Measurement, Origin
-from ctxbench.sandbox.registry import SPELLINGS, read_name
 
 PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
@@ -45,18 +42,6 @@ NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
 _MOST_SEEDS = 2**63
 """A stored seed is less."""
-_RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
-    "limit": (lambda limit: limit >= 1, "a whole number from 1 on"),
-    "n": (lambda n: 1 <= n <= MOST_K, f"a whole number from 1 to {MOST_K}"),
-    "seed": (lambda seed: seed >= 0, "a whole number from 0 on"),
-    "repeat": (lambda runs: runs >= 1, "a whole number from 1 on"),
-    "workers": (lambda workers: workers >= 1, "a whole number from 1 on"),
-    "temperature": (lambda temperature: 0 <= temperature < math.inf, "a number from 0 on"),
-    "top_p": (lambda top_p: 0 < top_p <= 1, "a number above 0 and at most 1"),
-    "strategy_seconds": (lambda seconds: 0 < seconds < math.inf, "a number above 0"),
-    "max_cost": (lambda dollars: 0 < dollars < math.inf, "a number above 0"),
-}
-"""Option -> whether a number fits, which ``nan`` never does, and the numbers that do, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +245,7 @@ def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """A user's decisions beside samples, strategy and generator."""
+    """A user's decisions beside samples, strategy and generator, in the ranges of the command line's options."""
 
     limit: int | None = None
     after: date | None = None
@@ -289,26 +274,6 @@ class RunOptions:
     """US dollars of new answers after which no more samples are begun; None for no limit."""
     tokenizer: Path | None = None
     """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
-
-    def __post_init__(self) -> None:
-        """Refuse values that no run can have, whoever gives them: a run is stored with them, and stands on the board.
-
-        Raises:
-            InputFault: if a number is out of its range or is none, or there is no such back end.
-        """
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name not in _RANGES or (value is None and field.default is None):
-                continue
-            fits, expected = _RANGES[field.name]
-            try:
-                accepted = fits(value)
-            except TypeError:
-                accepted = False
-            if not accepted:
-                raise InputFault(f"{field.name.replace('_', '-')} is {value!r}", cure=f"give {expected}")
-        if self.sandbox not in (None, NO_SANDBOX) and read_name(str(self.sandbox)) is None:
-            raise InputFault(f"there is no sandbox {self.sandbox!r}", cure=f"give {SPELLINGS}, or {NO_SANDBOX}")
 
 
 def planned_by(

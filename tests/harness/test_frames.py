@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,36 @@ def test_records_become_columns_and_lack_nothing() -> None:
     assert repr(FRAME) == "Frame of 2 rows: sample, es, calls, mark"
 
 
-def test_columns_of_two_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="one length"):
-        ResultFrame({"a": [1], "b": [1, 2]})
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        ((1, 2), "int64", [1, 2]),
+        ((1, None), "Int64", [1, None]),
+        ((2**60 + 1, None), "Int64", [2**60 + 1, None]),
+        ((0.5, None), "float64", [0.5, None]),
+        ((1, 0.5, None), "float64", [1.0, 0.5, None]),
+        ((True, None), "boolean", [True, None]),
+        ((True, False), "bool", [True, False]),
+        ((None, None), "float64", [None, None]),
+        (("a", None), "str", ["a", None]),
+        ((datetime(2024, 6, 1, tzinfo=UTC), None), "datetime64[us, UTC]", [datetime(2024, 6, 1, tzinfo=UTC), None]),
+    ],
+)
+def test_of_a_column_with_gaps_pandas_keeps_the_kind(values: tuple[Any, ...], dtype: str, expected: list[Any]) -> None:
+    column = ResultFrame({"a": values}).to_user()["a"]
+    assert column.dtype == dtype
+    assert [None if value is pd.NA or value != value else value for value in column] == expected
 
 
-def test_pandas_and_arrow_take_it() -> None:
-    frame = pd.DataFrame(FRAME)
-    assert list(frame.columns) == list(FRAME) and frame["es"].isna().tolist() == [False, True]
-    # Through Arrow's own interface, as polars and duckdb read it.
-    assert pa.table(FRAME).to_pydict() == {name: list(values) for name, values in FRAME.items()}
+def test_without_pandas_it_is_an_arrow_table_and_without_pyarrow_it_is_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = ResultFrame(FRAME, {"headline": "b leads"})
+    assert frame.to_user().attrs == {"headline": "b leads"} and list(frame.to_user()) == list(FRAME)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    table = frame.to_user()
+    assert isinstance(table, pa.Table) and table.to_pylist() == list(FRAME.records())
+    assert table.schema.metadata == {b"headline": b"b leads"}
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert frame.to_user() is frame
 
 
 def test_it_is_written_as_csv_json_lines_and_parquet(tmp_path: Path) -> None:
@@ -57,19 +78,6 @@ def test_without_pyarrow_parquet_is_a_fault_with_a_cure(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputFault, match="pyarrow"):
         FRAME.write_parquet(tmp_path / "scores.parquet")
-
-
-def test_a_notebook_shows_the_first_rows_and_no_markup_of_others() -> None:
-    frame = ResultFrame({"strategy": [f"<b>{place}</b>" for place in range(21)], "es": [1 / 3] * 21})
-    shown = frame._repr_mimebundle_()
-    assert shown["text/html"].count("<tr>") == 21 and "<b>" not in shown["text/html"]
-    assert "&lt;b&gt;19" in shown["text/html"] and "&lt;b&gt;20" not in shown["text/html"]
-    assert "the first 20 of 21 rows" in shown["text/html"] and "<td>0.333333</td>" in shown["text/html"]
-
-
-def test_a_board_is_shown_as_its_own_text() -> None:
-    frame = ResultFrame({"a": [1]}, markdown="## Board")
-    assert frame._repr_mimebundle_() == {"text/markdown": "## Board"} and repr(frame) == "## Board"
 
 
 @pytest.mark.parametrize(

@@ -546,11 +546,6 @@ def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path)
     assert bench.run(asked, f"{source}@mine")[0].missing == 0
 
 
-def test_no_completions_are_refused(bench: Bench) -> None:
-    with pytest.raises(InputFault, match="n is 0"):
-        bench.run(model(), choices=RunOptions(n=0))
-
-
 def test_no_thread_sees_an_answer(bench: Bench) -> None:
     seen: list[object] = []
 

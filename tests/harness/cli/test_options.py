@@ -25,7 +25,7 @@ def sandbox(name: str | None, *beside: str) -> object:
         (["run"], "Missing option '--samples' (see `ctxbench run --help`)"),
         (
             ["run", "--samples", "x", "--n", "0"],
-            "Invalid value for '--n': 0 is not in the range x>=1 (see `ctxbench run --help`)",
+            "Invalid value for '--n': 0 is not in the range 1<=x<=9999 (see `ctxbench run --help`)",
         ),
         (["exec", "--samples", "x"], "give either --completions or --run (see `ctxbench exec --help`)"),
     ],

@@ -137,11 +137,6 @@ def test_usage(home: Home, option: str) -> None:
     assert result.code == 2 and "Traceback" not in result.err
 
 
-def test_more_completions_than_any_k_are_refused(home: Home) -> None:
-    assert_fault(run_cli(*arguments(home), f"--n={10**30}"), "n is 1000", "from 1 to 9999")
-    assert not (home.root / "results.db").exists()
-
-
 def test_generator_list() -> None:
     result = run_cli("generator", "list")
     assert result.code == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import ctxbench
 from ctxbench.bench import formats
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.trees import write_tree
@@ -76,6 +77,14 @@ def test_building_again_changes_nothing(built: str, manifest: str) -> None:
     assert_fault(other, "another sample set", "--force")
     forced = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "6", "--workers", "1", "--force")
     assert "6 samples" in forced.out
+
+
+def test_python_builds_what_the_command_does(built: str, manifest: str) -> None:
+    assert len(ctxbench.build(built, manifest, per_repo=5, workers=1)) == 5
+    with pytest.raises(ctxbench.InputFault, match="another sample set is called 'tiny'"):
+        ctxbench.build(built, [manifest], per_repo=6, workers=1)
+    frame = ctxbench.build(built, [manifest], per_repo=6, workers=1, force=True)
+    assert len(frame) == 6 and set(frame["repository"]) == {"demo"}
 
 
 def test_export_and_import(built: str, tmp_path: Path) -> None:
