@@ -32,10 +32,10 @@ def executed(folder: Path) -> Any:
 
 
 def tables(notebook: Any) -> list[str]:
-    """Return the data frames and values that the cells end with, as text; a board, which holds seconds, is left out."""
+    """Return the data frames and values that the cells end with, as text."""
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     results = [output.data for output in outputs if output.output_type == "execute_result"]
-    return [result["text/plain"] for result in results if "text/markdown" not in result]
+    return [result["text/plain"] for result in results]
 
 
 if __name__ == "__main__":
