@@ -17,10 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ctxbench.bench.home import Home  # noqa: E402
-from ctxbench.bench.quickstart import SET  # noqa: E402
 from ctxbench.dashboard.app import PAGES  # noqa: E402
-from ctxbench.harness.results import Origin  # noqa: E402
 from ctxbench.harness.store.runs import run_tables  # noqa: E402
+from ctxbench.harness.store.samples import stored_sets  # noqa: E402
 from ctxbench.harness.store.store import open_reader  # noqa: E402
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
 
@@ -32,7 +31,6 @@ _DRAWN_MS = 3000
 
 
 _SECOND_CHART = "[data-testid=stVegaLiteChart] >> nth=1"
-_TALL = (DESKTOP[0], 1500)
 
 
 def take(
@@ -60,15 +58,13 @@ def take(
     context.close()
 
 
-def disagreement(home: Path) -> dict[str, str]:
-    """Return the view of the samples page that shows where two strategies differ, if both were run here."""
+def of_a_model(home: Path) -> dict[str, str]:
+    """Return the view of the largest set that a published model answered, if there is one."""
     with open_reader(Home(home).database) as store:
-        own = [table.run for table in run_tables(store, samples=SET) if table.run.origin is Origin.RUN]
-    runs = {run.strategy: run.id for run in own}
-    if not {"lc.repocoder", "lc.infile"} <= runs.keys():
-        return {}
-    both = {"run": runs["lc.repocoder"], "other": runs["lc.infile"]}
-    return {"samples": SET, "metric": "es", "differs": "A and B differ", **both}
+        sets = [
+            stored.samples for stored in stored_sets(store) if any(of.startswith("hf(") for of in stored.generators)
+        ]
+    return {"samples": sets[0]} if sets else {}
 
 
 def budgets(home: Path) -> dict[str, str]:
@@ -84,10 +80,10 @@ def main(home: Path) -> None:
     with serving(home) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
         for info in PAGES:
-            query, size = (disagreement(home), _TALL) if info.name == "samples" else ({}, DESKTOP)
-            take(browser, site, info.name, info.name, size, "light", query)
-        take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
-        take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
+            query = of_a_model(home) if info.name in ("leaderboard", "compare", "samples") else {}
+            take(browser, site, info.name, info.name, DESKTOP, "light", query)
+        take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", of_a_model(home))
+        take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", of_a_model(home))
         if curves := budgets(home):
             take(browser, site, "cost", "budgets", DESKTOP, "light", curves, part=_SECOND_CHART)
         browser.close()
