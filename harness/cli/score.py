@@ -405,7 +405,7 @@ def _write_verdicts(rows: Generator[VerdictRow], total: int, out: Path | None) -
             faults += [row.fault] if row.fault is not None else []
             if out is None:
                 click.echo(lines[-1], nl=False)
-            tick(1)
+            tick(1, row.fault is not None)
     if out is not None:
         write_atomic(out, "".join(lines))
     summary = "  ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items()))

@@ -121,14 +121,15 @@ _REMARKS = (
 _CLEAR = "\r\x1b[2K"
 """Takes a bar's line off a terminal; the bar is drawn anew below."""
 
-Tick = Callable[[int], None]
+Tick = Callable[..., None]
+"""Takes a step's size, and how much of it ended as missing, which counts as tried and not as done."""
 say: Callable[[str], None] = functools.partial(click.echo, err=True)
 """Print a line on stderr."""
 
 
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
-    """Show how much of `total` is done; call the yielded function with each step's size."""
+    """Show how much of `total` is done; call the yielded function, a `Tick`, after each step."""
     with remarks():
         bar_of_notebook = _notebook_bar(label, total)
         if bar_of_notebook is not None:
@@ -136,9 +137,22 @@ def progress(label: str, total: int) -> Iterator[Tick]:
             return
         if sys.stderr.isatty():
             with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
-                yield bar.update
+                yield _bar_tick(bar, label)
             return
         yield from _lines(label, total)
+
+
+def _bar_tick(bar: Any, label: str) -> Tick:
+    lost = 0
+
+    def tick(step: int, missing: int = 0) -> None:
+        nonlocal lost
+        lost += missing
+        bar.label = f"{label}, {lost} missing" if lost else label
+        bar.update(step - missing)
+        bar.render_progress()
+
+    return tick
 
 
 def _notebook_bar(label: str, total: int) -> Tick | None:
@@ -149,28 +163,31 @@ def _notebook_bar(label: str, total: int) -> Tick | None:
     click.echo(label)
     bar.display()
 
-    def tick(step: int) -> None:
-        bar.progress += step
+    def tick(step: int, missing: int = 0) -> None:
+        bar.progress += step - missing
 
     return tick
 
 
 def _lines(label: str, total: int) -> Iterator[Tick]:
-    steps, began = 0, time.monotonic()
+    steps, lost, began = 0, 0, time.monotonic()
     last_line = began
 
-    def tick(step: int) -> None:
-        nonlocal steps, last_line
-        steps += step
+    def done() -> str:
+        return f"{label}: {steps - lost} of {total}{f', {lost} missing' if lost else ''}"
+
+    def tick(step: int, missing: int = 0) -> None:
+        nonlocal steps, lost, last_line
+        steps, lost = steps + step, lost + missing
         now = time.monotonic()
         if now - last_line >= _EVERY_SECONDS and steps:
             last_line = now
             seconds = (now - began) / steps * (total - steps)
             left = f"{seconds:.0f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} min"
-            click.echo(f"{label}: {steps} of {total}, about {left} left", err=True)
+            click.echo(f"{done()}, about {left} left", err=True)
 
     yield tick
-    click.echo(f"{label}: {steps} of {total}", err=True)
+    click.echo(done(), err=True)
 
 
 class _Echo(logging.Handler):

@@ -46,8 +46,10 @@ from ctxbench.strategies.registry import CONTROLS
 if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
 
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
-"""Label and total -> a context that yields a function of steps."""
+Tick = Callable[..., Any]
+"""Takes how many were tried, and how many of them ended as missing."""
+Progress = Callable[[str, int], AbstractContextManager[Tick]]
+"""Label and total -> a context that yields what tells of each step."""
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """Strategy, sample, decoding, completions -> the answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
@@ -58,9 +60,9 @@ _LOG = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
+def silent(_: str, __: int) -> Iterator[Tick]:
     """Show no progress."""
-    yield lambda _: None
+    yield lambda *_: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,15 +287,16 @@ class Attempt:
             progress(self._spec.strategy, len(missing) + len(lacking)) as tick,
         ):
             for outcome in cluster.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
+                before = self._tally.new
                 for name, content in outcome.shards:
                     self._bring_in(merger, name, unpack(name, content))
                 if outcome.fault is not None:
                     for sample in outcome.samples:
                         self._note(sample.id, outcome.fault)
-                tick(len(outcome.samples))
+                tick(len(outcome.samples), len(outcome.samples) - self._tally.new + before)
             self._judge_here(lacking, tick)
 
-    def _judge_here(self, lacking: Sequence[UnscoredCompletion], tick: Callable[[int], Any]) -> None:
+    def _judge_here(self, lacking: Sequence[UnscoredCompletion], tick: Tick) -> None:
         """Judge what is stored on the machine that asks others, which may be without a sandbox."""
         try:
             executor = self._resources.executor() if lacking else None
@@ -301,6 +304,7 @@ class Attempt:
             cure = f"{error.cure}, or let `ctxbench exec --samples {self._set.name} --run {self._run}` do it elsewhere"
             for completion in lacking:
                 self._note(completion.sample_id, MachineFault(error.what, where=error.where, cure=cure))
+                tick(1, 1)
         else:
             if executor is not None:
                 self._judge(executor, lacking, tick)
@@ -321,12 +325,12 @@ class Attempt:
             add_remarks(self._store, self._run, log.remarks)
             self._store.add_summaries(self._run, log.summaries)
 
-    def _judge(self, executor: Executor, lacking: Sequence[UnscoredCompletion], tick: Callable[[int], Any]) -> None:
+    def _judge(self, executor: Executor, lacking: Sequence[UnscoredCompletion], tick: Tick) -> None:
         """Judge what an earlier attempt stored without a verdict."""
         for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
-            if isinstance(verdict, MachineFault):
+            if lost := isinstance(verdict, MachineFault):
                 self._note(completion.sample_id, verdict)
-            tick(1)
+            tick(1, lost)
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
         """Complete and judge one sample, in a thread of its own."""
@@ -336,9 +340,7 @@ class Attempt:
             self._resources.engines.withdraw(sample)
         return answered if executor is None else judged(answered, executor)
 
-    def _work(
-        self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Callable[[int], Any]
-    ) -> None:
+    def _work(self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Tick) -> None:
         """Keep every thread busy; score and store together what has come back meanwhile."""
         resources = self._resources
         left = deque(missing)
@@ -351,6 +353,7 @@ class Attempt:
                 # Samples that have not begun are left for the next attempt.
                 for sample in under_way.drop():
                     resources.engines.withdraw(sample)
+                    left.append(sample)
             else:
                 # As many samples again wait for a thread, so that none idles while this one scores and stores.
                 while left and len(under_way) < 2 * resources.width:
@@ -359,11 +362,12 @@ class Attempt:
                         engines.announce(sample)
                     under_way.begin(sample)
             if under_way:
-                returned = under_way.take()
+                returned, before = under_way.take(), self._tally.new
                 answered = [self._outcome(future, sample) for sample, future in returned]
                 self._store_all([answer for answer in answered if answer is not None])
-                tick(len(returned))
+                tick(len(returned), len(returned) - self._tally.new + before)
             else:
+                tick(len(left), len(left))
                 return
 
     def _outcome(self, future: Future[AnsweredSample], sample: Sample) -> AnsweredSample | None:

@@ -416,7 +416,7 @@ def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench)
 
     @contextlib.contextmanager
     def progress(_: str, __: int) -> Iterator[Any]:
-        def tick(_: int) -> None:
+        def tick(*_: int) -> None:
             raise KeyboardInterrupt
 
         yield tick

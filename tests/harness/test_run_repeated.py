@@ -74,8 +74,8 @@ def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
     done = 0
 
     @contextlib.contextmanager
-    def progress(_: str, __: int) -> Iterator[Callable[[int], None]]:
-        def tick(step: int) -> None:
+    def progress(_: str, __: int) -> Iterator[Callable[..., None]]:
+        def tick(step: int, _: int) -> None:
             nonlocal done
             done += step
             if done >= 11:

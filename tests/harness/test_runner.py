@@ -23,6 +23,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Query
 from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
+from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import Load, RunTable, Status
@@ -109,6 +110,7 @@ class Bench:
             choices=choices,
             cells=open_counting,
             resolve=lambda spec: self.coder if spec == "incontext" else model,
+            progress=progress,
         )
 
     def table(self, index: int = 0, **how: Any) -> RunTable:
@@ -392,11 +394,12 @@ def test_a_machine_fault_leaves_samples_missing_and_the_next_run_does_them(bench
     assert set(bench.table().metrics["em"]) == {1.0}
 
 
-def test_a_lost_generator_is_not_asked_for_every_sample(tmp_path: Path) -> None:
+def test_a_lost_generator_is_not_asked_for_every_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench = Bench(tmp_path, repos=2, per_repo=60)
     dead = model(batch_size=2, faults=range(1, 1000))
     [summary] = bench.run(dead)
     assert summary.missing == 120 and len(dead.batches) < 20 and len(dead.batches) >= GIVE_UP
+    assert capsys.readouterr().err.endswith("lc.infile: 0 of 120, 120 missing\n"), "those not begun too"
 
 
 class FailingCells(InlineCells):
@@ -413,9 +416,10 @@ class FailingCells(InlineCells):
 
 
 @pytest.mark.slow
-def test_a_failing_strategy_is_noted_and_the_rest_goes_on(bench: Bench) -> None:
+def test_a_failing_strategy_is_noted_and_the_rest_goes_on(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     [summary] = bench.run(model(), cells=FailingCells())
     assert (summary.scored, summary.missing, len(summary.faults)) == (4, 4, 4)
+    assert capsys.readouterr().err.endswith("lc.infile: 4 of 8, 4 missing\n")
     fault = fault_of([summary])
     assert isinstance(fault, InputFault) and "4 because a strategy failed" in str(fault) and "ValueError" in str(fault)
     assert bench.rows("SELECT DISTINCT kind, detail FROM fault") == [("strategy", "the whole story")]
@@ -493,8 +497,8 @@ def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
     done = 0
 
     @contextlib.contextmanager
-    def progress(_: str, __: int) -> Iterator[Callable[[int], None]]:
-        def tick(step: int) -> None:
+    def interrupting(_: str, __: int) -> Iterator[Callable[..., None]]:
+        def tick(step: int, _: int) -> None:
             nonlocal done
             done += step
             if done >= 3:
@@ -511,7 +515,7 @@ def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
             bench.set,
             strategies=["lc.repocoder"],
             generator="scripted",
-            progress=progress,
+            progress=interrupting,
             cells=open_inline,
             resolve=lambda spec: bench.coder if spec == "incontext" else generator,
         )

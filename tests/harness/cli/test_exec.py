@@ -181,6 +181,7 @@ def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) 
     result = execute(home, "--completions", str(path))
     assert_fault(result, "1 verdict is missing", "its box was lost", "run the same command again")
     assert [row["verdict"] for row in records(result)] == ["BROKEN"] + ["PASSED"] * 5
+    assert "tests: 5 of 6, 1 missing" in result.err
     fake.answer = None
     result = execute(home, "--completions", str(path))
     assert result.code == 0 and {row["verdict"] for row in records(result)} == {"PASSED"}
@@ -194,7 +195,7 @@ def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: py
         def __enter__(self) -> Callable[[int], None]:
             return self.tick
 
-        def tick(self, _: int) -> None:
+        def tick(self, *_: int) -> None:
             raise KeyboardInterrupt
 
         def __exit__(self, *_: object) -> None:
