@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -19,17 +20,16 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt, named
 from ctxbench.strategies.chat import Chat
+from ctxbench.strategies.layout import RULE
 from ctxbench.strategies.registry import BoundStrategy
-from ctxbench.strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
+from ctxbench.strategies.tiny import OTHER, PLANTED, Handed, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _SEED = "seed random numbers with query.seed and sort what comes from sets"
 _HIDDEN = ("with another answer", "so it reads what is hidden")
 _MARKS = ("", "# ", "// ")
 """What layouts put before a line of code."""
-_NETWORK = tuple(
-    f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")
-)
+_NETWORK = [f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +101,12 @@ def in_process(strategy: BoundStrategy) -> Attempt:
 
 
 def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
-    query = query_for(kind)
-    first = _try(attempt, query, view_for(query))
+    query, handed = query_for(kind), Handed()
+    first = _try(attempt, query, view_for(query, ledger=handed))
     cost = f"{first.seconds * 1e3:.1f} ms, {len(first.model_prompts)} calls to the model"
     prompt = first.prompt
     if prompt is None:  # what fails here fails again, and may take as long
-        return [_finding(kind, "runs", first.fault, cost)]
+        return [StrategyCheck(name=f"{kind}: runs", passed=False, detail=first.fault)]
     second = _try(attempt, query, view_for(query))
     bare = _try(attempt, *bare_case(kind))
     plain = _try(attempt, query, view_for(query), instructs=False)
@@ -115,31 +115,20 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
         ("runs", first.fault, cost),
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
         ("runs with a model that takes no instructions", plain.fault, f"{len(plain.model_prompts)} calls to the model"),
-    ]
-    outcomes += [
         ("is deterministic", _difference(first, second, "the second time", _SEED), "two runs, equal prompts"),
-        ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
+        ("blocks are where they say", _place_fault(prompt, first.repo, handed), _note(prompt, first, handed)),
         ("keeps to the cursor", _leak([first, bare, plain]), "the planted answer is in no prompt"),
-        (
-            "cannot tell one answer from another",
-            _difference(first, other, *_HIDDEN),
-            "two planted answers, equal prompts",
-        ),
+        ("cannot tell one answer from another", _difference(first, other, *_HIDDEN), "two answers, equal prompts"),
         ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
         ("uses no network", ", ".join(sorted({*first.network, *bare.network})), "no connection tried"),
     ]
     if kind is Kind.LINE:
         outcomes.append(("ends with the file", _ending_fault(prompt, query), "the last block is the in-file text"))
-    return [_finding(kind, *outcome) for outcome in outcomes]
-
-
-def _finding(kind: Kind, name: str, fault: str, good: str) -> StrategyCheck:
-    return StrategyCheck(name=f"{kind}: {name}", passed=not fault, detail=fault or good)
+    return [StrategyCheck(name=f"{kind}: {name}", passed=not bad, detail=bad or good) for name, bad, good in outcomes]
 
 
 def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = True) -> _Trial:
     trial = _Trial(query, repo)
-
     began = time.perf_counter()
     try:
         trial.prompt, trial.network = attempt(query, repo, _Model(trial.model_prompts, instructs=instructs), _execute)
@@ -173,13 +162,13 @@ def _first_difference(first: _Trial, second: _Trial) -> str:
     return "" if first.prompt == second.prompt else "list of flags or dropped blocks"
 
 
-def _place_fault(prompt: Prompt, repo: Repository) -> str:
+def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
     for at, block in enumerate(prompt.blocks):
         if block.cut or block.kind not in (BlockKind.SIMILAR, BlockKind.INFILE):
             continue
         for place in block.places:
             try:
-                fault = _misplaced(block, place, repo.read(place.path).split("\n"))
+                fault = _misplaced(block, place, repo.read(place.path).split("\n"), handed)
             except InputFault as error:
                 fault = str(error)
             if fault:
@@ -187,21 +176,25 @@ def _place_fault(prompt: Prompt, repo: Repository) -> str:
     return ""
 
 
-def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
+def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> str:
     """Return what is wrong with a place of a block, given the lines of its file; empty if nothing is."""
     rule = "lines are counted from 0, and the end is the line after the last"
     if place.end > len(lines):
         return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
-    for shift in (0, -1, 1):
-        start, end = place.start + shift, place.end + shift
+    # A unit may leave blank lines out, begin within a line, or be words on the code.
+    units = [text.split("\n") for text, places in handed.hits if place in places]
+    is_unit = any(_text(unit, 0, len(unit), mark, 0) in block.text for unit in units for mark in _MARKS)
+    for shift in (0,) if is_unit else (0, -1, 1):
+        start, end = place.start + shift, min(place.end + shift, len(lines))
+        while start < end and not lines[end - 1].strip():
+            end -= 1
         # Code may be moved to the margin, as a method that is shown without its class is.
         margins = {0, *(len(line) - len(line.lstrip()) for line in filter(str.strip, lines[max(0, start) :][:1]))}
-        forms = list(product(_MARKS, margins)) if start >= 0 else []
-        forms = [form for form in forms if _text(lines, start, end, *form) in block.text]
-        if not forms:
+        forms = [form for form in product(_MARKS, margins) if _text(lines, start, end, *form) in block.text]
+        if not forms or start < 0:
             continue
         if shift:
-            return f"its text stands at lines {start} to {end} of {place.path}; {rule}"
+            return f"its text stands at lines {place.start + shift} to {place.end + shift} of {place.path}; {rule}"
         # Nobody can tell blank lines at an edge from none.
         before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
@@ -210,7 +203,29 @@ def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
             if not covered and any(f"{_text(lines, *wider, *form)}\n" in f"{block.text}\n" for form in forms):
                 return f"it shows line {line} of {place.path} too; {rule}"
         return ""
-    return f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"
+    return "" if is_unit else f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"
+
+
+def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
+    """Return what blocks show that may be meant, and often is not; else that nothing was found."""
+    texts = [*map(trial.repo.read, trial.repo.files()), *(text for text, _ in handed.hits)]
+    repository, infile = _code(*texts), _code(*(b.text for b in prompt.blocks if b.kind is BlockKind.INFILE))
+    notes: dict[str, str] = {}
+    for at, block in enumerate(prompt.blocks):
+        text = block.text if block.kind is BlockKind.SIMILAR and not block.cut else ""
+        code = _code(*(text.split(RULE)[1:2] or [text]))  # of our own layout what is between its rules
+        copied = code & repository
+        if code and not block.places and not copied:
+            notes.setdefault("shows text that is in no file of the repository", named(at, block))
+        if copied & infile and (copied <= infile or any(place.path == trial.query.path for place in block.places)):
+            notes.setdefault("repeats code of the target file that the prompt holds above the cursor", named(at, block))
+    note = "; ".join(f"{name} {says}" for says, name in notes.items())
+    return f"note: {note}" if note else "every place holds its block's text"
+
+
+def _code(*texts: str) -> set[str]:
+    """Return the lines of texts that hold a word, without the marks that layouts put before them."""
+    return {line.lstrip("#/ \t").rstrip() for text in texts for line in text.split("\n") if re.search(r"\w", line)}
 
 
 def _text(lines: list[str], start: int, end: int, mark: str, margin: int) -> str:
@@ -219,10 +234,8 @@ def _text(lines: list[str], start: int, end: int, mark: str, margin: int) -> str
 
 
 def _leak(trials: list[_Trial]) -> str:
-    for trial in trials:
-        if location := _showing(trial, PLANTED):
-            return f"text that stands after the cursor is in {location}"
-    return ""
+    location = next(filter(None, (_showing(trial, PLANTED) for trial in trials)), "")
+    return f"text that stands after the cursor is in {location}" if location else ""
 
 
 def _path_fault(trial: _Trial) -> str:

@@ -271,10 +271,7 @@ def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
 
     Python's style: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
     """
-    return (
-        text_block(TITLE),
-        Block(kind=BlockKind.INFILE, text=target(query, style)),
-    )
+    return (text_block(TITLE), Block(kind=BlockKind.INFILE, text=target(query, style)))
 
 
 def target(query: Query, style: str = "paper") -> str:

@@ -27,15 +27,7 @@ from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind, Query
-from ctxbench.strategies.api import (
-    Context,
-    Execute,
-    Generate,
-    Misshapen,
-    Model,
-    Prompt,
-    check_parts,
-)
+from ctxbench.strategies.api import Context, Execute, Generate, Misshapen, Model, Prompt, check_parts
 from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxbench.bench.engines.types import ScoredPlace
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.repository import AccessLedger, Repository, View, digest_of
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
@@ -26,9 +27,7 @@ _MASKED = ((1, 2),)
 _STORED = StoredContext(
     name="rg1_bm25",
     snippets=(
-        StoredSnippet(
-            path="shop/store.py", text="".join(_FILES["shop/store.py"].splitlines(keepends=True)[8:]), score=2.5
-        ),
+        StoredSnippet(path="shop/store.py", text=_FILES["shop/store.py"].split("\n", 8)[8], score=2.5),
         StoredSnippet(path="shop/price_rules.py", text=_FILES["shop/price_rules.py"], score=1.5),
     ),
 )
@@ -44,28 +43,39 @@ def query_for(kind: Kind) -> Query:
     return _query(kind, TARGET, prefix, Cursor(line=line, column=column), suffix)
 
 
-def view_for(query: Query, answer: str = PLANTED) -> Repository:
+@dataclass(slots=True)
+class Handed(AccessLedger):
+    """Keeps what searches handed out."""
+
+    hits: list[tuple[str, Sequence[Place]]] = field(default_factory=list)
+    """Texts, each with its places."""
+
+    def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
+        """Keep the hits of a search."""
+        self.hits += hits
+
+
+def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) -> Repository:
     """Return the repository as that query's strategy sees it.
 
     Args:
         query: one of `query_for`.
         answer: `OTHER` for a repository that differs in nothing but what is hidden: other names, more of them, and a
             function inside.
+        ledger: told what is handed out.
     """
     texts = _TEXTS
     if answer != PLANTED:
-        hidden = (
-            f"{answer}()\n\n    def {answer}():\n        return cart.total\n\n    {_AFTER.replace(PLANTED, answer)}"
-        )
-        whole = _TEXTS[TARGET].replace(_AFTER, hidden).replace(PLANTED, answer)
-        texts = {**_TEXTS, TARGET: whole}
-    return _view(texts, query, _MASKED)
+        after = _AFTER.replace(PLANTED, answer)
+        hidden = f"{answer}()\n\n    def {answer}():\n        return cart.total\n\n    {after}"
+        texts = {**_TEXTS, TARGET: _TEXTS[TARGET].replace(_AFTER, hidden).replace(PLANTED, answer)}
+    return _view(texts, query, _MASKED, ledger)
 
 
 def bare_case(kind: Kind) -> tuple[Query, Repository]:
     """Return the poorest case: one file, the cursor at its very start."""
     query = _query(kind, TARGET, "", Cursor(line=0, column=0))
-    return query, _view({TARGET: f"{PLANTED} = 1\n"}, query, ())
+    return query, _view({TARGET: f"{PLANTED} = 1\n"}, query, (), None)
 
 
 def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | None = None) -> Query:
@@ -88,7 +98,7 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | Non
     )
 
 
-def _view(texts: dict[str, str], query: Query, masked: tuple[tuple[int, int], ...]) -> Repository:
+def _view(texts: dict[str, str], query: Query, masked: Sequence[tuple[int, int]], ledger: Handed | None) -> Repository:
     return View(
         name="tiny",
         language=PYTHON,
@@ -97,6 +107,7 @@ def _view(texts: dict[str, str], query: Query, masked: tuple[tuple[int, int], ..
         query=query,
         masked=masked,
         engines=_NoEngine(tuple(texts)),
+        ledger=ledger,
     )
 
 

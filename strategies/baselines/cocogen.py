@@ -145,15 +145,8 @@ def problem(query: Query) -> str:
 def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
     """Return the first prompt, with retrieved functions, the most similar last."""
     context_parts = [part for block in contexts for part in (block, text_block("\n"))] or [text_block("\n")]
-    return Prompt(
-        blocks=(
-            text_block(f"{_shots()}```\n"),
-            *context_parts,
-            text_block("```\n"),
-            *_question(query),
-            text_block("A:\n"),
-        )
-    )
+    head, tail = text_block(f"{_shots()}```\n"), text_block("```\n")
+    return Prompt(blocks=(head, *context_parts, tail, *_question(query), text_block("A:\n")))
 
 
 def _repair(

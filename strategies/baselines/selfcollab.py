@@ -84,10 +84,7 @@ def selfcollab(
         return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
     flags: list[str] = []
     plan = generate(_chat(_opening(query, ANALYST)), role="analyst", max_tokens=ROLE)
-    history = [
-        _opening(query, DEVELOPER),
-        f"The plan from the requirement analyst is as following:\n{plan.strip()}",
-    ]
+    history = [_opening(query, DEVELOPER), f"The plan from the requirement analyst is as following:\n{plan.strip()}"]
     quotes = "Use ```python to put the Python code in markdown quotes:"
     implement = f"Please implement the following code. {quotes}\n{target(query, 'clean')}"
     trials = [_opening(query, TESTER)]

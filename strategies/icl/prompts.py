@@ -39,12 +39,7 @@ APART = "\n\n"
 
 
 def render(
-    query: Query,
-    sections: Sequence[Block],
-    *,
-    instruction: str,
-    steps: Sequence[str] = (),
-    style: str = "paper",
+    query: Query, sections: Sequence[Block], *, instruction: str, steps: Sequence[str] = (), style: str = "paper"
 ) -> Prompt:
     """Return the prompt.
 

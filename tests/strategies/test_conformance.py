@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxbench.bench.retrieval.units import _CUTTERS
 from ctxbench.bench.types import Kind
 from ctxbench.strategies import resolve
 from ctxbench.strategies.conformance import check
@@ -188,6 +189,54 @@ def test_each_check_can_fail(tmp_path: Path, body: str, failed: str, words: str)
     findings = {finding.name: finding for finding in check(resolve(f"{path}@it"))}
     finding = findings[f"line: {failed}"]
     assert not finding.passed and words in finding.detail and "\n" not in finding.detail
+
+
+UNITS = ["function", "chunk(lines=3)", "mini-block(lines=4)", "words(count=20)", "usage", "summary"]
+WAYS = {
+    "snippets": "    return Context.ranked(Snippet(path=path, text=h.text, start=a, end=b) for h, path, a, b in found)",
+    "blocks": "    places = [(Place(path=path, start=a, end=b),) for _, path, a, b in found]\n"
+    "    shown = [Block(kind=BlockKind.SIMILAR, text=f'{h.text}\\n', places=p) for (h, *_), p in zip(found, places)]\n"
+    "    return Prompt(blocks=(*shown, last))",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("unit", UNITS)
+def test_units_are_where_a_search_says_and_a_line_below_they_are_not(tmp_path: Path, unit: str, way: str) -> None:
+    path, failed = tmp_path / "it.py", dict[int, list[str]]()
+    for shift in (0, 1):
+        search = f"""\
+    hits = repo.search('cart total apply tax rate', unit={unit!r}, ranker='bm25')
+    found = [(h, h.place.path, h.place.start + {shift}, h.place.end + {shift}) for h in hits]
+"""
+        path.write_text(f"{HEAD}{search}{WAYS[way]}\n")
+        failed[shift] = [finding.name for finding in check(resolve(f"{path}@it")) if not finding.passed]
+    assert failed == {0: [], 1: ["line: blocks are where they say"]}
+    assert {one.partition("(")[0] for one in UNITS} == set(_CUTTERS)
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ("path='shop/cart.py', text='def f():\\n    return 1'", "block 1 (similar) shows text that is in no file"),
+        ("path='shop/cart.py', text=repo.read('shop/cart.py').upper()", "shows text that is in no file"),
+        ("path=query.path, text=repo.read(query.path)", "block 1 (similar) repeats code of the target file"),
+        (
+            "path=query.path, text='\\n'.join(query.prefix.split('\\n')[3:9]), start=3, end=9",
+            "shop/checkout.py lines 3 to 9) repeats code of the target file",
+        ),
+        ("path='shop/cart.py', text=repo.read('shop/cart.py')[60:]", ""),
+        ("path='shop/__init__.py', text=repo.read('shop/__init__.py')", ""),
+        ("path='shop/cart.py', text=repo.search('tax', unit='summary', ranker='bm25')[0].text", ""),
+    ],
+)
+def test_what_may_be_meant_is_noted(tmp_path: Path, shown: str, words: str) -> None:
+    path = tmp_path / "it.py"
+    path.write_text(f"{HEAD}    return Context.ranked([Snippet({shown})] if query.prefix else [])\n")
+    findings = {finding.name: finding for finding in check(resolve(f"{path}@it"))}
+    assert all(finding.passed for finding in findings.values()), findings
+    detail = findings["line: blocks are where they say"].detail
+    assert detail.startswith("note: ") == bool(words) and words in detail
 
 
 def test_a_function_strategy_is_tried_on_a_function(tmp_path: Path) -> None:
