@@ -35,6 +35,8 @@ TRIES = 5
 """Workers that a unit may lose before its samples are given up, for this time."""
 _MOMENT = 1.0
 """Seconds between two looks at which nodes there are."""
+_CLOSING = 10.0
+"""Seconds that idle workers have to end their cells and boxes before they are killed."""
 _PATIENCE = 120.0
 """Seconds without any node after which the run ends."""
 T = TypeVar("T")
@@ -75,7 +77,10 @@ class Cluster:
         self._seen = time.monotonic()
 
     def close(self) -> None:
-        """End every worker."""
+        """End every worker; unless a unit is under way each first ends what it opened, such as its control groups."""
+        with contextlib.suppress(Exception):
+            if closings := [] if self._units else [node.actor.close.remote() for node in self._nodes.values()]:
+                self._ray.wait(closings, num_returns=len(closings), timeout=_CLOSING)
         for node in self._nodes.values():
             with contextlib.suppress(Exception):
                 self._ray.kill(node.actor)
@@ -106,26 +111,24 @@ class Cluster:
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, len(_alive(self._ray)))))))
         waiting = units(spec.id, missing, most)
         losses: Counter[str] = Counter()
-        try:
-            while waiting or self._units:
-                self._look()
-                for node in self._free():
-                    if waiting:
-                        unit = next_unit(waiting, node.repos, self._repos_of_others(node))
-                        waiting.remove(unit)
-                        self._begin(node, unit, answers, spec)
-                for outcome in self._ended():
-                    if isinstance(outcome, UnitOutcome):
-                        yield outcome
+        self._units.clear()  # of a run that ended early
+        while waiting or self._units:
+            self._look()
+            for node in self._free():
+                if waiting:
+                    unit = next_unit(waiting, node.repos, self._repos_of_others(node))
+                    waiting.remove(unit)
+                    self._begin(node, unit, answers, spec)
+            for outcome in self._ended():
+                if isinstance(outcome, UnitOutcome):
+                    yield outcome
+                else:
+                    first = outcome.samples[0].id
+                    losses[first] += 1
+                    if losses[first] < TRIES:
+                        waiting.insert(0, outcome)
                     else:
-                        first = outcome.samples[0].id
-                        losses[first] += 1
-                        if losses[first] < TRIES:
-                            waiting.insert(0, outcome)
-                        else:
-                            yield UnitOutcome(samples=outcome.samples, fault=_gave_up(outcome))
-        finally:
-            self._units.clear()
+                        yield UnitOutcome(samples=outcome.samples, fault=_gave_up(outcome))
 
     def _look(self) -> None:
         """Start a worker on each node that has none, and see which ones are ready."""

@@ -52,6 +52,8 @@ class FakeRay:
         self.report: Callable[[str], Any] = lambda _: ""
         self.done: list[tuple[str, NodeUnit]] = []
         self.started: Counter[str] = Counter()
+        self.closed: list[str] = []
+        self.killed: list[str] = []
         kinds = ("RayError", "RayActorError", "WorkerCrashedError", "ObjectLostError", "NodeDiedError")
         self.exceptions = SimpleNamespace(**dict.fromkeys(kinds, LostError))
 
@@ -76,11 +78,14 @@ class FakeRay:
         def start(*_: Any) -> Any:
             self.started[name] += 1
             check = SimpleNamespace(remote=lambda: Ref(lambda: self.report(name)))
-            return SimpleNamespace(check=check, do=SimpleNamespace(remote=do))
+            close = SimpleNamespace(remote=lambda: Ref(lambda: self.closed.append(name)))
+            return SimpleNamespace(name=name, check=check, do=SimpleNamespace(remote=do), close=close)
 
         return SimpleNamespace(remote=start)
 
     def wait(self, refs: list[Any], timeout: float, num_returns: int = 1) -> Any:
+        for ref in refs if timeout == clusters._CLOSING else []:
+            ref.value()
         return refs[:num_returns], refs[num_returns:]
 
     def get(self, ref: Ref) -> Any:
@@ -89,8 +94,8 @@ class FakeRay:
             raise value
         return value
 
-    def kill(self, _: Any) -> None:
-        pass
+    def kill(self, actor: Any) -> None:
+        self.killed.append(actor.name)
 
 
 class Ref:
@@ -170,6 +175,16 @@ def test_samples_that_end_every_worker_are_given_up_and_named(two: Nodes) -> Non
     assert {sample.repo for outcome in faults for sample in outcome.samples} == {"shop1"}
     assert f"{TRIES} workers were lost" in str(faults[0].fault)
     assert sorted(s.id for outcome in outcomes for s in outcome.samples) == two.ids
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_workers_are_closed_before_they_are_killed_unless_they_are_at_work(two: Nodes, whole: bool) -> None:
+    if whole:
+        two.samples_done()
+    else:
+        next(two.do())
+    two.cluster.close()
+    assert (sorted(two.ray.closed), sorted(two.ray.killed)) == (["a", "b"] if whole else [], ["a", "b"])
 
 
 def test_a_lost_node_leaves_its_part_to_the_others(two: Nodes) -> None:

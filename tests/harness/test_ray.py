@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -221,7 +222,10 @@ def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
     try:
         with serving(answer=lambda *_: "    return x * RATE\n") as server:
             two = TwoNodes(cluster, home, server, "shop", sandbox)
+            before = set(map(str, Path(tempfile.gettempdir()).glob("ctxbench-node-*")))
             code, said = ended(two.start("ray"))
+            # Workers are closed, not killed: none leaves its folder, nor what its boxes had.
+            assert before.issuperset(map(str, Path(tempfile.gettempdir()).glob("ctxbench-node-*")))
             assert code == 0 and said.count("scored 4  model-failed 0  missing 0  pass@1 25.0%") == 2, said
             assert run_cli(*two.options("local")).code == 0
             assert two.scores("ray") == two.scores("local")
