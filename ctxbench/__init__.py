@@ -240,7 +240,7 @@ def scores(
     db: str | None = None,
     profile: str = "ctxbench",
     k: Sequence[int] = (),
-    marked: Literal["exclude", "include"] = "exclude",
+    invalid: Literal["exclude", "include"] = "exclude",
     strict: bool = False,
     after: date | str | None = None,
     prices: str | Path | None = None,
@@ -255,7 +255,7 @@ def scores(
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile; values are in its own scale.
         k: add pass@k for these k.
-        marked: what is done with samples marked as broken or vacuous.
+        invalid: what is done with invalid samples, broken or vacuous ones.
         strict: count completions that passed and are not plain as failed.
         after: only samples dated after that day.
         prices: a file of rates to price the stored tokens by.
@@ -268,7 +268,7 @@ def scores(
     from ctxbench.harness import frames
     from ctxbench.harness.leaderboard.sections import leading
 
-    chosen = {"samples": samples, "profile": profile, "marked": marked, "strict": strict, "generator": generator}
+    chosen = {"samples": samples, "profile": profile, "invalid": invalid, "strict": strict, "generator": generator}
     tables = _query(**chosen, ks=k, after=after, prices=prices, home=home, db=db).tables()
     metrics = dict.fromkeys(name for table in tables for name in leading(profile, table.metrics))
     usual = ("strategy", "generator", "samples", "language", "repository", "sample", "level", "status")
@@ -286,7 +286,7 @@ def board(
     db: str | None = None,
     profile: str = "ctxbench",
     k: Sequence[int] = (),
-    marked: Literal["exclude", "include"] = "exclude",
+    invalid: Literal["exclude", "include"] = "exclude",
     strict: bool = False,
     after: date | str | None = None,
     prices: str | Path | None = None,
@@ -310,7 +310,7 @@ def board(
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.
         k: add pass@k for these k.
-        marked: what is done with samples marked as broken or vacuous.
+        invalid: what is done with invalid samples, broken or vacuous ones.
         strict: count completions that passed and are not plain as failed.
         after: only samples dated after that day.
         prices: a file of rates to price the stored tokens by.
@@ -328,7 +328,7 @@ def board(
     """
     from ctxbench.harness.leaderboard.render import frame
 
-    chosen = {"samples": samples, "profile": profile, "marked": marked, "strict": strict, "generator": generator}
+    chosen = {"samples": samples, "profile": profile, "invalid": invalid, "strict": strict, "generator": generator}
     more = {"ks": k, "after": after, "prices": prices, "home": home, "db": db}
     ranked = {"metric": metric, "baseline": baseline, "by_level": by_level, "all_pairs": all_pairs}
     return frame(_query(**chosen, **more, **ranked, published=published, seed=seed).board(), columns).to_user()

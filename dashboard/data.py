@@ -27,7 +27,7 @@ from ctxbench.harness.store.samples import StoredSet, stored_sets
 from ctxbench.harness.store.store import exists, open_reader, version, which
 
 T = TypeVar("T")
-Marked: TypeAlias = Literal["exclude", "include"]
+Invalid: TypeAlias = Literal["exclude", "include"]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
 
@@ -103,7 +103,7 @@ def tables(
     generator: str | None = None,
     *,
     profile: str = "ctxbench",
-    marked: Marked = "exclude",
+    invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> list[RunTable]:
     """Return the runs over one sample set as columns.
@@ -113,7 +113,7 @@ def tables(
         language: only of this one.
         generator: only of this one.
         profile: whose metrics.
-        marked: whether samples marked as broken or vacuous count.
+        invalid: whether invalid samples, broken or vacuous, count.
         after: only samples whose code is dated after that day; None for all.
 
     Raises:
@@ -127,7 +127,7 @@ def tables(
         generator = None
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
     selection = RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
-    runs = list(_tables((database(), stamp()), matching[0].name, selection, profile, marked))
+    runs = list(_tables((database(), stamp()), matching[0].name, selection, profile, invalid))
     return runs if after is None else newer(runs, after)
 
 
@@ -137,9 +137,9 @@ def _tables(
     name: str,
     selection: RunFilter,
     profile: str,
-    marked: Marked,
+    invalid: Invalid,
 ) -> tuple[RunTable, ...]:
-    return tuple(run_tables(store(), samples=name, profile=profile, marked=marked, selection=selection))
+    return tuple(run_tables(store(), samples=name, profile=profile, invalid=invalid, selection=selection))
 
 
 def board(  # noqa: PLR0913 - what is ranked, and how
@@ -151,7 +151,7 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     baseline: str | None = None,
     by_level: bool | None = None,
     profile: str = "ctxbench",
-    marked: Marked = "exclude",
+    invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> Board:
     """Return the leaderboard of `tables`, with the papers' rows of their benchmarks; see `harness.leaderboard.board`.
@@ -163,10 +163,10 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     stated = cutoffs.of_home(home())
 
     def rank() -> Board:
-        runs = tables(samples, language, generator, profile=profile, marked=marked, after=after)
+        runs = tables(samples, language, generator, profile=profile, invalid=invalid, after=after)
         return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto", cutoffs=stated)
 
-    options = (samples, language, generator, metric, baseline, by_level, profile, marked, after)
+    options = (samples, language, generator, metric, baseline, by_level, profile, invalid, after)
     return _board((database(), stamp(), repr((options, stated))), rank)
 
 

@@ -42,7 +42,7 @@ class ReportSection:
 
     title: str
     lead: str
-    """Who is in front, in a sentence; empty of published rows."""
+    """Who leads, in a sentence; empty of published rows."""
     tables: tuple[DrawnTable, ...]
     notes: tuple[str, ...]
     origins: tuple[RowOrigin, ...]

@@ -36,7 +36,7 @@ class RunQuery:
     """Only the runs of this generator, by its spec, its name or its model's."""
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
-    marked: Literal["exclude", "include"] = "exclude"
+    invalid: Literal["exclude", "include"] = "exclude"
     after: date | None = None
     """The day after which samples are dated; None for all, dated or not."""
     prices: Path | None = None
@@ -151,7 +151,7 @@ class RunQuery:
                 store,
                 profile=self.profile,
                 ks=self.ks,
-                marked=self.marked,
+                invalid=self.invalid,
                 prices=rates,
                 selection=RunFilter(strict=self.strict),
             )

@@ -201,7 +201,7 @@ class RunTable:
     dated: tuple[str | None, ...] = ()
     """The day of each sample's code, as ``YYYY-MM-DD``; None where it is unknown, empty if every one is."""
     mark: tuple[str, ...] = ()
-    """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""
+    """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is invalid."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     """Name of `COSTS` -> the cost of each sample, all of its model calls together; None where unknown."""
     outcomes: tuple[tuple[Status, ...], ...] = ()

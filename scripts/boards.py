@@ -25,7 +25,7 @@ from ctxbench.harness.store.work import works
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 PROFILES = ("ctxbench", "infercom", "repocoder", "crosscodeeval")
-OPTIONS = (("--published", "none"), ("--published", "all"), ("--by-level",), ("--marked", "include"), ("--k", "2"))
+OPTIONS = (("--published", "none"), ("--published", "all"), ("--by-level",), ("--invalid", "include"), ("--k", "2"))
 PAGES = ("leaderboard", "compare", "cost", "samples", "benchmark")
 MOST_COMPARED = 3
 _DRAWN = re.compile(r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+")

@@ -78,7 +78,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
             {"sample": mark.sample_id, "mark": mark.mark, "reason": mark.reason, "image": mark.image} for mark in marks
         ]
         _table(
-            "Marked samples", rows, {"mark": "Samples that leaderboards leave out.", "image": "What its tests ran in."}
+            "Invalid samples", rows, {"mark": "Samples that leaderboards leave out.", "image": "What its tests ran in."}
         )
     mutants = view.mutants(manifest)
     if mutants:

@@ -16,7 +16,7 @@ from ctxbench.harness.leaderboard.choices import file_labelled
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.sections import answer, heading_of, short_names
 
-_MARKED = {"exclude": "left out", "include": "counted"}
+_INVALID = {"exclude": "left out", "include": "counted"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class _Choice:
     after: date | None
     board: Board
     group: Group
-    marked: data.Marked
+    invalid: data.Invalid
     more: list[str]
     """Columns behind the usual ones."""
 
@@ -58,25 +58,25 @@ def page() -> None:
 def _choose(tabs: Any) -> _Choice | None:
     """Let the reader choose; `tabs` is where language and model stand."""
     set_column, metric_column, baseline_column, more_column = st.columns(4)
-    profile_column, level_column, marked_column, after_column = st.expander(
-        "More choices: metric profile, level, marked samples, newer samples"
+    profile_column, level_column, invalid_column, after_column = st.expander(
+        "More choices: metric profile, level, invalid samples, newer samples"
     ).columns(4)
     samples = choices.sample_set(set_column)
     language = choices.language(samples, tabs, tabs=True)
     profile = choices.profile(profile_column)
-    marked: data.Marked = choices.choose(
-        "Marked samples",
+    invalid: data.Invalid = choices.choose(
+        "Invalid samples",
         ["exclude", "include"],
-        name="marked",
-        label_of=_MARKED.__getitem__,
+        name="invalid",
+        label_of=_INVALID.__getitem__,
         key_of=str,
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
-        where=marked_column,
+        where=invalid_column,
     )
     generator = choices.choose("Generator", samples.generators, name="generator", where=tabs, tabs=True)
     after = choices.after(after_column)
     where = (samples.samples, language, generator)
-    tables = data.tables(*where, profile=profile, marked=marked, after=after)
+    tables = data.tables(*where, profile=profile, invalid=invalid, after=after)
     names = metrics(tables)
     if not names:
         return None
@@ -90,7 +90,7 @@ def _choose(tabs: Any) -> _Choice | None:
             baseline=baseline,
             by_level=True if level != "all" else None,
             profile=profile,
-            marked=marked,
+            invalid=invalid,
             after=after,
         )
 
@@ -106,7 +106,7 @@ def _choose(tabs: Any) -> _Choice | None:
     more = choices.choose_many(
         "More columns", view.more_columns(group), name="columns", help="Behind those of the table.", where=more_column
     )
-    return _Choice(samples=samples.samples, after=after, board=board, group=group, marked=marked, more=more)
+    return _Choice(samples=samples.samples, after=after, board=board, group=group, invalid=invalid, more=more)
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:

@@ -362,7 +362,7 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
     show.notes(
         [
             f"{side.run.label} · {sample.status}: {view.STATUS[sample.status]}",
-            *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
+            *(f"Invalid, {mark}: {reason}" for mark, reason in sample.marks),
             *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
         ]

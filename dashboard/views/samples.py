@@ -40,7 +40,7 @@ HELP: Mapping[str, str] = {
     "repository": "Where the code is from.",
     "place": "The file, and the line of the cursor, counted from 1.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
-    "status": "scored; model-failed: nothing usable, the worst value; infra-failed: missing; excluded: marked.",
+    "status": "scored; model-failed: nothing usable, the worst value; infra-failed: missing; excluded: invalid.",
     "A": "Value of run A, the mean over its completions; empty where the sample does not count.",
     "B": "Value of run B.",
     "A - B": "The value of run A minus that of run B.",
@@ -51,7 +51,7 @@ STATUS: Mapping[Status, str] = {
     Status.SCORED: "It counts.",
     Status.MODEL_FAILED: "The model gave nothing usable: it counts as the worst value.",
     Status.INFRA_FAILED: "The machine failed or the run is not done: the sample is missing, and the next run does it.",
-    Status.EXCLUDED: "It is marked, so no score rests on it.",
+    Status.EXCLUDED: "It is invalid: its own tests cannot judge it, so no score rests on it.",
 }
 """Status -> what it means for the numbers."""
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}

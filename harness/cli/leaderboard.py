@@ -43,12 +43,12 @@ _GENERATOR = click.option(
 _PROFILE = click.option(
     "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
 )
-_MARKED = click.option(
-    "--marked",
+_INVALID = click.option(
+    "--invalid",
     type=click.Choice(["exclude", "include"]),
     default="exclude",
     show_default=True,
-    help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
+    help="Invalid samples: broken (their own answer fails their tests) or vacuous (an empty body passes them).",
 )
 _AFTER = after_option("Only samples whose code is dated after DATE (see docs/contamination.md).")
 _STRICT = click.option(
@@ -59,7 +59,7 @@ _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _GENERATOR,
     k_option,
     _PROFILE,
-    _MARKED,
+    _INVALID,
     _AFTER,
     _STRICT,
     prices_option,
@@ -96,7 +96,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
         help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; "
         "none.",
     ),
-    _MARKED,
+    _INVALID,
     _AFTER,
     _STRICT,
     prices_option,
@@ -170,7 +170,7 @@ def leaderboard(
     A table shows the sample set and the generator of your newest run, and names the others; --all shows all of them, as
     the other forms do. What each number means is in docs/statistics.md.
     """
-    from ctxbench.harness.leaderboard.choices import in_front
+    from ctxbench.harness.leaderboard.choices import of_newest_run
     from ctxbench.harness.leaderboard.notes import missing_scores
 
     names = [name.strip() for name in (columns or "").split(",") if name.strip()]
@@ -179,7 +179,7 @@ def leaderboard(
     others: list[tuple[str, str]] = []
     tables = None
     if form == "table" and not everything and query.published != "all":
-        tables, others = in_front(query.tables())
+        tables, others = of_newest_run(query.tables())
     board = query.board(tables)
     text = printed(
         board, form, columns=names, explain=explain, diagnostics=diagnostics, full=bool(query.by_level), by=by

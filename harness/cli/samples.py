@@ -320,7 +320,7 @@ def _build_functions(
 @click.option(
     "--mark",
     is_flag=True,
-    help="Store what is not so in the database: such samples are left out of leaderboards and comparisons.",
+    help="Store the invalid samples in the database: leaderboards and comparisons leave them out.",
 )
 @sandbox_option
 @home_option
@@ -329,7 +329,7 @@ def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home,
     """Run the reference and an empty body of every function sample of the set NAME.
 
     Every reference must pass and every empty body fail: exit 1 otherwise. With --mark the samples of which that is
-    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay.
+    not so are stored as invalid for good, broken or vacuous, and exit 1 is for faults of the machine alone.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.functions.build import verify as verify_set
@@ -342,12 +342,12 @@ def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home,
     reference, blank = (_share(part, count) for part in (verification.references_passed, verification.blanks_passed))
     click.echo(f"{name}: reference {reference}, blank {blank}")
     if mark:
-        click.echo(_marked(verification, sample_set.digest, db or home.database))
+        click.echo(_store_invalid(verification, sample_set.digest, db or home.database))
         return 1 if verification.machine_faults else 0
     return 1 if verification.faults else 0
 
 
-def _marked(verification: Verification, digest: str, url: str) -> str:
+def _store_invalid(verification: Verification, digest: str, url: str) -> str:
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.notes import add_marks
     from ctxbench.harness.store.write import Mark
@@ -361,7 +361,7 @@ def _marked(verification: Verification, digest: str, url: str) -> str:
         new = add_marks(store, digest, marks)
     counts = Counter(check.mark for check in marks)
     summary = ", ".join(f"{count} {mark}" for mark, count in sorted(counts.items()))
-    return f"marked: {summary} ({new} new)" if marks else "marked: none"
+    return f"invalid: {summary} ({new} new)" if marks else "invalid: none"
 
 
 def _share(part: int, whole: int) -> str:

@@ -260,7 +260,7 @@ def is_generator(requested: str, generator: str) -> bool:
         return False
 
 
-def in_front(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
+def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
     """Return the runs that a person most likely asks about, and the other samples and generators that have some.
 
     Those are over the samples and by the generator of the newest run of one's own, else of the newest of all.

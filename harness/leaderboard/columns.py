@@ -295,7 +295,7 @@ _ALL = (
     ),
     Column(
         key="excluded",
-        heading="marked",
+        heading="invalid",
         help="Samples left out because their own tests cannot judge them.",
         value=lambda _, row: row.excluded or None,
         text=lambda _, row: str(row.excluded),

@@ -30,8 +30,8 @@ class Instructions:
     """To see all rows of the papers: after "... are shown"."""
     profile: str
     """To rank by the metric profile of the papers: after a colon."""
-    marked: str
-    """To count marked samples: in brackets."""
+    invalid: str
+    """To count invalid samples: in brackets."""
     again: str
     """To do what is missing: after "Cure:"."""
     all_pairs: str
@@ -41,14 +41,14 @@ class Instructions:
 COMMAND = Instructions(
     rows="by --published all, and by --format json and csv",
     profile="see --profile infercom",
-    marked="--marked include",
+    invalid="--invalid include",
     again="run the same command again",
     all_pairs="--all-pairs asks about every pair",
 )
 PAGE = Instructions(
     rows="by `ctxbench leaderboard --published all`",
     profile="choose infercom as Metric profile, below More choices",
-    marked="Marked samples, below More choices",
+    invalid="Invalid samples, below More choices",
     again="run it again; the page Runs has the command",
     all_pairs="`ctxbench leaderboard --all-pairs` asks about every pair",
 )
@@ -60,7 +60,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
         *_ranking(group, instructions),
         *_intervals(group),
         *_lacking(group, instructions),
-        *_marked(group, instructions),
+        *_invalid(group, instructions),
     ]
     lines += [*_failed(group), *_tails(group)]
     if choices.measures_context(group.generator):
@@ -90,7 +90,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
 
 def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return those sentences without which a reader would be misled: what is missing, left out, or not alike."""
-    lines = [*missing_scores(group), *_lacking(group, instructions), *_marked(group, instructions)]
+    lines = [*missing_scores(group), *_lacking(group, instructions), *_invalid(group, instructions)]
     lines += [*_failed(group), *_tails(group)]
     if choices.measures_context(group.generator):
         lines.append("No language model answered: these bits are a copy model's, and say what could be copied.")
@@ -186,7 +186,7 @@ def notes_of_overall(overall: Sequence[Overall]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _marked(group: Group, instructions: Instructions) -> list[str]:
+def _invalid(group: Group, instructions: Instructions) -> list[str]:
     """Say how many samples no score is to rest on, and what they would change."""
     marks: Counter[str] = Counter()
     for row in group.rows:
@@ -194,15 +194,15 @@ def _marked(group: Group, instructions: Instructions) -> list[str]:
     if not marks:
         return []
     why = "; ".join(f"{count} {mark}: {_MARKS.get(mark, mark)}" for mark, count in sorted(marks.items()))
-    excludes_marked = any(row.excluded for row in group.rows)
-    lines = [f"Marked samples are {'left out' if excludes_marked else 'counted'}: {marks.total()} ({why})."]
+    excludes_invalid = any(row.excluded for row in group.rows)
+    lines = [f"Invalid samples are {'left out' if excludes_invalid else 'counted'}: {marks.total()} ({why})."]
     changed = [
-        f"{row.run.strategy} {estimate.mean_with_marked:.2f}"
+        f"{row.run.strategy} {estimate.mean_with_invalid:.2f}"
         for row in group.rows
-        if (estimate := row.metrics.get(group.metric)) and estimate.mean_with_marked is not None
+        if (estimate := row.metrics.get(group.metric)) and estimate.mean_with_invalid is not None
     ]
-    if excludes_marked and changed:
-        lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({instructions.marked}).")
+    if excludes_invalid and changed:
+        lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({instructions.invalid}).")
     return lines
 
 

@@ -300,8 +300,8 @@ class MetricColumn:
     places: Places
     """Of each, its place among the samples of the group."""
     samples: Samples
-    with_marked: float | None
-    """The mean of these values and of those excluded only because they are marked; None if there are none."""
+    with_invalid: float | None
+    """The mean of these values and of those excluded only because they are invalid; None if there are none."""
     noise: Noise | None = None
     """What repetition adds to these values; None of a single run."""
 
@@ -372,7 +372,7 @@ class RunArrays:
             rows=rows,
             places=self._samples.places(self.table)[rows],
             samples=self._samples,
-            with_marked=math.fsum(every) / len(every) if every else None,
+            with_invalid=math.fsum(every) / len(every) if every else None,
             noise=noise,
         )
 

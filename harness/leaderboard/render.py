@@ -389,7 +389,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         **_rounded(
             mean_of_repositories=estimate.mean_of_repositories,
             mean_of_levels=estimate.mean_of_levels,
-            mean_with_marked=estimate.mean_with_marked,
+            mean_with_invalid=estimate.mean_with_invalid,
             median=estimate.median,
             trimmed_mean=estimate.trimmed,
             bootstrap_low=estimate.bootstrap_low,

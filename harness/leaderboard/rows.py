@@ -80,7 +80,7 @@ class Row:
     missing: int
     """Samples that the machine failed: missing, not 0."""
     excluded: int
-    """Samples that are left out because they are marked."""
+    """Samples that are left out because they are invalid."""
     marks: Mapping[str, int]
     """Mark (``broken``, ``vacuous``) -> samples that have it, whether they are left out or not."""
     metrics: Mapping[str, Estimate]

@@ -62,8 +62,8 @@ class Estimate:
     bootstrap_high: float | None
     mean_of_levels: float | None = None
     """Every level weighs the same, whatever its number of tasks; only of sets whose benchmark prints it."""
-    mean_with_marked: float | None = None
-    """The mean if the samples that are marked as broken or vacuous counted too."""
+    mean_with_invalid: float | None = None
+    """The mean if the invalid samples, broken or vacuous, counted too."""
     median: float | None = None
     """Of bits, whose mean a few samples can make; so is the next."""
     trimmed: float | None = None

@@ -342,14 +342,14 @@ class GroupMaker:
         """Return for each row metric -> estimate; all rows of one metric together."""
         by_row: list[dict[str, Estimate]] = [{} for _ in self.tables]
         for name, scale in self.scales.items():
-            present = [i for i in range(len(self.tables)) if self.values[i][name].with_marked is not None]
+            present = [i for i in range(len(self.tables)) if self.values[i][name].with_invalid is not None]
             columns = [self.values[i][name] for i in present]
             estimates = stats.estimates(
                 [column.clustered for column in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds
             )
             for i, column, estimate in zip(present, columns, estimates, strict=True):
                 of_levels = self._mean_of_levels(self.tables[i], column)
-                by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
+                by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_invalid=column.with_invalid)
                 if scale.unit == _BITS and column:
                     bits = column.values.tolist()
                     middle = {"median": statistics.median(bits), "trimmed": stats.trimmed_mean(bits)}

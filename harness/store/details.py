@@ -54,7 +54,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             raise UnknownName(f"sample of the run {run}", sample, (), command="ctxbench samples show")
         marks = _marks(connection, row["set_digest"], sample)
         completions = _completions(connection, run, sample, row["status"])
-        status = _status(row, completions, marked=bool(marks))
+        status = _status(row, completions, invalid=bool(marks))
         return Detail(
             run=run,
             sample=sample,
@@ -98,12 +98,12 @@ def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts |
         return None if row is None else CallTexts(prompt=prompt_text(connection, row.digest) or "", answer=row.text)
 
 
-def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, marked: bool) -> Status:
+def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, invalid: bool) -> Status:
     """Return the status that the leaderboard gives the sample."""
     names = ("benchmark", "kind", "language", "repo")
     facts = Facts(**{name: row[name] for name in names}, level=row["subkind"])
     judged = sum((PROFILE, PASS) in completion.scores for completion in completions)
-    return status_of(facts, row["status"], judged, row["n"], excluded=marked)
+    return status_of(facts, row["status"], judged, row["n"], excluded=invalid)
 
 
 def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Notes on runs, sets and generators: names, origins of imported runs, remarks on numbers, marked samples, cutoffs."""
+"""Notes on runs, sets and generators: names, origins of imported runs, remarks on numbers, invalid samples, cutoffs."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
         yield run, f"{doubted[run].total()} of {passed} passes not plain{counted}: see docs/verdicts.md."
 
 
-def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
+def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return digest of a set -> sample -> its mark; ``broken`` says more of a sample than ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)

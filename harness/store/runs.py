@@ -193,7 +193,7 @@ def run_tables(
     samples: str | None = None,
     profile: str = "ctxbench",
     ks: Collection[int] = (),
-    marked: Literal["exclude", "include"] = "exclude",
+    invalid: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
     selection: RunFilter | None = None,
 ) -> list[RunTable]:
@@ -205,7 +205,7 @@ def run_tables(
         profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
             sample, a value is their mean.
         ks: pass@k to add to those of `KS`, for runs with so many completions.
-        marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
+        invalid: whether invalid samples (broken or vacuous) are excluded; their values stay in the
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
         selection: read only these; nothing of the others is read.
@@ -221,7 +221,7 @@ def run_tables(
         # An id is a digest: it cannot say which of two runs of a strategy is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         costs = costs_of(connection, run_rows, prices)
-        columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=marked == "exclude")
+        columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=invalid == "exclude")
         return [table for run in columns for table in run.tables(run_filter.language)]
 
 
@@ -245,7 +245,7 @@ def _run_columns(
         notes.cutoffs(connection),
     )
     loads, engines = loads_of(connection, ids), engine_costs(connection, ids)
-    marks = notes.marked(connection, (run.samples_digest for run in run_rows))
+    marks = notes.invalid_samples(connection, (run.samples_digest for run in run_rows))
     plans = planned_samples(connection, [(run.id, run.samples_digest) for run in run_rows])
     metrics = measures(connection, (profile, CONTEXT))
     for run, plan in zip(run_rows, plans, strict=True):
@@ -291,7 +291,7 @@ class RunColumns:
     marks: Mapping[str, str]
     """Sample -> its mark."""
     exclude: bool
-    """Whether marked samples are left out."""
+    """Whether invalid samples are left out."""
     costs: Costs
     origin: Origin
     loads: tuple[Load | None, ...]

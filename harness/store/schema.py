@@ -375,7 +375,7 @@ IMPORTED = Table(
 MARK = Table(
     "mark",
     METADATA,
-    # A set is marked when it is made, before any run has put its samples in here.
+    # Samples are found invalid when their set is made, before any run has put its samples in here.
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     Column("mark", String(32), primary_key=True),

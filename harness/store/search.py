@@ -168,9 +168,9 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
         .outerjoin(values, p.key == values.c.key)
         .outerjoin(passes, p.key == passes.c.key)
     )
-    marked = exists().where(t.MARK.c.set_digest == m.set_digest, t.MARK.c.sample_id == m.id)
+    invalid = exists().where(t.MARK.c.set_digest == m.set_digest, t.MARK.c.sample_id == m.id)
     statuses = status_cases(
-        excluded=marked,
+        excluded=invalid,
         missing=r.status.is_(None),
         tested=is_tested(m.kind, m.subkind),
         judged=func.coalesce(passes.c.made, 0),

@@ -278,7 +278,7 @@ def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
     test = sound(app("samples", home.root, run=run, sample="demo/0", completionA="2"))
     assert "Tests: FAILED (1 of 3) · 3 tests run" in notes(test)
     assert "E  assert 1 == 2" in [code.value.strip("\n") for code in test.code]
-    assert f"Marked as broken: {HARMFUL}" in notes(sound(app("samples", home.root, sample="demo/1")))
+    assert f"Invalid, broken: {HARMFUL}" in notes(sound(app("samples", home.root, sample="demo/1")))
     page = sound(app("samples", home.root, verdict="FAILED"))
     assert [row["sample"] for row in table(page, 0)] == ["demo/0"]
 

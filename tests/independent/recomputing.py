@@ -48,11 +48,11 @@ class Run:
             if sample in self.samples:
                 self.scores[metric][sample].append(value)
         marks = db.execute("SELECT sample_id FROM mark WHERE set_digest = ?", [row["samples_digest"]])
-        self.marked = {one[0] for one in marks} & self.samples.keys()
+        self.invalid = {one[0] for one in marks} & self.samples.keys()
         results = {one["sample_id"]: one for one in db.execute("SELECT * FROM result WHERE run_id = ?", [self.id])}
         self.done = {id_: results[id_] for id_ in self.samples if id_ in results and self._judged(id_)}
-        self.counts = sorted(self.done.keys() - self.marked)
-        self.missing = self.samples.keys() - self.done.keys() - self.marked
+        self.counts = sorted(self.done.keys() - self.invalid)
+        self.missing = self.samples.keys() - self.done.keys() - self.invalid
         self.failed = {id_ for id_ in self.counts if self.done[id_]["status"] == "model-failed"}
         self.costs = self._costs(db)
 

@@ -54,7 +54,7 @@ def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int
 def check_row(record: Record, run: again.Run) -> None:
     """Compare counts, costs, means and intervals."""
     counts = {"n": len(run.counts), "missing": len(run.missing), "model_failed": len(run.failed)}
-    assert {name: record[name] for name in counts} == counts and record["excluded"] == len(run.marked)
+    assert {name: record[name] for name in counts} == counts and record["excluded"] == len(run.invalid)
     assert {name: record[name] for name in again.COSTS} == {name: near(one) for name, one in run.costs.items()}
     for metric in run.metrics():
         values = run.values(metric)
@@ -216,7 +216,7 @@ def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seed", [2, 5, 8, 11])
-def test_the_mean_with_marked_samples_is_that_of_a_board_that_counts_them(
+def test_the_mean_with_invalid_samples_is_that_of_a_board_that_counts_them(
     empty: Path, tmp_path: Path, seed: int
 ) -> None:
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
@@ -226,9 +226,9 @@ def test_the_mean_with_marked_samples_is_that_of_a_board_that_counts_them(
         rows.add("mark", set_digest="d" * 64, sample_id=f"s{2 * place}", mark="vacuous", reason="", image="")
     rows.close()
     without, included = (
-        {(one["run"], one["language"]): one for one in board(path, "--marked", how)} for how in ("exclude", "include")
+        {(one["run"], one["language"]): one for one in board(path, "--invalid", how)} for how in ("exclude", "include")
     )
     assert without.keys() == included.keys()
     for key, record in without.items():
         for metric in (one for one in record if one.startswith("pass@")):
-            assert record[metric]["mean_with_marked"] == near(included[key][metric]["mean"]), (key, metric)
+            assert record[metric]["mean_with_invalid"] == near(included[key][metric]["mean"]), (key, metric)

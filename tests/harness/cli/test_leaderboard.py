@@ -103,16 +103,16 @@ def test_levels_of_codereval_are_shown_unasked_in_one_table(stored: Fill) -> Non
     assert run_cli("leaderboard", DB, "--by-level", "--explain").out.count("Ranked by") == 6
 
 
-def test_marked_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def run_tables(_: object, *, marked: str, **__: object) -> list[RunTable]:
-        asked.append(marked)
+    def run_tables(_: object, *, invalid: str, **__: object) -> list[RunTable]:
+        asked.append(invalid)
         return [noisy("lc.infile", 0.3)]
 
     monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
     monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
-    assert run_cli("leaderboard", DB).code == run_cli("leaderboard", DB, "--marked", "include").code == 0
+    assert run_cli("leaderboard", DB).code == run_cli("leaderboard", DB, "--invalid", "include").code == 0
     assert asked == ["exclude", "include"]
 
 

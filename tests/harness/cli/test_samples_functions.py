@@ -107,7 +107,7 @@ def test_verify(built: str, use: Use) -> None:
 
 
 def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path: Path) -> None:
-    assert run_cli("samples", "verify", built, "--mark").out.endswith("\nmarked: none\n")
+    assert run_cli("samples", "verify", built, "--mark").out.endswith("\ninvalid: none\n")
 
     def blind(job: Job) -> Outcome | None:
         """Answer as a box whose tests do not look at what ``double`` returns."""
@@ -117,14 +117,14 @@ def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path
     use(in_process(more=blind))
     plain = run_cli("samples", "verify", built)
     assert plain.code == 1
-    marked = run_cli("samples", "verify", built, "--mark")
-    assert marked.code == 0 and marked.out.endswith("marked: 1 vacuous (1 new)\n"), marked
-    assert run_cli("samples", "verify", built, "--mark").out.endswith("marked: 1 vacuous (0 new)\n")
+    found = run_cli("samples", "verify", built, "--mark")
+    assert found.code == 0 and found.out.endswith("invalid: 1 vacuous (1 new)\n"), found
+    assert run_cli("samples", "verify", built, "--mark").out.endswith("invalid: 1 vacuous (0 new)\n")
     use(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
-    assert "marked: 3 broken (3 new)" in run_cli("samples", "verify", built, "--mark").out
+    assert "invalid: 3 broken (3 new)" in run_cli("samples", "verify", built, "--mark").out
     use(in_process(more=lost))
     machine = run_cli("samples", "verify", built, "--mark")
-    assert machine.code == 1 and "marked: none" in machine.out
+    assert machine.code == 1 and "invalid: none" in machine.out
     digest = sets.load(Home(tmp_path / "home"), built).digest
     with open_store(Home(tmp_path / "home").database) as store:
         held = [(one.sample_id, one.mark, one.reason) for one in marks_of(store, digest)]

@@ -1,4 +1,4 @@
-"""CoderEval's levels, marked samples and what is said of both languages."""
+"""CoderEval's levels, invalid samples and what is said of both languages."""
 
 import dataclasses
 import json
@@ -111,43 +111,43 @@ def test_a_level_of_many_tasks_is_not_called_single() -> None:
     assert "mean of these levels" in text and "single task" not in text
 
 
-def marked(**changes: Any) -> RunTable:
+def invalid(**changes: Any) -> RunTable:
     """Return a run of which the file task is broken and the one that needs nothing vacuous."""
     status = [Status.SCORED] * 3 + [Status.EXCLUDED, Status.SCORED, Status.EXCLUDED]
     table = coder_eval(**{"status": status, **changes})
     return dataclasses.replace(table, mark=("", "", "", "broken", "", "vacuous"))
 
 
-def test_marked_samples_are_left_out_and_what_they_would_change_is_said() -> None:
-    row = rows(marked())["all"]
+def test_invalid_samples_are_left_out_and_what_they_would_change_is_said() -> None:
+    row = rows(invalid())["all"]
     assert (row.n, row.excluded, row.marks) == (4, 2, {"broken": 1, "vacuous": 1})
     found = row.metrics["pass@1"]
-    assert (found.mean, found.mean_with_marked) == (pytest.approx(175 / 4), pytest.approx(375 / 6))
-    text = "\n".join(notes(board([marked()]).groups[0]))
-    assert "Marked samples are left out: 2 (1 broken: its own answer fails its tests; 1 vacuous" in text
-    assert "With them pass@1 would be: icl.direct 62.50 (--marked include)" in text
-    assert "Marked samples are left out: 2" in render.table(board([marked()]))
+    assert (found.mean, found.mean_with_invalid) == (pytest.approx(175 / 4), pytest.approx(375 / 6))
+    text = "\n".join(notes(board([invalid()]).groups[0]))
+    assert "Invalid samples are left out: 2 (1 broken: its own answer fails its tests; 1 vacuous" in text
+    assert "With them pass@1 would be: icl.direct 62.50 (--invalid include)" in text
+    assert "Invalid samples are left out: 2" in render.table(board([invalid()]))
 
 
-def test_marked_samples_that_count_are_told_too() -> None:
-    row = rows(marked(status=[Status.SCORED] * 6))["all"]
+def test_invalid_samples_that_count_are_told_too() -> None:
+    row = rows(invalid(status=[Status.SCORED] * 6))["all"]
     found = row.metrics["pass@1"]
-    assert row.excluded == 0 and found.mean == found.mean_with_marked == pytest.approx(375 / 6)
-    text = "\n".join(notes(board([marked(status=[Status.SCORED] * 6)]).groups[0]))
-    assert "Marked samples are counted: 2 (1 broken" in text and "With them" not in text
+    assert row.excluded == 0 and found.mean == found.mean_with_invalid == pytest.approx(375 / 6)
+    text = "\n".join(notes(board([invalid(status=[Status.SCORED] * 6)]).groups[0]))
+    assert "Invalid samples are counted: 2 (1 broken" in text and "With them" not in text
     assert "arked" not in "\n".join(notes(board([coder_eval()]).groups[0]))
 
 
-def test_a_level_of_marked_samples_only_has_no_mean_but_what_it_would_be() -> None:
-    record = next(one for one in render.records(board([marked()])) if one["level"] == "file_runnable")
+def test_a_level_of_invalid_samples_only_has_no_mean_but_what_it_would_be() -> None:
+    record = next(one for one in render.records(board([invalid()])) if one["level"] == "file_runnable")
     assert (record["n"], record["excluded"], record["marks"]) == (0, 1, {"broken": 1})
-    assert (record["pass@1"]["mean"], record["pass@1"]["mean_with_marked"]) == (None, 100)
+    assert (record["pass@1"]["mean"], record["pass@1"]["mean_with_invalid"]) == (None, 100)
     assert record["rank_low"] is None
-    assert render.table(board([marked()]), full=True) and render.markdown(board([marked()]), full=True)
+    assert render.table(board([invalid()]), full=True) and render.markdown(board([invalid()]), full=True)
 
 
 def test_a_level_that_is_left_out_whole_leaves_no_mean_of_the_papers_levels() -> None:
-    found = rows(marked())
+    found = rows(invalid())
     assert found["class+file+project"].metrics["pass@1"].mean_of_levels is None
     assert found["all"].metrics["pass@1"].mean_of_levels == pytest.approx((50 + 25) / 2)
 

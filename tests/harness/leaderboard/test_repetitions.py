@@ -27,7 +27,7 @@ from ctxbench.harness.store.runs import run_tables
 from tests.helpers.runs import make_run, make_table
 from tests.independent.inserting import GREEDY, Done, Planned, Rows
 
-DONE, FAILED, MISSING, MARKED = Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED
+DONE, FAILED, MISSING, INVALID = Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED
 REPOS = tuple(f"r{index % 6}" for index in range(24))
 
 
@@ -148,18 +148,18 @@ def test_false_positives_stay_at_the_nominal_level(single: int) -> None:
 
 
 def test_a_pooled_row_is_the_hand_computation() -> None:
-    status = [DONE, DONE, FAILED, MARKED]
+    status = [DONE, DONE, FAILED, INVALID]
     runs = [
         repetition(0, [0.2, 0.4, None, 0.9], "aabb", status=status),
-        repetition(1, [0.6, None, 0.8, 0.7], "aabb", status=[DONE, MISSING, DONE, MARKED]),
-        repetition(2, [0.7, None, None, 0.8], "aabb", status=[DONE, MISSING, FAILED, MARKED]),
+        repetition(1, [0.6, None, 0.8, 0.7], "aabb", status=[DONE, MISSING, DONE, INVALID]),
+        repetition(2, [0.7, None, None, 0.8], "aabb", status=[DONE, MISSING, FAILED, INVALID]),
     ]
     [group] = board(runs).groups
     [row] = group.rows
     expected = [50.0, 40.0, 80 / 3]
     estimate = row.metrics["es"]
     assert (estimate.mean, estimate.n) == (pytest.approx(statistics.fmean(expected)), 3)
-    assert estimate.mean_with_marked == pytest.approx(statistics.fmean([*expected, 80.0]))
+    assert estimate.mean_with_invalid == pytest.approx(statistics.fmean([*expected, 80.0]))
     assert (row.n, row.model_failed, row.missing, row.excluded) == (3, 0, 0, 1)
     # What is missing, and what was nothing usable, is said.
     assert (row.answers.missing, row.answers.failed) == (2, 2)

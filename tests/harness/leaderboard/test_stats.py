@@ -158,7 +158,7 @@ def test_columns_are_the_values_of_the_samples(seed: int, metric: str) -> None:
         stored = zip(table.metrics.get(metric, ()), table.status, strict=False)
         left = [value * scale.factor for value, status in stored if status is Status.EXCLUDED and value is not None]
         every = [*wanted.values(), *left]
-        assert column.with_marked == (statistics.fmean(every) if every else None)
+        assert column.with_invalid == (statistics.fmean(every) if every else None)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -94,7 +94,7 @@ def test_columns_are_means_over_completions_in_the_plans_order(store: Store) -> 
     (table,) = run_tables(store, selection=RunFilter(samples="demo", language="python", generator="two"))
     assert table.sample == tuple(f"demo/python/{n}" for n in range(4))
     assert table.repo == ("r0", "r1", "r2", "r3")
-    # Of several completions the mean over those with a value; a marked sample keeps its value and does not count.
+    # Of several completions the mean over those with a value; an invalid sample keeps its value and does not count.
     assert table.metrics == {"bits": (3.0, 5.0, 7.0, 9.0), "es": (0.5, 0.5, 1.5, 2.0)}
     assert table.status == (Status.SCORED, Status.EXCLUDED, Status.SCORED, Status.SCORED)
     assert table.mark == ("", "broken", "", "")

@@ -53,7 +53,7 @@ def test_remarks_come_in_their_order_and_once(store: Store) -> None:
     assert shown == {run: ("second \ufffd", "first", "third"), other: ()}
 
 
-def test_marked_samples_are_excluded_unless_they_are_asked_for(store: Store) -> None:
+def test_invalid_samples_are_excluded_unless_they_are_asked_for(store: Store) -> None:
     add_run(store)
     marks = [
         Mark(sample_id="demo/0", mark="vacuous", reason="an empty body passes", image="sha256:1"),
@@ -67,7 +67,7 @@ def test_marked_samples_are_excluded_unless_they_are_asked_for(store: Store) -> 
     [table] = run_tables(store)
     assert table.status == (Status.EXCLUDED, Status.SCORED, Status.EXCLUDED)
     assert table.mark == ("broken", "", "broken") and table.metrics["em"] == (1.0, 1.0, None), "values stay"
-    [table] = run_tables(store, marked="include")
+    [table] = run_tables(store, invalid="include")
     assert table.status == (Status.SCORED, Status.SCORED, Status.INFRA_FAILED)
     assert table.mark == ("broken", "", "broken")
 
