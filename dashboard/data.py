@@ -19,6 +19,7 @@ from ctxbench.dashboard.views import metrics
 from ctxbench.harness import cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
+from ctxbench.harness.leaderboard.choices import over
 from ctxbench.harness.leaderboard.numbers import newer
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
@@ -122,12 +123,15 @@ def tables(
     matching = [choice for choice in sets() if choice.samples == samples]
     if not matching:
         return []
-    if matching[0].generators == (generator,):
+    own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
+    is_part = "[:" in own
+    if matching[0].generators == (generator,) and not is_part:
         # The same runs: read and held once for every page.
         generator = None
-    own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
-    selection = RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
-    runs = list(_tables((database(), stamp()), matching[0].name, selection, profile, invalid))
+    # Beside runs over a part stand those over more of the set.
+    label = None if is_part else own
+    selection = RunFilter(samples=label, digest=matching[0].digest, language=language, generator=generator)
+    runs = over(_tables((database(), stamp()), matching[0].name, selection, profile, invalid), own)
     return runs if after is None else newer(runs, after)
 
 

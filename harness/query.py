@@ -171,7 +171,7 @@ class RunQuery:
                 # Whoever ran a part only sees the rows of others over that part.
                 matching = over(tables, own[-1].run.samples)
             else:
-                matching = whole or parts
+                matching = over(tables, self.samples) if whole else parts
             if not matching and (tables or others):
                 names = {table.run.samples for table in tables or others}
                 raise UnknownName("sample set of the stored runs", self.samples, names)

@@ -277,7 +277,7 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return runs, and beside one's own over a first part of a set those of others over more of it, at its samples.
+    """Return runs, and beside one's own over a first part of a set those over more of it, at the part's samples.
 
     Args:
         tables: stored runs, oldest first.
@@ -287,16 +287,11 @@ def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
     return joined + [table for label in sorted(parts) for table in over(tables, label)]
 
 
-def _reaches(table: RunTable, name: str, part: Collection[str]) -> bool:
-    """Return whether a run of others is over that set, and has all samples of a part of it."""
-    of_others, is_over = table.run.origin is not Origin.RUN, table.run.samples.partition("[:")[0] == name
-    return of_others and is_over and bool(part) and set(part) <= set(table.sample)
-
-
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
-    """Return the runs over a sample set or the first part of it; of others' runs over more of it, those samples.
+    """Return the runs over a sample set or the first part of it, and at its samples those over more of the set.
 
-    So whoever ran a part can look at the reference results beside it. One that lacks one of these samples is left out.
+    So what was run over a part has everything beside it that it can be compared with. A run that lacks one of the
+    part's samples is left out.
 
     Args:
         tables: stored runs, oldest first.
@@ -312,7 +307,7 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
         run, part = table.run, samples_at[table.run.samples_digest, table.run.language]
         if run.samples == label:
             parts.append(table)
-        elif _reaches(table, name, part) and is_part:
+        elif is_part and run.samples.partition("[:")[0] == name and part and part <= set(table.sample):
             parts.append(replace(only(table, part), run=replace(run, samples=label)))
     return parts
 

@@ -100,13 +100,16 @@ def part_of(size: int, strategy: str, **more: Any) -> RunTable:
 
 def test_whoever_ran_a_part_sees_the_rows_over_more_at_those_samples() -> None:
     reference, own = part_of(6, "aim", origin=Origin.REFERENCE), part_of(3, "lc.infile")
-    stored_runs = [reference, part_of(2, "early"), own, part_of(6, "lc.infile", language="java")]
+    more = part_of(4, "more")
+    stored_runs = [reference, part_of(2, "early"), own, more, part_of(6, "lc.infile", language="java")]
     shown = over(stored_runs, "demo[:3]")
     assert [(table.run.strategy, table.run.samples, len(table.sample)) for table in shown] == [
         ("aim", "demo[:3]", 3),
         ("lc.infile", "demo[:3]", 3),
+        ("more", "demo[:3]", 3),
     ]
     assert shown[0].metrics["es"] == reference.metrics["es"][:3] and shown[1] is own
+    assert [table.run.strategy for table in over(stored_runs, "demo[:4]")] == ["aim", "more"], "one's own too"
     assert [table.run.strategy for table in over(stored_runs, "demo")] == ["aim", "lc.infile"]
     # One that lacks a sample of the part is not comparable there.
     other = replace(part_of(6, "other"), sample=("x0", *part_of(6, "other").sample[1:]))
