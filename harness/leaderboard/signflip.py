@@ -277,7 +277,7 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
 
     Args:
         order: rows, the best mean first.
-        beats: pairs (winner, loser) that are told apart.
+        beats: pairs (winner, loser) that differ significantly.
     """
     remaining, standings = list(order), []
     while remaining:
@@ -292,7 +292,7 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
 
     Args:
         count: number of rows.
-        beats: pairs (winner, loser) that are told apart; only these count.
+        beats: pairs (winner, loser) that differ significantly; only these count.
     """
     better, worse = [0] * count, [0] * count
     for winner, loser in beats:
@@ -302,10 +302,10 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
 
 
 def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """Return the compact letter display: two rows share a letter exactly if they are not told apart.
+    """Return the compact letter display: two rows share a letter exactly if they do not differ significantly.
 
     Rows are given best first, so that "a" holds the best. Insert and absorb: begin with one letter for all; a pair
-    told apart splits every letter that holds both; a letter within another is dropped.
+    that differs splits every letter that holds both; a letter within another is dropped.
     """
     columns: list[frozenset[int]] = [frozenset(range(count))] if count else []
     for pair in apart:
