@@ -14,6 +14,7 @@ from ctxbench.dashboard.views import metrics
 from ctxbench.harness.leaderboard import Board, Group
 from ctxbench.harness.leaderboard.choices import file_labelled
 from ctxbench.harness.leaderboard.notes import PAGE, notes
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS
 from ctxbench.harness.leaderboard.sections import answer, heading_of, short_names
 
 _INVALID = {"exclude": "left out", "include": "counted"}
@@ -114,14 +115,14 @@ def _links(choice: _Choice) -> dict[str, dict[str, str]]:
     group, base = choice.group, choice.group.base
     common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
     common |= {"metric": group.metric, "generator": group.generator}
+    level = "" if group.level == ALL_LEVELS else group.level
+    # Compare knows all levels together, whole runs, and no invalid samples: elsewhere it would show other numbers.
+    can_compare = base is not None and not level and choice.invalid == "exclude"
     links = {}
     for row in group.rows:
-        id_, links[row.run.id] = row.run.id, {"strategy": choices.link("samples", **common, run=row.run.id)}
-        if base is not None and row is not base:
-            links[id_] = {
-                "strategy": choices.link("samples", **common, run=id_, other=base.run.id),
-                "difference": choices.link(
-                    "compare", **common, after=str(choice.after or ""), first=base.run.id, runs=id_
-                ),
-            }
+        other = base.run.id if base is not None and row is not base else ""
+        links[row.run.id] = {"strategy": choices.link("samples", **common, run=row.run.id, other=other, level=level)}
+        if can_compare and other and not row.missing:
+            day = str(choice.after or "")
+            links[row.run.id]["difference"] = choices.link("compare", **common, after=day, first=other, runs=row.run.id)
     return links

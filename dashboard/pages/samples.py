@@ -229,17 +229,24 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
 
 def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) -> None:
     position = data.cached(place_in_plan, choice.first.id, opened)
-    before, after = data.cached(neighbours, filters, position, order=order) if position is not None else (None, None)
+    at = data.cached(neighbours, filters, position, order=order) if position is not None else (None, None, 0)
+    before, after, number = at
+
+    def open_sample(sample: str, place: int) -> None:
+        choices.put("sample", sample)
+        # The list shows the page that has it.
+        choices.put("page", 1 + max(place - 1, 0) // view.PAGE)
+
     noun = "disagreement" if filters.differs else "sample"
     with st.container(horizontal=True):
-        for label, sample, key in (("Previous", before, "p"), ("Next", after, "n")):
+        for label, sample, key, place in (("Previous", before, "p", number - 1), ("Next", after, "n", number + 1)):
             st.button(
                 f"{label} {noun}",
                 key=f"step-{key}",
                 shortcut=key,
                 disabled=sample is None,
-                on_click=choices.put,
-                args=("sample", sample or ""),
+                on_click=open_sample,
+                args=(sample or "", place),
                 help=f"Of the samples found, in their order. Key: {key}",
                 width="stretch",
             )

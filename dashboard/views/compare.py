@@ -80,11 +80,9 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
     sentences = [*run_warnings(runs), *bits_apart(runs)]
     tested = max((pair.difference.pairs for pair in compared), default=0)
-    if tested > 1:
-        sentences.append(
-            f"p-values and their intervals are of the {tested} comparisons shown together "
-            "(step-down maximum statistic)."
-        )
+    if tested:
+        which = f"the {tested} comparisons shown, corrected together" if tested > 1 else "this comparison alone"
+        sentences.append(f"p and intervals are of {which}; the Leaderboard corrects for all of its rows.")
     for pair in compared:
         difference, name = pair.difference, names[pair.this.id]
         if pair.this.strategy != pair.other.strategy and pair.this.generator != pair.other.generator:

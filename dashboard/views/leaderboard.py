@@ -7,7 +7,6 @@ axis. `markup` alone decides how a text is written: each may come from a model, 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -15,21 +14,20 @@ from typing import TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ctxbench.bench.visible import visible
 from ctxbench.harness.leaderboard import Board, Group, Row, numbers
 from ctxbench.harness.leaderboard.columns import COLUMNS, INTERVAL, INTERVAL_HELP, ColumnHead, TextTable
 from ctxbench.harness.leaderboard.notes import PAGE
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
-from ctxbench.harness.leaderboard.sections import screen_table, short_names
+from ctxbench.harness.leaderboard.sections import beside, screen_table, short_names
 from ctxbench.harness.results import RunTable
 
 _MARGIN, _WIDTH = 3, 94
 """Percent of a bar's cell to the left of the axis, and that the axis takes."""
 _AIR = 0.04
 _TICKS = 4
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Characters that HTML does not allow."""
 Interval: TypeAlias = tuple[float, float | None, float | None]
 """Mean, low, high in the unit shown; no interval where the two are None."""
 
@@ -70,19 +68,27 @@ class Axis:
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
-        step = numbers.round_step((self.most - self.least) / _TICKS)
-        multiples = range(math.ceil(self.least / step), math.floor(self.most / step) + 1)
-        return tuple(Tick(x=self.place(multiple * step), label=f"{multiple * step:.6g}") for multiple in multiples)
+        for parts in (_TICKS, 2 * _TICKS):
+            step = numbers.round_step((self.most - self.least) / parts)
+            multiples = range(math.ceil(self.least / step), math.floor(self.most / step) + 1)
+            if len(multiples) > 1:
+                break
+        return tuple(Tick(x=self.place(multiple * step), label=f"{multiple * step:.12g}") for multiple in multiples)
 
     def place(self, value: float) -> float:
         """Return where a value stands, to a tenth of a percent."""
         return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
 
     def bar(self, interval: Interval) -> Bar:
-        """Return where an interval stands."""
+        """Return where an interval stands; an end that nobody knows, where the other is known, is the cell's."""
         mean, low, high = interval
-        ends = (mean if low is None else low, mean if high is None else high)
-        return Bar(mean=self.place(mean), low=self.place(ends[0]), high=self.place(ends[1]))
+        at = self.place(mean)
+        is_none = low is None and high is None
+        return Bar(
+            mean=at,
+            low=self.place(low) if low is not None else at if is_none else 0.0,
+            high=self.place(high) if high is not None else at if is_none else 100.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +133,8 @@ class DrawnTable:
             intervals: of each row; None where there is nothing to draw.
             base: what a line is drawn at.
         """
-        axis = Axis.of([interval for interval in intervals if interval is not None])
+        known = [interval for interval in intervals if interval is not None]
+        axis = Axis.of([*known, *([] if base is None or not known else [(base, None, None)])])
         at = next((index for index, head in enumerate(self.heads) if head.text.endswith(INTERVAL)), None)
         if axis is None or at is None:
             return self
@@ -154,7 +161,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value,
+        finalize=lambda value: visible(value) if type(value) is str else value,
     )
 
 
@@ -178,7 +185,7 @@ def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence
         more: columns and metrics behind the usual ones.
     """
     text = screen_table(group, more, page=True)
-    difference = next((head.text for head in text.heads if head.text.startswith("to ")), "")
+    difference = next((head.text for head in text.heads if head.text.startswith("vs ")), "")
     heading_of = {"strategy": "strategy", "difference": difference}
     table = DrawnTable.of(text, group.rows, f"Ranked by {group.metric}, best first")
     rows = list(zip(group.rows, short_names(group), strict=True))
@@ -199,10 +206,10 @@ def _whole(strategy: str, name: str) -> str:
 
 def more_columns(group: Group) -> list[str]:
     """Return the names of columns and metrics that the page's table can have besides the usual ones."""
-    usual = {head.text for head in screen_table(group, page=True).heads}
-    keys = [key for key, column in COLUMNS.items() if column.heading and column.head(group) not in usual]
+    usual = {"metric", "difference", *(head.text for head in screen_table(group, page=True).heads)}
+    keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
-    return [*keys, *(name for name in group.scales if name != group.metric)]
+    return [*keys, *(name for name in group.scales if name not in (group.metric, *beside(group)))]
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:

@@ -290,8 +290,8 @@ def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
     """Return the runs over a sample set or the first part of it, and at its samples those over more of the set.
 
-    So what was run over a part has everything beside it that it can be compared with. A run that lacks one of the
-    part's samples is left out.
+    So what was run over a part has everything beside it that it can be compared with, but for strategies that were run
+    over the part itself. A run that lacks one of the part's samples is left out.
 
     Args:
         tables: stored runs, oldest first.
@@ -299,15 +299,19 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
     """
     name, is_part, _ = label.partition("[:")
     samples_at: dict[Hashable, set[str]] = defaultdict(set)
+    made = set()
     for table in tables:
         if table.run.samples == label:
             samples_at[table.run.samples_digest, table.run.language].update(table.sample)
+            made.add((strategy_of(table.run), table.run.generator))
     parts = []
     for table in tables:
         run, part = table.run, samples_at[table.run.samples_digest, table.run.language]
         if run.samples == label:
             parts.append(table)
-        elif is_part and run.samples.partition("[:")[0] == name and part and part <= set(table.sample):
+        elif not is_part or run.samples.partition("[:")[0] != name or (strategy_of(run), run.generator) in made:
+            continue
+        elif part and part <= set(table.sample):
             parts.append(replace(only(table, part), run=replace(run, samples=label)))
     return parts
 

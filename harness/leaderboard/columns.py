@@ -319,8 +319,8 @@ _ALL = (
     _middle_column("trimmed", "trimmed", "The mean without the lowest and the highest tenth of the samples, in bits."),
     Column(
         key="difference",
-        heading=lambda group: f"to {baseline_label(group)}",
-        term="to (a strategy)",
+        heading=lambda group: f"vs {baseline_label(group)}",
+        term="vs (a strategy)",
         help="The paired difference to the baseline, with its test's 95% interval: without 0 where p is at most 5%.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
         text=lambda group, row: _difference(row, group.metric),

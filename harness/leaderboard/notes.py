@@ -101,7 +101,7 @@ def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, .
 
 def _failed(group: Group) -> list[str]:
     failed = _counts(group.rows, lambda row: row.model_failed)
-    return [f"Nothing usable came from the model, counted as the worst value: {failed}."] if failed else []
+    return [f"Answers that could not be used count as the worst value: {failed}."] if failed else []
 
 
 def _tails(group: Group) -> list[str]:

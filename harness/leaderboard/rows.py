@@ -181,7 +181,7 @@ class Family:
         if self.nearest is None:
             return ""
         this, other = self.nearest
-        return f"; about {self.needed} repositories like these would tell {this} from {other}"
+        return f"; it would take about {self.needed} repositories to separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
         """Say which difference would be seen; empty where none would, or it cannot be said."""

@@ -161,8 +161,8 @@ def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
         return start, f"{_against_baseline(group, names)}{beside_it}"
     alike = [names[place] for place in range(1, len(group.ranked)) if place not in group.rows[0].beats]
     if not alike:
-        return start, f"It is significantly better than every other.{beside_it}"
-    return start, f"It is not significantly better than {_some(alike)}.{beside_it}"
+        return start, f"{names[0]} is significantly better than every other.{beside_it}"
+    return start, f"{names[0]} is not significantly better than {_some(alike)}.{beside_it}"
 
 
 def _nothing_ranked(group: Group) -> str:
@@ -180,11 +180,15 @@ def _leads(group: Group, names: Sequence[str]) -> str:
     means = [row.metrics[group.metric].mean or 0.0 for row in group.ranked]
     if len(means) > 1 and len(set(means)) == 1:
         return f"All {len(means)} ranked rows have the same {group.metric}: {interval}."
-    # Rows of others may stand below with a better mean.
+    best = min if scale.lower_is_better else max
     others = [row for row in group.rows[len(means) :] if row.run.origin is not Origin.RUN and row.run.ranked]
-    of_yours = "Of yours, " * bool(others)
-    if means[0] == (min if scale.lower_is_better else max)(means):
-        return f"{of_yours}{names[0]} has the best {group.metric}: {interval}."
+    below = [at for row in others if (at := mean(row, group.metric)) is not None]
+    of_yours = "Of yours, " * (best([means[0], *below]) != means[0])
+    if means[0] == best(means):
+        equal = [name for name, mean in zip(names, means, strict=False) if mean == means[0]]
+        chance = ", which may be chance" * (group.family.pairs > 0 and not first.apart)
+        have = "has" if len(equal) == 1 else "have"
+        return f"{of_yours}{_some(equal)} {have} the best {group.metric}{chance}: {interval}."
     # Where two rows can be compared the test decides, and not means over samples of which some are easier.
     return f"{of_yours}{names[0]} ranks first, with {group.metric} {interval}; a better mean is over other samples."
 
@@ -192,10 +196,11 @@ def _leads(group: Group, names: Sequence[str]) -> str:
 def _called(group: Group, names: Sequence[str]) -> Family:
     """Return the family with the names of its rows."""
     of_strategy = dict(zip((row.run.strategy for row in reversed(group.rows)), reversed(names), strict=True))
-    against, nearest = group.family.against, group.family.nearest
+    nearest = group.family.nearest
+    against = group.family.against and (names[group.rows.index(group.base)] if group.base else "")
     return replace(
         group.family,
-        against=against and of_strategy.get(against, against),
+        against=against,
         nearest=nearest and (of_strategy[nearest[0]], of_strategy[nearest[1]]),
     )
 
@@ -213,7 +218,7 @@ def _nothing_tested(group: Group, names: Sequence[str]) -> str:
 
 
 def _other_metrics(group: Group, names: Sequence[str]) -> str:
-    """Say of the leader's difference to the baseline which other metrics agree, disagree or cannot tell."""
+    """Say whom the other metrics favour, the leader or the baseline, and which of them cannot tell."""
     leader = group.rows[0]
     lead = leader.difference.get(group.metric)
     if lead is None or lead.p is None or not lead.mean or group.base is None:
@@ -222,19 +227,21 @@ def _other_metrics(group: Group, names: Sequence[str]) -> str:
     def is_ahead(difference: Difference, metric: str) -> bool:
         return ((difference.mean or 0.0) < 0) is group.scales[metric].lower_is_better
 
-    verdicts: dict[str, list[str]] = defaultdict(list)
+    verdicts: dict[bool | str, list[str]] = defaultdict(list)
     for metric in beside(group):
         other = leader.difference.get(metric)
         if other is not None and other.p is not None:
-            agrees = is_ahead(other, metric) is is_ahead(lead, group.metric)
-            verdicts["cannot tell" if not other.significant else "agree" if agrees else "disagree"].append(metric)
-    parts = [
-        f"{listed(of)} {verdict}{'s' * (len(of) == 1 and verdict != 'cannot tell')}"
-        for verdict in ("agree", "disagree", "cannot tell")
-        if (of := verdicts[verdict])
-    ]
+            verdicts["neither" if not other.significant else is_ahead(other, metric)].append(metric)
     base = names[group.rows.index(group.base)]
-    return f" Of {names[0]} against {base}, {'; '.join(parts)}." if parts else ""
+    favoured = {True: names[0], False: base}
+    parts = [
+        f"{listed(of)} favour{'s' * (len(of) == 1)} {name}"
+        for which, name in favoured.items()
+        if (of := verdicts[which])
+    ]
+    if of := verdicts["neither"]:
+        parts.append(f"{listed(of)} show{'s' * (len(of) == 1)} no significant difference")
+    return f" Against {base}, {'; '.join(parts)}." if parts else ""
 
 
 def _against_baseline(group: Group, names: Sequence[str]) -> str:
@@ -309,7 +316,7 @@ def _shortened(group: Group, share: float) -> list[str]:
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
         # As a user writes it: the engine's name stands first.
         names.append(whole.replace(row.run.strategy, str(Spec(bare, told)).replace("(name=", "(")))
-    labels = [label(row) for row in group.rows]
+    labels = [row.run.strategy if _shared_origin(group) and not row.run.control else label(row) for row in group.rows]
     # A short name must be no other row's, neither as it is shown nor whole.
     while clashing := [
         place
@@ -358,7 +365,7 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
         keys = [*usual, *(key for key in keys if key not in usual)]
     names = short_names(group)
     if group.base is not None:
-        columns["difference"] = replace(columns["difference"], heading=f"to {names[group.rows.index(group.base)]}")
+        columns["difference"] = replace(columns["difference"], heading=f"vs {names[group.rows.index(group.base)]}")
     chosen = [columns[key] for key in keys if key in columns]
     if page:
         chosen = [column for column in chosen if any(column.value(group, row) is not None for row in group.rows)]

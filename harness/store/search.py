@@ -96,23 +96,25 @@ def search(
 
 def neighbours(
     store: Store, sample_filter: SampleFilter, ordinal: int, *, order: Order = "plan"
-) -> tuple[str | None, str | None]:
-    """Return the samples that fit before and after a place in the run's plan; None at either end.
+) -> tuple[str | None, str | None, int]:
+    """Return the samples that fit before and after a place in the run's plan, None at either end; and its own number.
 
-    Beside a sample that does not fit itself there is the first one that does.
+    That counts from 1 among those that fit. Beside a sample that does not fit itself, of number 0, there is the first
+    one that does.
     """
     # Values of the other run matter only where they decide which samples fit, or in which order.
     compared = sample_filter.differs or order == "difference"
     matching = _found(sample_filter if compared else replace(sample_filter, other=""))
     by, sample = _by(matching, order), matching.c.id
-    beside = [of(sample).over(order_by=by) for of in (func.lag, func.lead, func.first_value)]
+    beside = [of.over(order_by=by) for of in (func.lag(sample), func.lead(sample), func.first_value(sample))]
+    beside.append(func.row_number().over(order_by=by))
     placed = select(matching.c.ordinal, *(column.label(f"at{at}") for at, column in enumerate(beside))).subquery()
     here = placed.c.ordinal == ordinal
     with store.reading() as connection:
         row = connection.execute(select(here.label("here"), placed).order_by(here.desc()).limit(1)).one_or_none()
     if row is None:
-        return None, None
-    return (row.at0, row.at1) if row.here else (None, row.at2)
+        return None, None, 0
+    return (row.at0, row.at1, row.at3) if row.here else (None, row.at2, 0)
 
 
 def _by(matching: CTE, order: Order) -> list[ColumnElement[Any]]:

@@ -71,7 +71,7 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     first, row = found[0], group.rows[0]
     value, difference = row.metrics["es"], row.difference["es"]
     assert first["es % [95%]"] == numbers.interval(value.mean, value.low, value.high)
-    assert first["to infile"].startswith("+50.0 [") and first["p"] == numbers.p_value(difference.p)
+    assert first["vs infile"].startswith("+50.0 [") and first["p"] == numbers.p_value(difference.p)
     assert [line["rank"] for line in found] == ["1", "2", "-", "-"]
     assert [line["verdict"] for line in found] == ["better", "baseline", "not significant", "control"]
 
@@ -102,7 +102,7 @@ def test_links_stand_in_their_cells_and_whole_names_below_short_ones(group: Grou
     links = {"lc.repocoder": {"strategy": "/samples?run=a&b=%22", "difference": "/compare?runs=a"}}
     tree = read(view.markup(view.ranking(group, links)))
     found = [(link.text, link.attributes["href"]) for link in tree.all("a")]
-    assert found == [("repocoder", "/samples?run=a&b=%22"), (table_of(group)[0]["to infile"], "/compare?runs=a")]
+    assert found == [("repocoder", "/samples?run=a&b=%22"), (table_of(group)[0]["vs infile"], "/compare?runs=a")]
     assert not list(tree.all("small")), "nothing but the family is left out"
     same = [table(f"lc.infercom(encoder=bm25, fsr={fsr})", [0.5] * 16) for fsr in ("true", "false")]
     assert [small.text for small in read(view.markup(view.ranking(board(same).groups[0], {}))).all("small")] == [
@@ -111,7 +111,7 @@ def test_links_stand_in_their_cells_and_whole_names_below_short_ones(group: Grou
 
 
 def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
-    assert headline(group).startswith("Of yours, lc.repocoder has the best es: 60.75 [")
+    assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
     assert "Significantly better than lc.infile: lc.repocoder." in headline(group)
     two = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]
     assert "No other strategy is significantly different from a" in headline(board(two).groups[0])
@@ -119,7 +119,7 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     third = board([*two, table("c", [0.1] * 16)]).groups[0]
     assert "Significantly worse than a: c; not significantly different: b." in headline(third)
     third = board([*two, table("c", [0.1] * 16)], all_pairs=True).groups[0]
-    assert "It is not significantly better than b." in headline(third)
+    assert "is not significantly better than b." in headline(third)
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
     assert "No two rows of the question share a completed sample" in headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
@@ -213,7 +213,7 @@ def expected(record: dict[str, Any], metric: str, beside: set[str]) -> dict[str,
     cells = {"rank": "-".join(map(str, ranks)), "n": str(record["n"]), "missing": str(record["missing"])}
     cells |= {"origin": record["origin"], f"{metric} % [95%]": interval(record[metric])}
     if (other := record["difference"].get(metric)) and record["baseline"]:
-        cells |= {"to": interval(other, sign=True), "p": numbers.p_value(other["p"])}
+        cells |= {"vs": interval(other, sign=True), "p": numbers.p_value(other["p"])}
     for name, value in record.items():
         if name in beside:
             half = numbers.half_width(value["low"], value["high"])
@@ -225,7 +225,7 @@ def check(found: list[dict[str, str]], records: list[dict[str, Any]], metric: st
     """Compare every cell of the page's table with the JSON."""
     assert len(found) == len(records) > 0
     for line, row in zip(found, records, strict=True):
-        named = {"to" if of.startswith("to ") else of.replace(" bits ", " % "): cell for of, cell in line.items()}
+        named = {"vs" if of.startswith("vs ") else of.replace(" bits ", " % "): cell for of, cell in line.items()}
         beside = {"em", "es", "id_f1"} - {metric} if metric != "pass@1" else {"es", "id_f1"}
         full = expected(row, metric, beside)
         assert {name: named.get(name) for name in full} == full
@@ -261,7 +261,7 @@ def test_another_metric_and_baseline_rank_anew(database: Home) -> None:
     found = shown(database, **query)
     records = rows(database, "--samples", "demo", "--metric", "es", "--baseline", "lc.repocoder")
     check(found, [row for row in records if row["generator"] == "incontext"], "es")
-    assert "to repocoder" in found[0]
+    assert "vs repocoder" in found[0]
 
 
 @pytest.mark.slow

@@ -149,7 +149,7 @@ def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
         assert cell["rank"] == (str(low) if low == high else f"{low}-{high}")
         if record["baseline"]:
             difference = record["difference"]["es"]
-            assert cell["to lc.infile"] == numbers.interval(
+            assert cell["vs lc.infile"] == numbers.interval(
                 difference["mean"], difference["low"], difference["high"], sign=True
             )
             assert cell["p"] == numbers.p_value(difference["p"])

@@ -162,7 +162,13 @@ def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
     first, *others = ranked
     means = [row.metrics[said.group.metric].mean or 0.0 for row in said.group.ranked]
     best = min(means) if said.group.metric == "bits" else max(means)
-    start = f"{first['strategy']} {'has the best' if means[0] == best else 'ranks first'}"
+    equal = [row.run.strategy for row, mean in zip(said.group.ranked, means, strict=True) if mean == means[0]]
+    if len(equal) > 3:
+        equal = [*equal[:2], f"{len(equal) - 2} others"]
+    names = " and ".join(filter(None, [", ".join(equal[:-1]), equal[-1]]))
+    start = (
+        f"{names} {'has' if len(equal) == 1 else 'have'} the best" if means[0] == best else f"{first['strategy']} ranks"
+    )
     assert sentence.startswith(f"All {len(means)} ranked rows" if len(means) > 1 and len(set(means)) == 1 else start)
     is_alone = len(first["beats"]) == len(others) > 0
     assert ("significantly better than every other" in sentence) is (is_alone and said.group.all_pairs)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.dashboard.views import Figure
-from ctxbench.dashboard.views.leaderboard import heading, lines
+from ctxbench.dashboard.views.leaderboard import ranking
 from ctxbench.harness.leaderboard import board as make_board
+from ctxbench.harness.leaderboard.columns import heading
 from ctxbench.harness.query import BoardQuery
 from tests.independent.drawing import Made
 from tests.independent.test_recomputed import board
@@ -41,30 +41,32 @@ def test_the_leaderboard_page_shows_the_jsons_numbers(stored: Path) -> None:
     records = {(one["run"], one["language"]): one for one in board(stored)}
     shown = 0
     for group in make_board(tables).groups:
-        for line, row in zip(lines(group), group.rows, strict=True):
+        table = ranking(group, {}, ("n", "missing", "mean_of_repositories"))
+        heads = [head.text for head in table.heads]
+        for cells, row in zip(table.lines, group.rows, strict=True):
+            line = dict(zip(heads, cells, strict=True))
             record = records.pop((row.run.id, row.run.language))
             shown += _shown(line, record, heading(group, group.metric))
             ranks = "-" if record["rank_low"] is None else f"{record['rank_low']}-{record['rank_high']}"
             assert line["rank"] in (ranks, str(record["rank_low"]), "", "-")
-            assert (line["n"], line.get("missing", 0)) == (record["n"], record["missing"])
+            assert (line["n"], line["missing"]) == (str(record["n"]), str(record["missing"]))
     assert not records and shown
 
 
-def _shown(line: dict[str, Any], record: dict[str, Any], name: str) -> int:
+def _shown(line: dict[str, str], record: dict[str, Any], name: str) -> int:
     found, gap = record.get(record["ranked_by"]), record["difference"].get(record["ranked_by"])
     cells = [(f"{name} [95%]", found, ("mean", "low", "high"))]
     if record["baseline"]:
-        cells += [("by repo", found, ("mean_of_repositories",))]
-        cells += [(f"to {record['baseline']}", gap, ("mean", "low", "high"))]
+        versus = next((head for head in line if head.startswith("vs ")), "")
+        cells += [("by repo", found, ("mean_of_repositories",)), (versus, gap, ("mean", "low", "high"))]
     count = 0
     for column, values, keys in cells:
-        cell = line.get(column)
+        cell = line.get(column, "")
         if values is None or values[keys[0]] is None:
-            assert cell is None
+            assert cell in ("", "-")
             continue
-        assert isinstance(cell, Figure)
         numbers = [values[key] for key in keys if values[key] is not None]
-        for text, number in zip(re.findall(r"[-+]?[\d.]+", cell.text), numbers, strict=True):
+        for text, number in zip(re.findall(r"[-+]?[\d.]+", cell), numbers, strict=True):
             assert_rounded(text, number, values["low"], values["high"])
         count += 1
     return count

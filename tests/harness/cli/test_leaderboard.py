@@ -123,7 +123,8 @@ def test_limited_runs_answer_for_a_set_without_full_ones(stored: Fill) -> None:
 
 
 def test_limited_runs_do_not_stand_beside_full_ones(stored: Fill) -> None:
-    stored(noisy("lc.infile", 0.3), noisy("lc.infile", 0.3, samples="demo[:80]"), noisy("lc.infile", 0.3, samples="x"))
+    part, other = noisy("lc.infile", 0.3, id="part", samples="demo[:80]"), noisy("lc.infile", 0.3, id="x", samples="x")
+    stored(noisy("lc.infile", 0.3), part, other)
     for asked in ("demo", "demo[:80]"):
         rows = json.loads(run_cli("leaderboard", DB, "--samples", asked, "--format", "json").out)
         assert [row["samples"] for row in rows] == [asked]

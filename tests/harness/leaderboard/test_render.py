@@ -44,7 +44,7 @@ def test_the_table_has_the_answer_and_a_line_a_row() -> None:
     answer = "Significantly better than infile: repocoder; significantly worse: random|windows."
     assert answer in " ".join(lines[1:3])
     [head] = [line for line in lines if line.startswith("rank ")]
-    for words in ("rank", "strategy", "es %", "to infile", "p", "tokens", "em %"):
+    for words in ("rank", "strategy", "es %", "vs infile", "p", "tokens", "em %"):
         assert words in head
     assert "group" not in head and " group " in render.table(board(_many(), all_pairs=True), width=100)
     rows = [match[1] for line in lines if (match := re.match(r" *(?:\d+(?:-\d+)?|-)  (\S+)", line))]
@@ -94,11 +94,14 @@ def test_the_answer_says_whether_other_metrics_agree() -> None:
     base = measured("lc.infile", es=0.3, em=0.3, id_f1=0.5, context_gain=1.0)
     made = board([base, measured("lc.repocoder", es=0.5, em=0.4, id_f1=0.3, context_gain=1.0)])
     answer = headline(made.groups[0])
-    assert answer.endswith("Of lc.repocoder against lc.infile, em agrees; id_f1 disagrees; context_gain cannot tell.")
+    assert answer.endswith(
+        "Against lc.infile, em favours lc.repocoder; id_f1 favours lc.infile; context_gain shows no significant "
+        "difference."
+    )
     # Fewer bits are better: the sign of a difference is not yet a verdict.
     bits = [measured(name, bits=bits, es=es) for name, bits, es in (("lc.infile", 9.0, 0.3), ("b", 4.0, 0.5))]
-    assert headline(board(bits, metric="bits").groups[0]).endswith("Of b against lc.infile, es agrees.")
-    assert "agree" not in headline(board([base]).groups[0])
+    assert headline(board(bits, metric="bits").groups[0]).endswith("Against lc.infile, es favours b.")
+    assert "favour" not in headline(board([base]).groups[0])
 
 
 def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> None:
@@ -209,7 +212,7 @@ def test_notes_of_a_full_board() -> None:
         "95%, over repositories",
         "Not ranked, because samples are missing (never counted as 0): lc.begun 2. Cure: run the same command again.",
         "if all were right",
-        "counted as the worst value: lc.repocoder(iterations=2, window=20) 1",
+        "count as the worst value: lc.repocoder(iterations=2, window=20) 1",
         "measure the context, not a model's skill",
         "shown, never ranked",
     ):

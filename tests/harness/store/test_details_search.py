@@ -139,10 +139,12 @@ def test_there_is_a_next_one_from_anywhere(store: Store) -> None:
     first, second = add_scored(store, "a", 0.5, 0.0, 1.0, 1.0), add_scored(store, "b", 0.5, 1.0, 1.0, 0.0)
     wanted = SampleFilter(run=first, measure=EM, other=second, differs="any")
     one, other = "demo/1", "Ünï/c_de%/0"
-    assert [neighbours(store, wanted, at) for at in (1, 3)] == [(None, other), (one, None)]
-    assert [neighbours(store, wanted, at) for at in (0, 2, 9)] == 3 * [(None, one)], "the first, from one that is not"
-    assert neighbours(store, dataclasses.replace(wanted, words="demo"), 1) == (None, None), "of those that are found"
-    assert neighbours(store, dataclasses.replace(wanted, words="none"), 1) == (None, None)
+    assert [neighbours(store, wanted, at) for at in (1, 3)] == [(None, other, 1), (one, None, 2)]
+    assert [neighbours(store, wanted, at) for at in (0, 2, 9)] == 3 * [(None, one, 0)], (
+        "the first, from one that is not"
+    )
+    assert neighbours(store, dataclasses.replace(wanted, words="demo"), 1) == (None, None, 1), "of those that are found"
+    assert neighbours(store, dataclasses.replace(wanted, words="none"), 1) == (None, None, 0)
 
 
 def test_those_that_differ_most_come_first_and_beside_each_other(store: Store) -> None:
@@ -150,7 +152,7 @@ def test_those_that_differ_most_come_first_and_beside_each_other(store: Store) -
     wanted = SampleFilter(run=first, measure=EM, other=second)
     order = ids(store, first, other=second, order="difference")
     assert order[:3] == ["demo/1", "demo/2", "demo/0"]
-    assert neighbours(store, wanted, 2, order="difference") == ("demo/1", "demo/0")
+    assert neighbours(store, wanted, 2, order="difference") == ("demo/1", "demo/0", 2)
     assert place_in_plan(store, first, "demo/2") == 2 and place_in_plan(store, first, "x") is None
 
 
