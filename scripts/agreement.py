@@ -98,7 +98,7 @@ class Rows:
         return [p <= signflip.ALPHA for p in signflip.step_down(sums, seed=_SEED).p.tolist()]
 
     def told(self) -> list[tuple[str, str]]:
-        """Return the pairs of ranked strategies that are told apart, of each the better one first."""
+        """Return the pairs of ranked strategies that differ significantly, of each the better one first."""
         pairs = list(itertools.combinations([name for name in self.strategies if not is_control(name)], 2))
         told = [pair for pair, is_apart in zip(pairs, self.apart(pairs), strict=True) if is_apart]
         return [pair if self.gap(*pair).mean() > 0 else pair[::-1] for pair in told]
@@ -119,7 +119,7 @@ def signs(ruler: Rows, judge: Rows) -> Answer:
     """A3: the pairs that the ruler tells apart, under the judge's gain and edit similarity."""
     told = ruler.told()
     if not told:
-        return Answer("none is told apart", None)
+        return Answer("none is significant", None)
     shares = [statistics.fmean(judge.gap(*pair, metric).mean() > 0 for pair in told) for metric in (GAIN, "es")]
     text = f"{' and '.join(f'{100 * share:.0f} %' for share in shares)} of {len(told)}"
     return Answer(text, shares[0] >= 0.9 and shares[1] >= 0.8)
@@ -150,7 +150,7 @@ def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> 
 
 
 def contrasts(ruler: Rows, judge: Rows) -> Answer:
-    """A5: two contrasts that the papers are about: the same sign, or told apart by neither."""
+    """A5: two contrasts that the papers are about: the same sign, or significant by neither."""
     told = [rows.apart([pair])[0] for pair in _CONTRASTS for rows in (ruler, judge)]
     gaps = [float(rows.gap(*pair).mean()) for pair in _CONTRASTS for rows in (ruler, judge)]
     texts, fine = [], []
@@ -171,7 +171,7 @@ QUESTIONS = (
     Question(name="A2", text="by mean gain against mean ES and ID-F1", bar="at least 0.8", ask=order_of_scores),
     Question(
         name="A3",
-        text="pairs told apart by `incontext`: same sign by gain, by ES",
+        text="pairs significant by `incontext`: same sign by gain, by ES",
         bar="at least 90 %, 80 %",
         ask=signs,
     ),
@@ -179,7 +179,7 @@ QUESTIONS = (
     Question(
         name="A5",
         text="two contrasts, in bits: InferCom's APIs, plain search over RepoCoder",
-        bar="same sign, or told apart by neither",
+        bar="same sign, or significant by neither",
         ask=contrasts,
         decides=False,
     ),
@@ -299,7 +299,7 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     parts = [
         "## Outcome",
         outcome(both),
-        f"`{GENERATOR}` against `{JUDGE}`, {counts}. A star: told apart at 5 %, each contrast by itself.",
+        f"`{GENERATOR}` against `{JUDGE}`, {counts}. A star: significant at 5 %, each contrast by itself.",
         questions_table(GENERATOR, JUDGE),
         f"![Each row's mean gain by both models]({PICTURES['rows'].name})",
         f"![Each pair of rows: its difference by both models]({PICTURES['pairs'].name})",

@@ -184,7 +184,7 @@ def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
         ("run", {"sandbox": "boxes"}, "'boxes' is none of docker"),
         ("run", {"strategies": []}, "Missing option '--strategy'"),
         ("run", {"samples": "dmeo"}, "did you mean demo?"),
-        ("board", {"marked": "some"}, "'some' is not one of 'exclude', 'include'"),
+        ("board", {"invalid": "some"}, "'some' is not one of 'exclude', 'include'"),
         ("board", {"published": True}, "'True' is not one of 'auto', 'all', 'none'"),
         ("board", {"by_level": "yes"}, "'--by-level' does not take a value"),
         ("board", {"k": 0}, "'0' is no whole number"),
