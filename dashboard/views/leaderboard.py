@@ -206,7 +206,7 @@ def _whole(strategy: str, name: str) -> str:
 
 def more_columns(group: Group) -> list[str]:
     """Return the names of columns and metrics that the page's table can have besides the usual ones."""
-    usual = {"metric", "difference", *(head.text for head in screen_table(group, page=True).heads)}
+    usual = {"metric", "difference", "context_tokens", *(head.text for head in screen_table(group, page=True).heads)}
     keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
     return [*keys, *(name for name in group.scales if name not in (group.metric, *beside(group)))]

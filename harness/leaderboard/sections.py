@@ -366,6 +366,9 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
     names = short_names(group)
     if group.base is not None:
         columns["difference"] = replace(columns["difference"], heading=f"vs {names[group.rows.index(group.base)]}")
+    if page:
+        # One that reads a page for the first time looks for that word.
+        columns["context_tokens"] = replace(columns["context_tokens"], heading="cost: tokens")
     chosen = [columns[key] for key in keys if key in columns]
     if page:
         chosen = [column for column in chosen if any(column.value(group, row) is not None for row in group.rows)]

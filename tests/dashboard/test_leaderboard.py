@@ -230,7 +230,8 @@ def check(found: list[dict[str, str]], records: list[dict[str, Any]], metric: st
         full = expected(row, metric, beside)
         assert {name: named.get(name) for name in full} == full
         tokens = row["context_tokens"]
-        assert "tokens" not in line if tokens is None else shows_amount(float(line["tokens"]), tokens)
+        cost = line.get("cost: tokens")
+        assert cost is None if tokens is None else shows_amount(float(str(cost)), tokens)
 
 
 _MORE = ("n", "missing", "origin")
