@@ -80,8 +80,9 @@ def test_tables_are_those_of_one_set_language_and_generator(database: Home, monk
     assert {table.run.generator for table in data.tables("demo")} == {"incontext", HARMFUL}
     assert [table.run.strategy for table in data.tables("demo", "python", "incontext")] == list(STRATEGIES)
     assert data.tables("demo", "java") == [] and data.tables("gone") == []
-    [limited] = data.tables("demo[:4]")
-    assert len(limited.sample) == 4
+    limited = data.tables("demo[:4]", "python", "incontext")
+    assert {len(table.sample) for table in limited} == {4}
+    assert {table.run.strategy for table in limited} == set(STRATEGIES), "beside it, those over more at its samples"
     [group] = data.board("demo", "python", "incontext").groups
     assert {row.run.strategy for row in group.rows} == set(STRATEGIES)
     assert data.board("demo", "python", "incontext") is data.board("demo", "python", "incontext")

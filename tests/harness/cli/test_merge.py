@@ -190,7 +190,7 @@ def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
         assert len(works(store)[0].attempts) == attempts
     # A local run goes on from there, and does what is missing and nothing else.
     ended = run(home, "--db", url(home, "merged"), **options)
-    assert ended.code == 1 and f"{fussy}@fussy: {missing} of {missing}" in ended.err
+    assert ended.code == 1 and f"{fussy}@fussy: 0 of {missing}, {missing} missing" in ended.err
 
 
 def rewritten(file: Path, change: Callable[[str], str]) -> Path:
