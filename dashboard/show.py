@@ -94,7 +94,6 @@ def frame(
     *,
     help: Mapping[str, str],  # noqa: A002 - as Streamlit calls it
     key: str,
-    csv: str | None = None,
     **config: Any,
 ) -> None:
     """Show a table that can be sorted and searched; cells are text or numbers, never markup.
@@ -103,7 +102,6 @@ def frame(
         rows: column -> cell, the same columns in each.
         help: column -> hover text of its heading; ours.
         key: tells it from other tables of the page.
-        csv: what its button saves; without it the table's own menu saves what is shown.
         config: column -> one of `st.column_config`, where a plain column does not do.
     """
     columns = list(rows[0]) if rows else list(help)
@@ -124,10 +122,6 @@ def frame(
     st.dataframe(
         content, hide_index=True, column_config=columns_config, key=key, alt=_name(key), row_height=32, placeholder="–"
     )
-    if csv is not None:
-        st.download_button(
-            "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
-        )
 
 
 def tables(drawn: Iterable[DrawnTable]) -> None:

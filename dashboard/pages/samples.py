@@ -91,16 +91,10 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     profile = choices.profile(more[1])
     label = samples.samples.removesuffix(f" {samples.digest[:12]}")
     runs = data.cached(runs_over, samples.digest, label)
-    generator = view.ANY
-    if len(samples.generators) > 1:
-        generators = [view.ANY, *samples.generators]
-        generator = choices.choose(
-            "Generator", generators, name="generator", help=show.HELP["generator"], where=more[2]
-        )
-        runs = [run for run in runs if generator in (view.ANY, run.label)]
-    leader, base = data.leader(
-        samples.samples, language, samples.generators[0] if generator == view.ANY else generator, profile
-    )
+    generator = _generator(samples, more[2])
+    runs = [run for run in runs if generator in (view.ANY, run.label)]
+    ranked_by = samples.generators[0] if generator == view.ANY else generator
+    leader, base = data.leader(samples.samples, language, ranked_by, profile)
     by_id = {run.id: run for run in runs}
     first = choices.choose(
         "Run A",
@@ -145,6 +139,14 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         metric=metric,
         language=language,
     )
+
+
+def _generator(samples: StoredSet, where: Any) -> str:
+    """Let the reader choose one of several generators, or any."""
+    if len(samples.generators) < 2:
+        return view.ANY
+    options = [view.ANY, *samples.generators]
+    return choices.choose("Generator", options, name="generator", help=show.HELP["generator"], where=where)
 
 
 def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Order, str, Any]:

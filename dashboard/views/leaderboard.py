@@ -6,6 +6,7 @@ axis. `markup` alone decides how a text is written: each may come from a model, 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -153,6 +154,7 @@ class DrawnTable:
         return self.with_bars([interval(row) for row in group.rows], base[0] if base else None)
 
 
+@functools.cache
 def environment() -> Environment:
     """Return what reads the templates: it escapes every text."""
     return Environment(

@@ -299,17 +299,17 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
     """
     name, is_part, _ = label.partition("[:")
     samples_at: dict[Hashable, set[str]] = defaultdict(set)
-    made = set()
+    run_there = set()
     for table in tables:
         if table.run.samples == label:
             samples_at[table.run.samples_digest, table.run.language].update(table.sample)
-            made.add((strategy_of(table.run), table.run.generator))
+            run_there.add((strategy_of(table.run), table.run.generator))
     parts = []
     for table in tables:
         run, part = table.run, samples_at[table.run.samples_digest, table.run.language]
         if run.samples == label:
             parts.append(table)
-        elif not is_part or run.samples.partition("[:")[0] != name or (strategy_of(run), run.generator) in made:
+        elif not is_part or run.samples.partition("[:")[0] != name or (strategy_of(run), run.generator) in run_there:
             continue
         elif part and part <= set(table.sample):
             parts.append(replace(only(table, part), run=replace(run, samples=label)))

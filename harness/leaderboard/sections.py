@@ -227,20 +227,15 @@ def _other_metrics(group: Group, names: Sequence[str]) -> str:
     def is_ahead(difference: Difference, metric: str) -> bool:
         return ((difference.mean or 0.0) < 0) is group.scales[metric].lower_is_better
 
-    verdicts: dict[bool | str, list[str]] = defaultdict(list)
-    for metric in beside(group):
-        other = leader.difference.get(metric)
-        if other is not None and other.p is not None:
-            verdicts["neither" if not other.significant else is_ahead(other, metric)].append(metric)
+    tested = {name: leader.difference[name] for name in beside(group) if name in leader.difference}
+    tested = {name: difference for name, difference in tested.items() if difference.p is not None}
     base = names[group.rows.index(group.base)]
-    favoured = {True: names[0], False: base}
-    parts = [
-        f"{listed(of)} favour{'s' * (len(of) == 1)} {name}"
-        for which, name in favoured.items()
-        if (of := verdicts[which])
-    ]
-    if of := verdicts["neither"]:
-        parts.append(f"{listed(of)} show{'s' * (len(of) == 1)} no significant difference")
+    significant = {name: is_ahead(difference, name) for name, difference in tested.items() if difference.significant}
+    sides = ((names[0], True), (base, False))
+    favouring = [(side, [name for name, ahead in significant.items() if ahead is leads]) for side, leads in sides]
+    parts = [f"{listed(metrics)} favour{'s' * (len(metrics) == 1)} {side}" for side, metrics in favouring if metrics]
+    if equal := [name for name in tested if name not in significant]:
+        parts.append(f"{listed(equal)} show{'s' * (len(equal) == 1)} no significant difference")
     return f" Against {base}, {'; '.join(parts)}." if parts else ""
 
 

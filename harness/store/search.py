@@ -106,15 +106,20 @@ def neighbours(
     compared = sample_filter.differs or order == "difference"
     matching = _found(sample_filter if compared else replace(sample_filter, other=""))
     by, sample = _by(matching, order), matching.c.id
-    beside = [of.over(order_by=by) for of in (func.lag(sample), func.lead(sample), func.first_value(sample))]
-    beside.append(func.row_number().over(order_by=by))
-    placed = select(matching.c.ordinal, *(column.label(f"at{at}") for at, column in enumerate(beside))).subquery()
-    here = placed.c.ordinal == ordinal
+    beside = {
+        "before": func.lag(sample),
+        "after": func.lead(sample),
+        "first": func.first_value(sample),
+        "number": func.row_number(),
+    }
+    columns = (of.over(order_by=by).label(name) for name, of in beside.items())
+    placed = select(matching.c.ordinal, *columns).subquery()
+    fits = placed.c.ordinal == ordinal
     with store.reading() as connection:
-        row = connection.execute(select(here.label("here"), placed).order_by(here.desc()).limit(1)).one_or_none()
+        row = connection.execute(select(fits.label("fits"), placed).order_by(fits.desc()).limit(1)).one_or_none()
     if row is None:
         return None, None, 0
-    return (row.at0, row.at1, row.at3) if row.here else (None, row.at2, 0)
+    return (row.before, row.after, row.number) if row.fits else (None, row.first, 0)
 
 
 def _by(matching: CTE, order: Order) -> list[ColumnElement[Any]]:
