@@ -16,7 +16,7 @@ from ctxbench.harness.store.write import Finished, StoredCompletion, StoredGener
 
 PAGE_METRICS = {
     "ctxbench": ("em", "es", "id_em", "id_f1", "id_precision", "id_recall"),
-    "context": ("bits", "context_gain", "api_recall", "context_waste"),
+    "context": ("bits", "copyable_bits", "api_recall", "context_waste"),
 }
 """Profile -> metrics that a page of that profile reads."""
 LINE_METRICS = {

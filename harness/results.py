@@ -16,7 +16,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.spec import parse
-from ctxbench.harness.metrics import DEFAULT, DIAGNOSTICS
+from ctxbench.harness.metrics import COPY_MODEL, COPYABLE, DEFAULT, DIAGNOSTICS, GAIN
 
 
 class Status(StrEnum):
@@ -99,6 +99,11 @@ def file_label(strategy: str) -> str:
 def spec_of_label(label: str) -> str:
     """Return the generator's spec of a label."""
     return label.partition(" [budgets in ")[0].partition(" [summaries by ")[0].removesuffix(" [fim]")
+
+
+def only_copies(generator: str) -> bool:
+    """Return whether this generator is the built-in copy model, so that no language model answered."""
+    return spec_of_label(generator).partition("(")[0] == COPY_MODEL
 
 
 class Origin(StrEnum):
@@ -264,7 +269,9 @@ _NAMES = {
 }
 ALWAYS = "em"
 """A metric that every sample with a known answer has under the default profile."""
-GAINS = ("context_gain", "bits")
+BITS = "bits"
+"""A metric that every sample with a priced context has."""
+GAINS = (GAIN, COPYABLE, BITS)
 CHECKS = tuple(metric.name for metric in DIAGNOSTICS)
 """Names of what `Measurement.DIAGNOSTICS` computes."""
 
@@ -296,7 +303,8 @@ def without_parts(
             names = [] if profile == DEFAULT else own or [""]
         else:
             names = list(GAINS if measure is Measurement.GAIN else CHECKS)
-        if all(set(scored) <= columns.get(name, {}).keys() for name in names):
+        needed = [BITS] if measure is Measurement.GAIN else names
+        if all(set(scored) <= columns.get(name, {}).keys() for name in needed):
             remarks = tuple(remark for remark in remarks if remark != measure.remark)
             continue
         for name in names:

@@ -16,15 +16,16 @@ from scipy.stats import rankdata, spearmanr
 
 from ctxbench.bench.types import Sample
 from ctxbench.harness.imported import reference
-from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
+from ctxbench.harness.imported.reference import ReferenceResults
 from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.stats import trimmed_mean
+from ctxbench.harness.metrics import COPY_MODEL, GAIN, gain_of
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control
 from scripts import write_section
 from scripts.findings import held
 from scripts.model_results import LITE
-from scripts.reference_results import DOCS, GAIN, LANGUAGES
+from scripts.reference_results import DOCS, LANGUAGES
 
 PAGE = DOCS / "agreement.md"
 PICTURES = {"rows": DOCS / "agreement-rows.svg", "pairs": DOCS / "agreement-pairs.svg"}
@@ -75,7 +76,8 @@ class Rows:
         def value(strategy: str, sample: Sample, metric: str) -> float:
             run, place = found[strategy][sample.id]
             profile, factor = _METRICS[metric]
-            return factor * (run.scores[profile][metric][place] or 0.0)
+            stored_name = gain_of(run.coder) if metric == GAIN else metric
+            return factor * (run.scores[profile][stored_name][place] or 0.0)
 
         self.values: Mapping[str, stats.Array] = {
             metric: np.array([[value(strategy, sample, metric) for sample in samples] for strategy in strategies])
@@ -299,8 +301,8 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     parts = [
         "## Outcome",
         outcome(both),
-        f"`{GENERATOR}` against `{JUDGE}`, {counts}. A star: significant at 5 %, each contrast by itself.",
-        questions_table(GENERATOR, JUDGE),
+        f"`{COPY_MODEL}` against `{JUDGE}`, {counts}. A star: significant at 5 %, each contrast by itself.",
+        questions_table(COPY_MODEL, JUDGE),
         f"![Each row's mean gain by both models]({PICTURES['rows'].name})",
         f"![Each pair of rows: its difference by both models]({PICTURES['pairs'].name})",
         "## A6: how far two models of one family agree",
@@ -332,7 +334,7 @@ def pictures(both: Mapping[str, tuple[Rows, Rows]]) -> dict[str, str]:
 
 def main() -> None:
     """Write the page."""
-    both = {language: pair for language in LANGUAGES if (pair := rows_of(GENERATOR, JUDGE, language))}
+    both = {language: pair for language in LANGUAGES if (pair := rows_of(COPY_MODEL, JUDGE, language))}
     write_section(PAGE, BEGIN, END, text(both))
     for name, picture in pictures(both).items():
         PICTURES[name].write_text(picture, encoding="utf-8")

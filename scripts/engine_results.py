@@ -16,17 +16,17 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.spec import expand
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress
-from ctxbench.harness.imported.reference import GENERATOR
 from ctxbench.harness.leaderboard import board, compare
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.sections import Curves, curves
+from ctxbench.harness.metrics import COPY_MODEL, COPYABLE
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from scripts import write_section
-from scripts.reference_results import GAIN, LANGUAGES, board_text, metric_cell, tokens_cell
+from scripts.reference_results import LANGUAGES, board_text, metric_cell, tokens_cell
 
 ENGINES = (
     *("ripgrep", "tantivy", "repomap", "ctags", "jedi"),
@@ -73,7 +73,7 @@ def measure(home: Home, name: str) -> list[RunTable]:
                 store,
                 sample_set,
                 strategies=[spec for text in strategies for spec in expand(text)],
-                generator=GENERATOR,
+                generator=COPY_MODEL,
                 choices=RunOptions(limit=limit),
                 progress=progress,
             )
@@ -108,7 +108,7 @@ def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
         cells = []
         for language in LANGUAGES:
             pair = [_table(tables, f"{engine}{mode}", language) for mode in ("", f"({SHARED})")]
-            [compared] = compare.compare(pair, metric=GAIN)
+            [compared] = compare.compare(pair, metric=COPYABLE)
             gap = compared.difference
             cells.append(f"{gap.mean:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}], n = {gap.n_common}")
         yield f"| `{engine}` | {' | '.join(cells)} |"
@@ -136,7 +136,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     whole = [table for table in tables if table.run.samples == name and BUDGET not in table.run.strategy]
     samples = {table.run.language: table.sample for table in whole}
     count = sum(map(len, samples.values()))
-    yield f"Over the {count:,} lines of `{name}`, by `{GENERATOR}`; seconds and places are means over its samples."
+    yield f"Over the {count:,} lines of `{name}`, by `{COPY_MODEL}`; seconds and places are means over its samples."
     boards = {group.language: group for group in board(whole, all_pairs=True).groups}
     for language, title in LANGUAGES.items():
         repositories = len(set(_table(whole, ENGINES[0], language).repo))

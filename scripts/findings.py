@@ -15,10 +15,11 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import paper_tables
 from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
 from ctxbench.harness.leaderboard.stats import Estimate, estimate
+from ctxbench.harness.metrics import GAIN
 from ctxbench.harness.papers.reproduce import specs_of
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies import registry
-from scripts.reference_results import GAIN, LANGUAGES, interval_text
+from scripts.reference_results import LANGUAGES, interval_text
 
 BEGIN, END = "<!-- findings: python -m scripts.model_results -->\n", "<!-- end of the findings -->"
 ENCODER = "bm25"

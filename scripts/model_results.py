@@ -20,15 +20,16 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
-from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults, ReferenceRun
+from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
 from ctxbench.harness.leaderboard.stats import estimate, trimmed_mean
+from ctxbench.harness.metrics import COPY_MODEL, gain_of
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control, resolve
 from scripts import findings, write_section
-from scripts.reference_results import GAIN, LANGUAGES, PAGE, interval_text, published_samples
+from scripts.reference_results import LANGUAGES, PAGE, interval_text, published_samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Plan:
     @property
     def generator(self) -> str:
         """The spec of the generator."""
-        if self.model == GENERATOR:
+        if self.model == COPY_MODEL:
             return self.model
         # llama.cpp writes long answers faster, and reads the long prompt of a line more slowly.
         return f"hf:{self.model}" if self.kind is Kind.LINE else f"serve:{self.model}(chat=on)"
@@ -107,7 +108,7 @@ def canonical(strategy: str) -> str:
 
 
 PLANS = {
-    ("incontext", Kind.LINE): Plan(model=GENERATOR, limits=(144,), strategies=_ALL),
+    ("incontext", Kind.LINE): Plan(model=COPY_MODEL, limits=(144,), strategies=_ALL),
     ("qwen2.5-coder-0.5b", Kind.LINE): Plan(model="qwen2.5-coder-0.5b", limits=(36, 72, 108, 144), strategies=_ALL),
     ("qwen2.5-coder-0.5b-papers", Kind.LINE): Plan(
         model="qwen2.5-coder-0.5b", limits=(36,), strategies=_ONLY_IN_TABLES
@@ -209,7 +210,7 @@ def table(results: ReferenceResults, language: str) -> str:
         scores = [(run.scores[profile], name) for profile, name in _MEANS]
         means = [statistics.fmean(of[name][place] or 0.0 for place in here) for of, name in scores]
         cells = [f"{100 * mean:.0f}" for mean in means[:-1]] + [f"{means[-1]:.1f}"]
-        gains = [run.scores[CONTEXT][GAIN][place] or 0.0 for place in here]
+        gains = [run.scores[CONTEXT][gain_of(run.coder)][place] or 0.0 for place in here]
         cells += [interval_text(estimate(gains, repos, seed="reference")), f"{statistics.median(gains):.1f}"]
         cells.append(f"{trimmed_mean(gains):.1f}")
         lines.append(f"| `{run.strategy.replace('(name=', '(')}` | {' | '.join(cells)} |")
@@ -223,7 +224,9 @@ _HEADINGS = ("EM", "ES", "ID-EM", "ID-F1", "bits", "gain, bits", "median", "trim
 def page() -> str:
     """Return the tables of all models: lines in both languages, then functions."""
     parts = []
-    for label, results in reference.models(LITE).items():
+    # The copy model stands below the language models.
+    of_lines = sorted(reference.models(LITE).items(), key=lambda item: item[1].model == COPY_MODEL)
+    for label, results in of_lines:
         parts += [f"### `{label}`", _measured(label, results)]
         for language, name in LANGUAGES.items():
             lines = sum(sample.language == language for sample in results.samples)

@@ -23,13 +23,15 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress, say
 from ctxbench.harness.imported import reference
-from ctxbench.harness.imported.reference import GENERATOR, ReferenceResults
+from ctxbench.harness.imported.reference import ReferenceResults
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.rows import Group, Row
-from ctxbench.harness.leaderboard.stats import Estimate, estimate
+from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.metrics import COPY_MODEL, COPYABLE
+from ctxbench.harness.results import only_copies
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import CONTEXT, run_tables
+from ctxbench.harness.store.runs import run_tables
 from scripts import write_section
 
 NAME = "ctxbench-2"
@@ -77,18 +79,16 @@ STRATEGIES = {
 """All of each kind that need no model that follows instructions, with encoders that need no weights; of lines the rows
 that others are compared with first."""
 RANDOM = "lc.random_windows"
-WITH_APIS, WITHOUT_APIS = "lc.infercom(encoder=bm25)", "lc.repocoder"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, API_PICTURE = DOCS / "results.md", DOCS / "results-apis.svg"
+PAGE = DOCS / "results.md"
 BOARD_PICTURES = {Kind.LINE: DOCS / "results-board.svg", Kind.FUNCTION: DOCS / "results-functions.svg"}
 BEGIN, END = "<!-- board: python -m scripts.reference_results -->\n", "<!-- end of the board -->"
 LANGUAGES = {"python": "Python", "java": "Java"}
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
-GAIN = "context_gain"
 _METRICS = {Kind.LINE: {"ES": "es", "EM": "em", "ID-F1": "id_f1"}, Kind.FUNCTION: {"pass@1": "pass@1", "ES": "es"}}
 """Heading -> metric."""
-_DRAWN = {Kind.LINE: (GAIN, "context gain in bits"), Kind.FUNCTION: ("es", "edit similarity in percent")}
-"""The metric of a kind's picture, and what it is. Prompts of the ICL paper are no continuations, and have no gain."""
+_DRAWN = {Kind.LINE: (COPYABLE, "copyable bits"), Kind.FUNCTION: ("es", "edit similarity in percent")}
+"""The metric of a kind's picture, and what it is. Prompts of the ICL paper are no continuations, and have none."""
 
 
 def make(home: Home, kind: Kind) -> Path:
@@ -100,7 +100,7 @@ def make(home: Home, kind: Kind) -> Path:
     """
     sample_set = published_samples(home, NAME, kind)
     with open_store(home.database) as store:
-        summaries = run(home, store, sample_set, strategies=STRATEGIES[kind], generator=GENERATOR, progress=progress)
+        summaries = run(home, store, sample_set, strategies=STRATEGIES[kind], generator=COPY_MODEL, progress=progress)
         fault = fault_of(summaries)
         if fault is not None:
             raise fault
@@ -125,10 +125,11 @@ def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
 
 
 def groups_of(name: str, kind: Kind) -> list[Group]:
-    """Return the boards of the file's rows: Python's, then Java's."""
+    """Return the boards of the file's rows, those of published models left out: Python's, then Java's."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         reference.import_reference(store, name, kind)
-        groups = {group.language: group for group in board(run_tables(store), all_pairs=True).groups}
+        tables = [table for table in run_tables(store) if only_copies(table.run.generator)]
+    groups = {group.language: group for group in board(tables, all_pairs=True).groups}
     return [groups[language] for language in LANGUAGES if language in groups]
 
 
@@ -139,7 +140,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
         group: its rows, best first.
         columns: heading -> the cell of a row, behind those that every such board has.
     """
-    head = f"| rank | group | strategy | context gain, bits | {' | '.join(columns)} |"
+    head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:
         cells = [
@@ -147,7 +148,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
             row.letters or "control",
             # The parameter that is given by its place need not be named.
             f"`{row.run.strategy.replace('(name=', '(')}`",
-            interval_text(row.metrics[GAIN]) if GAIN in row.metrics else "-",
+            interval_text(row.metrics[COPYABLE]) if COPYABLE in row.metrics else "-",
             *(cell(row) for cell in columns.values()),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -173,7 +174,7 @@ def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:
 
 
 def board_summary(group: Group) -> str:
-    """Return sentences on a language's board: its best group, and how far code drawn at random comes."""
+    """Return a sentence on a language's board: how far code drawn at random comes."""
     ranked = [row for row in group.rows if row.rank_low]
     if not any(row.beats for row in ranked):
         return (
@@ -181,14 +182,13 @@ def board_summary(group: Group) -> str:
             "solves hardly any function. `gold` and `blank` show that the tests judge. Run it with a model of yours."
         )
     best = ranked[0]
-    names = ", ".join(f"`{row.run.strategy}`" for row in ranked if "a" in row.letters)
     drawn = next(row for row in ranked if row.run.strategy == RANDOM)
-    whole, part = best.metrics[GAIN].mean or 0, drawn.metrics[GAIN].mean or 0
+    whole, part = best.metrics[COPYABLE].mean or 0, drawn.metrics[COPYABLE].mean or 0
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
     return (
-        f"Best group: {names}. Windows drawn at random save {part:.1f} bits, {100 * part / whole:.0f}% of what the "
-        f"best strategy does: that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} "
-        "other strategies beat them."
+        f"Windows drawn at random have {part:.1f} copyable bits, {100 * part / whole:.0f}% of what the first row has: "
+        f"that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} other strategies have "
+        "significantly more."
     )
 
 
@@ -202,63 +202,6 @@ def _rank(row: Row) -> str:
 def interval_text(estimate: Estimate) -> str:
     """Return a mean with its interval."""
     return f"{estimate.mean:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
-
-
-def api_worth(results: ReferenceResults) -> dict[str, float]:
-    """Return sample -> bits that InferCom's APIs save over similar code alone."""
-    columns = {run.strategy: run.scores[CONTEXT][GAIN] for run in results.runs}
-    pairs = zip(results.samples, columns[WITH_APIS], columns[WITHOUT_APIS], strict=True)
-    return {sample.id: shown - bare for sample, shown, bare in pairs if shown is not None and bare is not None}
-
-
-def api_text(results: ReferenceResults) -> str:
-    """Return where APIs help: a sentence a language, and a table by kind of used name."""
-    worth = api_worth(results)
-    by_language = {
-        language: [sample for sample in results.samples if sample.language == language] for language in LANGUAGES
-    }
-    sentences, lines = [], [f"| bits saved where the target uses | {' | '.join(LANGUAGES.values())} |", "|---|---|---|"]
-    for language, samples in by_language.items():
-        mean = _estimate([(worth[sample.id], sample.repo) for sample in samples])
-        of_repo = _by_repo(results, worth, language)
-        best, worst = max(of_repo, key=of_repo.__getitem__), min(of_repo, key=of_repo.__getitem__)
-        helped = sum(bits > 0 for bits in of_repo.values())
-        sentences.append(
-            f"- **{LANGUAGES[language]}**: {_direction(mean)}, {interval_text(mean)} bits a sample. They help in "
-            f"{helped} of {len(of_repo)} repositories, most in {best} ({of_repo[best]:+.1f}), least in {worst} "
-            f"({of_repo[worst]:+.1f})."
-        )
-    kinds = sorted({kind for of_sample in results.kinds.values() for kind in of_sample} - {"unknown"})
-    rows = [(f"a {kind}", {id_ for id_, own in results.kinds.items() if kind in own}) for kind in kinds]
-    levels = sorted({sample.subkind for sample in results.samples})
-    rows += [
-        (f"any, {level}", {sample.id for sample in results.samples if sample.subkind == level}) for level in levels
-    ]
-    for label, ids in rows:
-        cells = []
-        for samples in by_language.values():
-            values = [(worth[sample.id], sample.repo) for sample in samples if sample.id in ids]
-            cells.append(f"{interval_text(_estimate(values))}, n = {len(values)}" if values else "-")
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join([*sentences, "", *lines])
-
-
-def _direction(mean: Estimate) -> str:
-    if (mean.low or 0) > 0:
-        return "the APIs help"
-    return "the APIs do harm" if (mean.high or 0) < 0 else "whether the APIs help cannot be told"
-
-
-def _estimate(values: Sequence[tuple[float, str]]) -> Estimate:
-    numbers, repos = zip(*values, strict=True)
-    return estimate(numbers, repos, seed="reference")
-
-
-def _by_repo(results: ReferenceResults, worth: Mapping[str, float], language: str) -> dict[str, float]:
-    repos = dict.fromkeys(sample.repo for sample in results.samples if sample.language == language)
-    return {
-        repo: statistics.fmean(worth[sample.id] for sample in results.samples if sample.repo == repo) for repo in repos
-    }
 
 
 class Plot:
@@ -302,7 +245,7 @@ class Plot:
 
 
 def board_picture(groups: Sequence[Group], kind: Kind) -> str:
-    """Return an SVG: each strategy's context gain (of functions edit similarity) in both languages, with intervals."""
+    """Return an SVG: each strategy's copyable bits (of functions edit similarity) in both languages, with intervals."""
     metric, caption = _DRAWN[kind]
     rows: dict[str, dict[str, Row]] = {}
     for group in groups:
@@ -331,22 +274,6 @@ def board_picture(groups: Sequence[Group], kind: Kind) -> str:
     return plot.text(f"{caption}, with 95% intervals over repositories")
 
 
-def api_picture(results: ReferenceResults) -> str:
-    """Return an SVG: what APIs are worth in each repository."""
-    worth = api_worth(results)
-    bars = [(bits, repo, name) for name in LANGUAGES for repo, bits in _by_repo(results, worth, name).items()]
-    bars.sort(reverse=True)
-    plot = Plot([repo for _, repo, _ in bars], [bits for bits, *_ in bars], height=13, labels_width=150)
-    for line, (bits, repo, language) in enumerate(bars):
-        start, end = sorted((plot.x(0), plot.x(bits)))
-        title = f"<title>{repo}: {bits:+.1f}</title>"
-        plot.parts.append(
-            f'<rect x="{start:.1f}" y="{plot.y(line) - 4}" width="{max(end - start, 0.5):.1f}" height="9" '
-            f'fill="{_COLOURS[language]}">{title}</rect>'
-        )
-    return plot.text("bits that the APIs save a sample, by repository")
-
-
 def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[str]:
     """Yield the paragraphs of a kind of sample: its boards with a picture."""
     ranked = [row for row in groups[0].rows if row.rank_low]
@@ -357,23 +284,13 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
         f"{', '.join(versions)}."
     )
     drawn, picture = _DRAWN[results.kind][1], BOARD_PICTURES[results.kind].name
+    yield "No language model answered these samples: [copyable bits](agreement.md) say what of a context can be copied."
     yield f"![{drawn.capitalize()} of each strategy in both languages]({picture})"
     for group in groups:
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
         yield f"#### {LANGUAGES[group.language]}: {repositories} repositories"
         yield board_text(group, _columns(results.kind))
         yield board_summary(group)
-
-
-def api_parts(results: ReferenceResults) -> Iterator[str]:
-    """Yield the paragraphs on what APIs are worth."""
-    yield "#### Where API retrieval helps"
-    yield (
-        f"The context gain of `{WITH_APIS}` less that of `{WITHOUT_APIS}`, which shows similar code found in the same "
-        "way, and no API."
-    )
-    yield api_text(results)
-    yield f"![Bits that the APIs save, by repository]({API_PICTURE.name})"
 
 
 def main(home: str = "", *kinds: str) -> None:
@@ -386,9 +303,6 @@ def main(home: str = "", *kinds: str) -> None:
         results, groups = reference.load(NAME, kind), groups_of(NAME, kind)
         parts += [f"### {str(kind).capitalize()}s", *board_parts(results, groups)]
         BOARD_PICTURES[kind].write_text(board_picture(groups, kind), encoding="utf-8")
-        if kind is Kind.LINE:
-            parts += api_parts(results)
-            API_PICTURE.write_text(api_picture(results), encoding="utf-8")
     write_section(PAGE, BEGIN, END, "\n\n".join(parts) + "\n")
 
 

@@ -112,7 +112,7 @@ def test_it_runs_and_is_ranked_beside_a_built_in(scripts: Path, tmp_path: Path) 
     rows = json.loads(ctxbench(scripts, "leaderboard", "--samples", "demo", "--format", "json", home=home.root))
     ranks = {row["strategy"]: (row["rank_low"], row["rank_high"]) for row in rows}
     assert set(ranks) == {"lc.infile", "demo.nearest(top=2)"} and all(all(rank) for rank in ranks.values())
-    gains = {row["strategy"]: row["context_gain"]["mean"] for row in rows}
+    gains = {row["strategy"]: row["copyable_bits"]["mean"] for row in rows}
     assert gains["demo.nearest(top=2)"] > gains["lc.infile"]
 
 

@@ -72,6 +72,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_boards_are_equal_to_the_last_digit(real: Path, setting: str) -> None:
     found, first = board(real, setting), board(real, next(iter(SETTINGS)))
     assert len(found) == len(STRATEGIES) and all(
-        row["n"] == 6 and row["missing"] == 0 and row["context_gain"] for row in found
+        row["n"] == 6 and row["missing"] == 0 and row["copyable_bits"] for row in found
     )
     assert found == first

@@ -112,15 +112,15 @@ def test_similar_code_helps(home: Path, measured: None, language: str) -> None:
     shown, alone = of(found, language, "lc.repocoder"), of(found, language, "lc.infile")
     assert shown["missing"] == alone["missing"] == 0
     assert shown["n"] == alone["n"] > 0
-    assert shown["context_gain"]["mean"] > alone["context_gain"]["mean"]
+    assert shown["copyable_bits"]["mean"] > alone["copyable_bits"]["mean"]
 
 
 @pytest.mark.parametrize("language", ["python", "java"])
-def test_the_lead_by_context_gain_is_shown(home: Path, measured: None, language: str) -> None:
+def test_the_lead_by_copyable_bits_is_shown(home: Path, measured: None, language: str) -> None:
     found = rows(home)
     assert of(found, language, "lc.repocoder")["rank_high"] < of(found, language, "lc.infile")["rank_low"]
     # With the six repositories of Java at least 2 / 2**6.
-    assert of(found, language, "lc.repocoder")["difference"]["context_gain"]["p"] <= 0.05
+    assert of(found, language, "lc.repocoder")["difference"]["copyable_bits"]["p"] <= 0.05
 
 
 def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path, first: Result) -> None:
@@ -142,7 +142,7 @@ def test_a_published_model_is_shown_and_its_answers_are_said_to_be_stored(home: 
         chosen = [row for row in shown if row["strategy"] == strategy]
         assert {row["origin"] for row in chosen} == {"reference"} and sum(row["n"] for row in chosen) >= 36
         assert all(row[metric]["mean"] > 10 for row in chosen for metric in ("em", "es", "id_f1"))
-        assert all("context_gain" in row for row in chosen)
+        assert all("copyable_bits" in row for row in chosen)
     (shown_by_readme,) = blocks("text", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert shown_by_readme in first.out
 
@@ -161,8 +161,8 @@ def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, measured: 
     assert len(controls) == 54
     for repo_ends in (".py", ".java"):
         chosen = [sample for sample in controls if sample.partition("#")[0].endswith(repo_ends)]
-        control = fmean(controls[sample]["context_gain"] for sample in chosen)
-        assert control < fmean(metrics["lc.repocoder", sample]["context_gain"] for sample in chosen), repo_ends
+        control = fmean(controls[sample]["copyable_bits"] for sample in chosen)
+        assert control < fmean(metrics["lc.repocoder", sample]["copyable_bits"] for sample in chosen), repo_ends
 
 
 def test_the_same_seed_gives_the_same_bytes_and_scores(

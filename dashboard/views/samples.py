@@ -12,10 +12,10 @@ from typing import Literal
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
-from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.numbers import Scale, scale_of
-from ctxbench.harness.metrics import common_metric
-from ctxbench.harness.results import Status
+from ctxbench.harness.metrics import COPYABLE, common_metric
+from ctxbench.harness.results import Status, only_copies
 from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
 from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
@@ -99,7 +99,7 @@ def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric
 
 def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
-    ranking = (PASSES, *(["context_gain"] if choices.measures_context(generator) else []), "es", "em")
+    ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
     own = sorted(available, key=lambda metric: metric.measure.profile == CONTEXT)
     return next((named[name] for name in ranking if name in named), own[0] if own else None)

@@ -72,7 +72,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--metric",
         metavar="METRIC",
-        help="What ranks; default: pass@1 for functions; context_gain for incontext; for others es, em "
+        help="What ranks; default: pass@1 for functions; copyable_bits for incontext; for others es, em "
         "or what the profile declares first.",
     ),
     k_option,

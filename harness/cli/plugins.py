@@ -19,6 +19,7 @@ from ctxbench.harness.cli.options import (
     strategy_seconds_option,
 )
 from ctxbench.harness.cli.terminal import progress, remarks, say
+from ctxbench.harness.metrics import COPYABLE, GAIN
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.compare import Compared
@@ -361,10 +362,10 @@ def measure_leak(
 
 
 def _verdicts(compared: list[Compared]) -> Iterator[str]:
-    """Yield a line a language on the metric that boards rank by, context gain where it is measured."""
+    """Yield a line a language on what the context is worth in bits, where that was measured."""
     for language in dict.fromkeys(pair.this.language for pair in compared):
         pairs = {pair.metric: pair.difference for pair in compared if pair.this.language == language}
-        metric = "context_gain" if "context_gain" in pairs else next(iter(pairs))
+        metric = next((name for name in (GAIN, COPYABLE) if name in pairs), next(iter(pairs)))
         yield f"shared minus per-file, {language}, {metric}: {_judged(pairs[metric])}"
 
 

@@ -32,6 +32,7 @@ from ctxbench.harness.cli.options import (
     tokenizer_option,
 )
 from ctxbench.harness.cli.terminal import progress, say
+from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ctxbench.harness.store import Store
 
 
-_COPY_MODEL = "incontext"
 _COMPARED = ("lc.infile", "lc.repocoder(iterations=1)")
 """The strategies by which lines are answered."""
 _STORED = {
@@ -157,7 +157,7 @@ class _Steps:
 
         kind = sample_set.samples[0].kind
         name = job.SET if kind is Kind.LINE else standard.whole_name(job.SET)
-        files = [file for file in reference.models(name, kind).values() if file.model != _COPY_MODEL]
+        files = [file for file in reference.models(name, kind).values() if file.model != COPY_MODEL]
         # The sort is stable: without a model that is known, the first one.
         files.sort(key=lambda file: file.model != model)
         if not files:
@@ -182,7 +182,7 @@ class _Steps:
 
     def judge(self, functions: SampleSet, limit: int | None, sandbox: str) -> None:
         """Run the functions' own code and an empty body through their tests, and say how many pass."""
-        summaries = self._run(functions, ("gold", "blank"), _COPY_MODEL, limit, sandbox)
+        summaries = self._run(functions, ("gold", "blank"), COPY_MODEL, limit, sandbox)
         named = ("gold, each function's own code", "blank, an empty body")
         counts = [
             (f"  {name}", f"{sum(of.passes)} of {len(of.passes)} pass")

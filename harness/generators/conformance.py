@@ -67,7 +67,8 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
     able = generator.capabilities
     yield "instructions", "follows them" if able.instructs else "goes on with text; is asked for no plans"
     yield "tools", "calls them itself" if able.tools else "reads and writes calls as text"
-    yield "context gain", "prices texts itself" if able.prices else "measured by the built-in copy model"
+    copies = "not measured: copyable bits are, by the built-in copy model"
+    yield "context gain", "prices texts itself" if able.prices else copies
     window = generator.window if able.counts else 0
     yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
     yield "--fim", _middle(generator)

@@ -36,6 +36,7 @@ from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.imported import ImportSummary, add_samples
 from ctxbench.harness.imported.probes import probes_of
+from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.spec import RunSpec, planned_samples
@@ -50,7 +51,6 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration
 from ctxbench.strategies.api import Prompt
 
-GENERATOR = "incontext"
 _PROMPT = Prompt(blocks=())
 
 
@@ -248,10 +248,10 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
             cure=f"build it with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
             "--samples NAME",
         )
-    built_in = {"generator_version": VERSION, "coder": f"{GENERATOR} {VERSION}"}
+    built_in = {"generator_version": VERSION, "coder": f"{COPY_MODEL} {VERSION}"}
     cure = f"install ctxbench {results.runs[0].code}, which made them, or run the strategies yourself"
     for run in results.runs:
-        current = {"tokenizer": TOKENIZER} | (built_in if run.generator == GENERATOR else {})
+        current = {"tokenizer": TOKENIZER} | (built_in if run.generator == COPY_MODEL else {})
         for field, version in current.items():
             if getattr(run, field) != version:
                 raise InputFault(
@@ -461,7 +461,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
             }
             for profile in (CONTEXT, *sorted(metrics.PROFILES))
         }
-        texts = dict(connection.execute(text_query).all()) if run.generator != GENERATOR else {}
+        texts = dict(connection.execute(text_query).all()) if run.generator != COPY_MODEL else {}
         # What the tests said is a score of functions, and read apart from the others everywhere.
         passes = dict(connection.execute(pass_query).all())
         scores[PROFILE] |= {PASS: [passes[sample] for sample in samples]} if passes else {}

@@ -15,12 +15,11 @@ from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.leaderboard.numbers import only
-from ctxbench.harness.metrics import BIT_METRICS, common_metric
+from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
-from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, spec_of_label
+from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, only_copies, spec_of_label
 
 BASELINE = "lc.infile"
-CONTEXT_MODEL = "incontext"
 RANKS_FUNCTIONS = "pass@1"
 _RANKING = ("es", RANKS_FUNCTIONS, "em")
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
@@ -188,12 +187,12 @@ def complete(table: RunTable) -> bool:
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
     """Return what ranks: ``pass@1`` for functions, whether it is there or not; for lines what follows.
 
-    That is ``context_gain`` for the generator that measures contexts, ``es`` or ``em`` for others, else the profile's
+    That is ``copyable_bits`` for the built-in copy model, ``es`` or ``em`` for others, else the profile's
     first metric, whether it is there or not.
     """
     if run.functions:
         return RANKS_FUNCTIONS
-    first = ("context_gain", *_RANKING) if measures_context(run.generator) else _RANKING
+    first = (COPYABLE, *_RANKING) if only_copies(run.generator) else _RANKING
     own = own_metrics(run.profile, metrics)
     # Without a score of the profile nothing is ranked: any other metric would stand under the profile's name.
     return next((name for name in (*first, *own) if name in metrics), None) or _ranking_metric(run.profile)
@@ -216,11 +215,6 @@ def _ranking_metric(profile: str) -> str:
 def passes(metrics: Collection[str]) -> list[str]:
     """Return the pass@k among metrics, by k."""
     return sorted((name for name in metrics if name.startswith("pass@")), key=lambda name: int(name.partition("@")[2]))
-
-
-def measures_context(generator: str) -> bool:
-    """Return whether rows of this generator measure the context and not a model's skill."""
-    return spec_of_label(generator).partition("(")[0] == CONTEXT_MODEL
 
 
 def baseline(
@@ -263,13 +257,14 @@ def is_generator(requested: str, generator: str) -> bool:
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
     """Return the runs that a person most likely asks about, and the other samples and generators that have some.
 
-    Those are over the samples and by the generator of the newest run of one's own, else of the newest of all.
+    Those are over the samples and by the generator of the newest run of one's own; without any of the newest run that a
+    language model answered.
 
     Args:
         tables: stored runs, oldest first.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
-    newest_run = (own or tables)[-1].run
+    newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
     keys = dict.fromkeys((table.run.samples, table.run.generator) for table in tables)
     in_view = newest_run.samples, newest_run.generator
     of_view = [table for table in over(tables, newest_run.samples) if table.run.generator == newest_run.generator]

@@ -14,7 +14,7 @@ from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics import common_metric
 from ctxbench.harness.paper_tables import LEVELS
-from ctxbench.harness.results import PRICE, Origin
+from ctxbench.harness.results import PRICE, Origin, only_copies
 
 _MOST_NAMED = 15
 """Ranked rows up to which the sentences name who beats whom; JSON and CSV do of any number."""
@@ -63,10 +63,10 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
         *_invalid(group, instructions),
     ]
     lines += [*_failed(group), *_tails(group)]
-    if choices.measures_context(group.generator):
+    if only_copies(group.generator):
         lines.append(
-            f"{group.generator} is a copy model without knowledge of its own: "
-            "its rows measure the context, not a model's skill."
+            f"{group.generator} is a copy model without knowledge of its own: copyable_bits say what of a context can "
+            "be copied, and do not predict a language model (docs/agreement.md)."
         )
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
@@ -92,8 +92,6 @@ def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, .
     """Return those sentences without which a reader would be misled: what is missing, left out, or not alike."""
     lines = [*missing_scores(group), *_lacking(group, instructions), *_invalid(group, instructions)]
     lines += [*_failed(group), *_tails(group)]
-    if choices.measures_context(group.generator):
-        lines.append("No language model answered: these bits are a copy model's, and say what could be copied.")
     lines += [*_ages(group), *group_warnings(group)]
     lines += remarks((row.run.strategy, row.run.remarks) for row in group.rows)
     return (*lines, *_superseded(group))

@@ -47,8 +47,8 @@ from ctxbench.harness.leaderboard.rows import (
     groups_by_level,
     listed,
 )
-from ctxbench.harness.metrics import BLOCK_GAIN, DIAGNOSTICS
-from ctxbench.harness.results import PRICE, Origin
+from ctxbench.harness.metrics import BLOCK_GAIN, COPYABLE, DIAGNOSTICS, GAIN
+from ctxbench.harness.results import PRICE, Origin, only_copies
 from ctxbench.strategies.registry import default_of
 
 OTHERS = "Other metrics and costs"
@@ -60,10 +60,10 @@ _WIDE = 8
 _SHIFT = 0.006
 """Of the axis, from one strategy's interval to the next one's at the same value."""
 
-_BESIDE = ("em", "es", "id_f1", "context_gain")
-_BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
+_BESIDE = ("em", "es", "id_f1", GAIN)
+_BESIDE_PASSES = (GAIN, "es", "id_f1", "em")
 _MOST_BESIDE = 3
-_DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
+_DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
 _LONG_NAME = 34
 """Characters of a row's name from which on a screen has little room for numbers."""
@@ -151,7 +151,7 @@ def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
     if not group.ranked:
         return f"{_nothing_ranked(group)}: nothing is ranked.", ""
     names = names or [label(row) for row in group.rows]
-    start, family = _leads(group, names), _called(group, names)
+    start, family = f"{_nobody(group)}{_leads(group, names)}", _called(group, names)
     if not family.pairs:
         return start, _nothing_tested(group, names)
     beside_it = _other_metrics(group, names)
@@ -163,6 +163,11 @@ def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
     if not alike:
         return start, f"{names[0]} is significantly better than every other.{beside_it}"
     return start, f"{names[0]} is not significantly better than {_some(alike)}.{beside_it}"
+
+
+def _nobody(group: Group) -> str:
+    """Return what must be known first of a board without a language model."""
+    return "No language model answered: a copy model did. " if only_copies(group.generator) else ""
 
 
 def _nothing_ranked(group: Group) -> str:
@@ -261,7 +266,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str) -> BoardSection:
-    more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
+    more = [name for name in _DIAGNOSTICS if name in group.scales and name != group.metric] if diagnostics else []
     columns = {f"Ranked by {group.metric}, best first": _ranking(group)}
     columns |= {f"{group.metric} by level": _levels(group, parts)} if parts else {}
     columns |= {OTHERS: _beside(group)}

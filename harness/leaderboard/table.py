@@ -37,7 +37,7 @@ from ctxbench.harness.leaderboard.rows import (
 )
 from ctxbench.harness.leaderboard.rows import family as family_of
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.results import PRICE, Origin, RunTable, Status
+from ctxbench.harness.results import PRICE, Origin, RunTable, Status, only_copies
 
 
 def board(
@@ -56,8 +56,8 @@ def board(
     Args:
         tables: one table a run and language, oldest run first. Runs that differ only in the seed are pooled; then of
             several of one strategy in a group, the newest complete one is in_order, or the newest if none is complete.
-        metric: what ranks; None takes ``pass@1`` for functions, ``context_gain`` for the generator that measures
-            contexts, else ``es``, else what there is.
+        metric: what ranks; None takes ``pass@1`` for functions, ``copyable_bits`` for the built-in copy
+            model, else ``es``, else what there is.
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
         by_level: add a group for each level; None: for CoderEval only.
         all_pairs: ask about all pairs of whole runs, whoever made them, and not about each against the baseline.
@@ -397,7 +397,7 @@ def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
     """Return how old the samples of a group are; None if that is unknown, or its generator has read nothing."""
     generator = tables[0].run.generator
-    if choices.measures_context(generator):
+    if only_copies(generator):
         return None
     day_of = {
         sample: day

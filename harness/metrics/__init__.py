@@ -158,8 +158,12 @@ def _diagnostic(name: str, text: str, *, lower_is_better: bool) -> MetricInfo:
     return replace(share(name, text, source=_OURS), lower_is_better=lower_is_better, failure_is_worst=False)
 
 
+COPY_MODEL = "incontext"
+"""The built-in generator, which knows nothing but its prompt."""
+GAIN, COPYABLE = "context_gain", "copyable_bits"
 BITS = (
-    _bits("context_gain", "How much cheaper the context makes the reference to write than the file alone does."),
+    _bits(GAIN, "How much cheaper the context makes the reference to write than the file alone does."),
+    _bits(COPYABLE, "The same for a model that can only copy: it predicts no language model (docs/agreement.md)."),
     _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
 )
@@ -183,6 +187,13 @@ DIAGNOSTICS = (
     ),
 )
 _BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
+
+
+def gain_of(coder: str) -> str:
+    """Return which metric the bits are that a context saves a coder, given by spec and version."""
+    return COPYABLE if coder.partition(" ")[0].partition("(")[0] == COPY_MODEL else GAIN
+
+
 BIT_METRICS = tuple(metric.name for metric in BITS)
 """Names of `BITS`."""
 

@@ -35,6 +35,7 @@ from ctxbench.harness import prices
 from ctxbench.harness.cells import Cells, StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator, Request, Sampling
+from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.run.batching import Answer, Batcher
 from ctxbench.harness.run.execution import (
     Executor,
@@ -55,8 +56,6 @@ from ctxbench.strategies.api import Block, BlockKind, Execute, Prompt
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-CODER = "incontext"
-"""Measures context gain for generators that cannot."""
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
 """Summaries without a stored answer from which on it is told what they will take."""
@@ -302,12 +301,12 @@ def _pricer(
 ) -> Pricer:
     if model.capabilities.prices:
         return Pricer(name=f"{spec} {model.version}", coder=model)
-    coder = resolve(CODER)
+    coder = resolve(COPY_MODEL)
     stack.callback(coder.close)
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
     # Before the coder is closed, which would start again for what is left.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
-    return Pricer(name=f"{CODER} {coder.version}", coder=coder, aside=aside)
+    return Pricer(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
 
 @dataclass(frozen=True, slots=True)

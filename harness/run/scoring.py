@@ -29,7 +29,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.diagnostics import Diagnostics, recall_precision
 from ctxbench.harness.generators import answers, fim
 from ctxbench.harness.generators.base import Generator, TooLong
-from ctxbench.harness.results import Status
+from ctxbench.harness.results import BITS, Status
 from ctxbench.harness.run.sample import AnsweredSample, Completion
 from ctxbench.harness.run.scheduling import WorkPace
 from ctxbench.harness.store.runs import CONTEXT
@@ -39,7 +39,6 @@ from ctxbench.harness.store.write import Finished, StoredAccess, StoredBits, Sto
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
-GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"
 """Flags of a completion: nothing but blanks; cut at the token limit."""
 Scores = dict[tuple[str, str], float | None]
@@ -131,8 +130,8 @@ class SampleScorer:
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
         reference = self._references[answered.sample.id]
         context: Scores = {}
-        if bits:
-            context = gain(bits)
+        if bits and self._bits is not None:
+            context = gain(bits, self._bits.coder)
         context |= self._of_prompt(answered.sample, reference, answered.prompt)
         completions = [
             _completion(
@@ -184,9 +183,9 @@ class SampleScorer:
         return scores | self._diagnosed(sample, reference, text)
 
 
-def gain(bits: Sequence[StoredBits]) -> Scores:
-    """Return the scores of what `Bits.of` returns for a sample."""
-    return {(CONTEXT, GAIN): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
+def gain(bits: Sequence[StoredBits], coder: str) -> Scores:
+    """Return the scores of what `Bits.of` returns for a sample, by the coder of that name."""
+    return {(CONTEXT, metrics.gain_of(coder)): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 
 def _context(values: Mapping[str, float | None]) -> Scores:
@@ -284,7 +283,7 @@ class Bits:
 
     def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
         """Use the answers of the set and the measurements in the store."""
-        self._store, self._references, self._pricer = store, references, pricer
+        self._store, self._references, self._pricer, self.coder = store, references, pricer, pricer.name
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._free = threading.Condition(self._lock)
         self._askers = 0  # calls of `of`, which go before measuring ahead

@@ -31,7 +31,7 @@ from ctxbench.harness.diagnostics import RETRIEVED, Diagnostics
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.generators.fim import unmarked
-from ctxbench.harness.results import CHECKS, GAINS, Measurement
+from ctxbench.harness.results import BITS, CHECKS, Measurement
 from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.execution import Executor, judge_stored
 from ctxbench.harness.run.scheduling import NothingWorks, apart
@@ -259,7 +259,7 @@ def measure(
         InputFault: if a repository is not fetched.
         MachineFault: if the coder was lost; what was measured is kept.
     """
-    names = GAINS if kind is Measurement.GAIN else CHECKS
+    names = (metrics.gain_of(run.coder), BITS) if kind is Measurement.GAIN else CHECKS
     lacking = [
         completion
         for completion in unscored(store, run.id, CONTEXT, names)
@@ -311,7 +311,7 @@ def _gains(
 
         def measured(chunk: Sequence[UnscoredCompletion]) -> list[Scores]:
             pairs = [(samples[completion.sample_id], prompts[completion.sample_id]) for completion in chunk]
-            return [gain(costs) if costs else {} for costs in bits.of_prompts(pairs)]
+            return [gain(costs, pricer.name) if costs else {} for costs in bits.of_prompts(pairs)]
 
         yield measured, functools.partial(bits.works, {samples[id_].language for id_ in prompts})
 

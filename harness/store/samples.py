@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, func, select
 
 from ctxbench.bench.types import is_tested
-from ctxbench.harness.results import ACCESS, Status, status_cases
+from ctxbench.harness.results import ACCESS, Status, only_copies, status_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.scores import Counts
@@ -240,35 +240,38 @@ class StoredSet:
     languages: tuple[str, ...]
     """The one with the most samples first."""
     generators: tuple[str, ...]
-    """The one with the most runs first."""
+    """Language models before the copy model, the one with the most runs first."""
     runs: int
     size: int
     """Samples of a run."""
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets, the largest first: what a reader most likely wants to see."""
+    """Return the sets, what a reader most likely wants to see first: of one's own, by a language model, the largest."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
             runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
         # Runs of one part of a set have the same samples, so that one of them tells the languages.
         spoken = languages_of(connection, [runs[0][0] for runs in runs_by_set.values()])
+        imported_ids = set(connection.execute(select(t.IMPORTED.c.run_id)).scalars())
     sets = []
     for (samples, name, digest), runs in runs_by_set.items():
         counts = spoken[runs[0][0]]
-        sets.append(
-            StoredSet(
-                samples=samples,
-                name=name,
-                digest=digest,
-                languages=_most_first(counts),
-                generators=_most_first(Counter(generator for _, generator in runs)),
-                runs=len(runs),
-                size=counts.total(),
-            )
+        generators = sorted(_most_first(Counter(generator for _, generator in runs)), key=only_copies)
+        stored_set = StoredSet(
+            samples=samples,
+            name=name,
+            digest=digest,
+            languages=_most_first(counts),
+            generators=tuple(generators),
+            runs=len(runs),
+            size=counts.total(),
         )
-    return sorted(sets, key=lambda stored_set: (-stored_set.size, stored_set.samples, stored_set.digest))
+        is_of_others = all(id_ in imported_ids for id_, _ in runs)
+        order = (is_of_others, only_copies(generators[0]), -counts.total(), samples, digest)
+        sets.append((order, stored_set))
+    return [stored_set for _, stored_set in sorted(sets, key=operator.itemgetter(0))]
 
 
 def _most_first(counts: Counter[str]) -> tuple[str, ...]:

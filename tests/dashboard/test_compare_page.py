@@ -92,7 +92,7 @@ def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
     assert {name: row[name] for name in counts} == {name: str(difference[key]) for name, key in counts.items()}
 
 
-@pytest.mark.parametrize("metric", ["context_gain", "es", "em"])
+@pytest.mark.parametrize("metric", ["copyable_bits", "es", "em"])
 def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str], metric: str) -> None:
     ids = run_ids(runs, "lc.infile", "lc.repocoder", "lc.random_windows")
     page = app("compare", database.root, samples="demo", metric=metric, first=ids[0], runs=ids[1:], detail=ids[2])
@@ -182,7 +182,7 @@ def test_a_metric_that_one_of_the_runs_lacks_is_one_line(database: Home, runs: d
         "compare",
         database.root,
         samples="demo",
-        metric="context_gain",
+        metric="copyable_bits",
         generator=generators,
         first=runs["lc.infile"],
         runs=hostile,

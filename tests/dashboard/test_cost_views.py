@@ -154,9 +154,9 @@ def test_costs_that_nobody_knows_are_not_offered() -> None:
 
 
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:
-    points = view.points(GROUP, "context_gain", "tokens_in")
+    points = view.points(GROUP, "copyable_bits", "tokens_in")
     assert len(view.undrawn(points)) == 4 and not any(point.front for point in points)
-    assert data_of(view.chart(points, "context_gain", "bits", "tokens_in")) == [[], [], [], []]
+    assert data_of(view.chart(points, "copyable_bits", "bits", "tokens_in")) == [[], [], [], []]
 
 
 REPOS = [f"r{index % 8}" for index in range(16)]

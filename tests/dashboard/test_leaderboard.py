@@ -248,7 +248,7 @@ def shown(home: Home, **query: Any) -> list[dict[str, str]]:
 def test_every_number_of_the_page_is_the_json(database: Home) -> None:
     records = [*rows(database, "--samples", "demo"), *rows(database, "--samples", "functions")]
     for samples, generator, metric in (
-        ("demo", "incontext", "context_gain"),
+        ("demo", "incontext", "copyable_bits"),
         ("demo", HARMFUL, "es"),
         ("functions", "scripted", "pass@1"),
     ):
@@ -301,11 +301,11 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
     server.visit(page, "leaderboard", samples="demo", generator="incontext", columns=_MORE)
     records = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
     table = page.locator("table.board").first
-    check(page_table(str(table.evaluate("table => table.outerHTML"))), records, "context_gain")
+    check(page_table(str(table.evaluate("table => table.outerHTML"))), records, "copyable_bits")
     means = [box["x"] for dot in table.locator("i.mean").all() if (box := dot.bounding_box())]
-    gains = [row["context_gain"]["mean"] for row in records]
+    gains = [row["copyable_bits"]["mean"] for row in records]
     assert sorted(range(len(means)), key=means.__getitem__) == sorted(range(len(gains)), key=gains.__getitem__)
-    assert "metric=context_gain" in page.url and "baseline=lc.infile" in page.url
+    assert "metric=copyable_bits" in page.url and "baseline=lc.infile" in page.url
     table.get_by_role("link").first.click()
     page.wait_for_url("**/samples?**")
     settled(page)

@@ -139,9 +139,9 @@ def test_the_metric_that_ranks_comes_unasked(names: tuple[str, ...], generator: 
 
 
 def test_contexts_rank_where_the_generator_measures_them() -> None:
-    available = view.metrics(facets(("context", "context_gain"), ("ctxbench", "es")), "ctxbench")
+    available = view.metrics(facets(("context", "copyable_bits"), ("ctxbench", "es")), "ctxbench")
     gain, es = view.preferred(available, "incontext(x=1)"), view.preferred(available, "hf(model=m)")
-    assert gain is not None and es is not None and (gain.name, es.name) == ("context_gain", "es")
+    assert gain is not None and es is not None and (gain.name, es.name) == ("copyable_bits", "es")
     assert view.preferred((), "incontext") is None
 
 

@@ -73,7 +73,7 @@ def test_a_finished_control_is_not_made_again(bench: Bench) -> None:
 def test_the_answer_finds_the_better_context(bench: Bench) -> None:
     bench.run(model(), "oracle-context", "lc.repocoder", "lc.infile")
     mean = {
-        t.run.strategy: statistics.fmean(v or 0 for v in t.metrics["context_gain"]) for t in run_tables(bench.store)
+        t.run.strategy: statistics.fmean(v or 0 for v in t.metrics["copyable_bits"]) for t in run_tables(bench.store)
     }
     assert mean["oracle-context"] >= mean["lc.repocoder"] > mean["lc.infile"] == 0
 

@@ -116,13 +116,13 @@ def test_drafts_are_asked_for_without_it(bench: Bench) -> None:
     assert drafts and not any(request.sampling.fim or "refund" in request.prompt.text for request in drafts)
 
 
-def test_context_gain_is_of_what_was_retrieved(tmp_path: Path) -> None:
+def test_copyable_bits_is_of_what_was_retrieved(tmp_path: Path) -> None:
     # The stand-in for a coder finds a text cheaper that the prompt holds, and this is an answer.
     bench = Bench(tmp_path, suffix="again = apply_tax(cart_0, rate)\n")
     bench.run(Middle(), choices=FIM)
     bench.run(Middle())
     one, other = (bench.table(index).metrics for index in range(2))
-    assert one["context_gain"] == other["context_gain"] and one["bits"] == other["bits"]
+    assert one["copyable_bits"] == other["copyable_bits"] and one["bits"] == other["bits"]
 
 
 def test_a_strategy_cannot_pass_its_text_for_ours(bench: Bench) -> None:

@@ -431,10 +431,10 @@ def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench)
 
 
 @pytest.mark.slow
-def test_context_gain_is_of_the_body(bench: Bench) -> None:
+def test_copyable_bits_is_of_the_body(bench: Bench) -> None:
     bench.run(model())
     assert sorted(set(bench.coder.priced)) == [RIGHT.format(number=n).rstrip() for n in (2, 3, 4)]
-    assert set(bench.table().metrics["context_gain"]) == {0.0}
+    assert set(bench.table().metrics["copyable_bits"]) == {0.0}
 
 
 @pytest.mark.slow
@@ -478,7 +478,7 @@ def test_runs_over_functions_are_compared_by_pass_at_1_first(bench: Bench) -> No
     bench.run(model(), RunOptions(n=3, seed=1))
     made = compare(run_tables(bench.store))
     assert [one.metric for one in made][:2] == ["pass@1", "bits"]
-    assert {"pass@1", "pass@3", "em", "es", "context_gain"} <= {one.metric for one in made}
+    assert {"pass@1", "pass@3", "em", "es", "copyable_bits"} <= {one.metric for one in made}
     first = next(one for one in made if one.metric == "pass@3")
     assert abs(first.difference.mean or 0) == pytest.approx(100 / 3) and first.difference.n_common == 6
     assert first.difference.counts is not None

@@ -146,7 +146,7 @@ def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
     assert "lc.infile: the seeds 0 and 1 gave the same prompts and completions, so repetition tells" in result.err
     with open_store(home.database) as store:
         ids = {work.choices.seed: work.id for work in works(store) if work.choices.strategy == RANDOM}
-    shown = run_cli("leaderboard", f"--home={home.root}", "--format=markdown", "--metric=context_gain")
+    shown = run_cli("leaderboard", f"--home={home.root}", "--format=markdown", "--metric=copyable_bits")
     assert f"{RANDOM} 5, lc.infile 2" in shown.out.replace("\\", "") and "% repetition" in shown.out
     infile = next(line.split()[0] for line in lines if "lc.infile" in line)
     # Any of the runs names them all; two of them are compared with each other.

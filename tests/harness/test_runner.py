@@ -141,7 +141,7 @@ def test_every_sample_is_scored(bench: Bench) -> None:
     assert (summary.scored, summary.missing, summary.new, summary.faults) == (8, 0, 8, ())
     table = bench.table()
     assert table.metrics["em"] == (1.0,) * 8 and set(table.status) == {Status.SCORED}
-    assert {"es", "id_f1", "context_gain", "bits"} <= set(table.metrics)
+    assert {"es", "id_f1", "copyable_bits", "bits"} <= set(table.metrics)
     assert table.sample == tuple(sample.id for sample in bench.set.samples)
     assert fault_of([summary]) is None
 
@@ -211,13 +211,13 @@ def test_a_finished_run_starts_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_context_gain_is_against_the_infile_prompt(bench: Bench) -> None:
+def test_copyable_bits_is_against_the_infile_prompt(bench: Bench) -> None:
     bench.run(model(), "lc.infile", "lc.repocoder(iterations=1)")
     infile, repocoder = (bench.table(index) for index in (0, 1))
-    assert set(infile.metrics["context_gain"]) == {0.0}
+    assert set(infile.metrics["copyable_bits"]) == {0.0}
     # shop/use.py shows every answer, and the strategy finds it.
     targets = [len(bench.set.references[sample].target) for sample in repocoder.sample]
-    assert repocoder.metrics["context_gain"] == tuple(length / 2 for length in targets)
+    assert repocoder.metrics["copyable_bits"] == tuple(length / 2 for length in targets)
     assert bench.coder.priced == 16, "the baseline is priced once"
 
 
@@ -227,7 +227,7 @@ def test_the_coder_is_woken_for_an_attempt_and_what_fails_then_ends_nothing(benc
     for _ in range(2):
         bench.run(model(), "lc.infile")
     assert bench.coder.woken == [PYTHON], "a finished run needs none"
-    assert set(bench.table().metrics["context_gain"]) == {0.0}
+    assert set(bench.table().metrics["copyable_bits"]) == {0.0}
 
 
 def test_contexts_are_measured_while_the_model_writes(bench: Bench) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-OWN_SCALE = ("bits", "context_gain", "made_up_names")
+OWN_SCALE = ("bits", "context_gain", "copyable_bits", "made_up_names")
 """Metrics that are no share: not shown as percent, without bounds."""
 DESCRIBES_CONTEXT = (*OWN_SCALE, "api_recall", "context_waste", "hallucinated")
 """Metrics that keep their own value where the model failed."""

@@ -64,13 +64,13 @@ def test_what_was_left_out_is_measured_later_to_the_same_numbers(home: Home) -> 
     assert rows(home, "SELECT DISTINCT profile FROM score") == [("ctxbench",)]
     assert rows(home, "SELECT * FROM bits") == []
     shown, notes = board(home)
-    assert "em" in shown and not {"context_gain", "context_waste"} & shown
+    assert "em" in shown and not {"copyable_bits", "context_waste"} & shown
     assert "`ctxbench rescore --measure gain`" in notes and "`ctxbench rescore --measure diagnostics`" in notes
     profiles = board(home, "--profile", "infercom")[1]
     assert "`ctxbench rescore --measure profiles`" in profiles and "measure profiles" not in notes
     cli(home, "rescore", "--measure", "gain")
     shown, notes = board(home)
-    assert "context_gain" in shown and "measure gain" not in notes and "measure diagnostics" in notes
+    assert "copyable_bits" in shown and "measure gain" not in notes and "measure diagnostics" in notes
     cli(home, "rescore")
     assert rows(home, SCORES) == rows(home, SCORES, "whole.db")
     assert "rescore" not in board(home)[1] and "rescore" not in board(home, "--profile", "infercom")[1]
@@ -97,7 +97,7 @@ def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(home: Home, mon
     bad = sorted(sample for sample, reference in references.items() if reference.target == text)
     line = f"not priced: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
     where = ("--home", str(home.root), "--db", f"sqlite:///{home.root / 'ctxbench.db'}")
-    count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'context_gain'"
+    count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'copyable_bits'"
     monkeypatch.setattr(InContext, "bits", OddCoder(""))
     assert_fault(run_cli("rescore", "--measure", "gain", *where), "it answers oddly; mend it")
     assert rows(home, count) == [(0,)]
@@ -129,11 +129,11 @@ def test_a_mean_over_a_part_is_never_shown(home: Home) -> None:
                 (whole, metric),
             )
     shown, notes = board(home)
-    assert "context_gain" not in shown and "measure gain" in notes and "context_waste" in shown
+    assert "copyable_bits" not in shown and "measure gain" in notes and "context_waste" in shown
 
 
 def test_columns_without_a_remark_stay_as_they_are() -> None:
-    columns = {"em": {"a": 1.0, "b": 0.0}, "bits": {"a": 2.0}, "context_gain": {"a": 1.0}}
+    columns = {"em": {"a": 1.0, "b": 0.0}, "bits": {"a": 2.0}, "copyable_bits": {"a": 1.0}}
     assert without_parts(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
     left = (Measurement.GAIN.remark,)
     assert without_parts(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)

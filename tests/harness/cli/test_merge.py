@@ -212,7 +212,7 @@ def unit_file(home: Home) -> Path:
     ("change", "what"),
     [
         (lambda text: re.sub(r'"es",(\d)', r'"es",1\1', text), "has another value for shop"),
-        (lambda text: re.sub(r'"context_gain",(-?\d)', r'"context_gain",1\1', text), "has another value for shop"),
+        (lambda text: re.sub(r'"copyable_bits",(-?\d)', r'"copyable_bits",1\1', text), "has another value for shop"),
         (lambda text: re.sub(r'"context","bits",(\d)', r'"context","bits",1\1', text), "has another value for shop"),
         (lambda text: text.replace('"text":"apply_tax"', '"text":"pay"'), "has another value for the answer "),
         (lambda text: re.sub(r'"bits":(\d)', r'"bits":1\1', text), "has another value for the cost in bits "),
@@ -239,8 +239,8 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
     before = board(home, "merged")
 
     def last_digits(text: str) -> str:
-        nudged = re.sub(r'("context_gain",|"bits"[,:])(-?\d+\.\d+)', lambda m: f"{m[1]}{float(m[2]) + 3e-12!r}", text)
-        assert nudged.count("context_gain") and nudged != text
+        nudged = re.sub(r'("copyable_bits",|"bits"[,:])(-?\d+\.\d+)', lambda m: f"{m[1]}{float(m[2]) + 3e-12!r}", text)
+        assert nudged.count("copyable_bits") and nudged != text
         return nudged
 
     ended = merge(home, rewritten(unit_file(home), last_digits))

@@ -288,7 +288,7 @@ def test_what_a_served_model_can_do() -> None:
         calls = len(server.calls)
     assert result.code == 0 and "11 of 11 checks passed\n\n" in result.out, result.out
     assert re.search(r"^instructions  goes on with text", result.out, re.M)
-    assert re.search(r"^context gain  measured by the built-in copy model$", result.out, re.M)
+    assert re.search(r"^context gain  not measured: copyable bits are, by the built-in copy model$", result.out, re.M)
     assert re.search(r"^window        not known", result.out, re.M)
     assert re.search(r"^--fim         fills in the middle, marks of qwen$", result.out, re.M)
     assert re.search(r"^at once       4 requests, each answered by itself$", result.out, re.M)

@@ -133,7 +133,7 @@ def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: Samp
     board = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
     rows = {(row["strategy"], row["origin"]): row for row in board}
     assert set(rows) == {("lc.random_windows", "run"), ("lc.infile", "run"), ("lc.repocoder", "reference")}
-    difference = rows["lc.repocoder", "reference"]["difference"]["context_gain"]
+    difference = rows["lc.repocoder", "reference"]["difference"]["copyable_bits"]
     assert difference["repositories"] == 6 and difference["p"] is not None
     text = run_cli("leaderboard", "--home", str(home.root), "--explain").out
     assert "repocoder (reference)" in text and "came with ctxbench" in text and "1 run is not shown" in text
@@ -367,12 +367,12 @@ def test_every_run_that_ships_is_whole(shipped: reference.ReferenceResults) -> N
             *(of for own in run.scores.values() for of in own.values()),
         ]
         assert {len(column) for column in columns} == {len(shipped.samples)}
-        assert {"context_gain", "bits"} <= run.scores["context"].keys()
+        assert {"copyable_bits", "bits"} <= run.scores["context"].keys()
         assert all(value is not None for profile in run.scores for value in run.scores[profile].get("es", ()))
 
 
 @pytest.mark.parametrize("language", ["python", "java"])
-@pytest.mark.parametrize(("profile", "metric"), [("context", "context_gain"), ("ctxbench", "id_f1")])
+@pytest.mark.parametrize(("profile", "metric"), [("context", "copyable_bits"), ("ctxbench", "id_f1")])
 def test_similar_code_helps(shipped: reference.ReferenceResults, language: str, profile: str, metric: str) -> None:
     values = {
         run.strategy: [
@@ -406,5 +406,5 @@ def test_the_page_shows_every_row_that_ships(shipped: reference.ReferenceResults
     for language in ("python", "java"):
         here = [place for place, sample in enumerate(shipped.samples) if sample.language == language]
         for run in shipped.runs:
-            gain = fmean(run.scores["context"]["context_gain"][place] or 0.0 for place in here)
+            gain = fmean(run.scores["context"]["copyable_bits"][place] or 0.0 for place in here)
             assert f"| `{run.strategy}` | {gain:.1f} [" in page, run.strategy

@@ -312,8 +312,8 @@ def test_levels_get_their_own_groups() -> None:
 
 
 def test_what_ranks_by_default() -> None:
-    columns = {"es": [0.5], "em": [1.0], "context_gain": [3.0]}
-    assert board([make_table(columns, "a", generator="incontext(beam=4)")]).groups[0].metric == "context_gain"
+    columns = {"es": [0.5], "em": [1.0], "copyable_bits": [3.0]}
+    assert board([make_table(columns, "a", generator="incontext(beam=4)")]).groups[0].metric == "copyable_bits"
     assert board([make_table(columns, "a", generator="hf(model=x)")]).groups[0].metric == "es"
     assert board([make_table({"em": [1.0]}, "a")]).groups[0].metric == "em"
     assert board([make_table({"em": [1.0], "es": [0.1]}, "a")], metric="em").groups[0].metric == "em"

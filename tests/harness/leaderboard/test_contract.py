@@ -81,8 +81,8 @@ def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> 
     beside = table(board([*runs(few=1.0), bare]), width=400)
     assert "Without edits, and not ranked: bare." in beside and cure in beside
     # What measures contexts is ranked by them, whatever the profile.
-    measured = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
-    assert "has the best context_gain" in table(board([measured])) and cure in table(board([measured]), width=400)
+    measured = make_table({"copyable_bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
+    assert "has the best copyable_bits" in table(board([measured])) and cure in table(board([measured]), width=400)
     functions = make_table({"bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", functions=True)
     assert "rescore" not in table(board([functions]))
 

@@ -156,7 +156,7 @@ def test_the_answer_is_true_where_nothing_is_ranked_or_tested() -> None:
 
 
 def test_a_column_that_one_group_lacks_is_left_out_there() -> None:
-    runs = [noisy("a", 0.3), make_table({"context_gain": [1.0, 2.0]}, "ab", generator="incontext")]
+    runs = [noisy("a", 0.3), make_table({"copyable_bits": [1.0, 2.0]}, "ab", generator="incontext")]
     shown = render.table(board(runs), columns=["es"])
     assert shown.count("es % [95%]") == 1
 
@@ -213,7 +213,7 @@ def test_notes_of_a_full_board() -> None:
         "Not ranked, because samples are missing (never counted as 0): lc.begun 2. Cure: run the same command again.",
         "if all were right",
         "count as the worst value: lc.repocoder(iterations=2, window=20) 1",
-        "measure the context, not a model's skill",
+        "do not predict a language model",
         "shown, never ranked",
     ):
         assert words in text, words
