@@ -153,6 +153,8 @@ class RunInfo:
     """Canonical spec."""
     generator: str
     """Canonical spec."""
+    set_size: int = 0
+    """Samples of the whole set, in all its languages; 0 where nobody knows."""
     origin: Origin = Origin.RUN
     profile: str = "ctxbench"
     """The metric profile of `RunTable.metrics`."""

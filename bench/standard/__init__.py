@@ -44,6 +44,11 @@ class StandardSet:
         """The repositories, in the order of the set."""
         return tuple(manifest.load(repository) for repository in self.domains)
 
+    def size(self, kind: str) -> int:
+        """Return how many samples of a kind the built set has."""
+        repositories = self.tested if kind == Kind.FUNCTION else self.domains
+        return self.per_repo[kind] * len(repositories)
+
     def manifests_of(self, kind: str) -> tuple[RepoManifest, ...]:
         """Return the repositories that give samples of a kind, in the order of the set."""
         return tuple(manifest.load(name) for name in self.domains if kind != Kind.FUNCTION or name in self.tested)

@@ -167,6 +167,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
     return RunSpec(
         samples=run.basis.name,
         samples_digest=run.basis.digest,
+        set_size=len(run.basis.samples),
         strategy=run.strategy,
         strategy_version=f"{source.format} {source.sha256} of {len(run.basis.samples)}",
         generator=run.generator,

@@ -277,6 +277,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
     spec = RunSpec(
         samples=set_name,
         samples_digest=results.digest,
+        set_size=standard.load(results.name).size(results.kind),
         strategy=run.strategy,
         # The id of a run that somebody made is another: a file's numbers never become that run's.
         strategy_version=f"{Origin.REFERENCE} {results.source.sha256[:12]} {run.strategy_version}",

@@ -196,6 +196,12 @@ def written(number: float | None, half: float | None, *, sign: bool = False) -> 
     return text.replace("-", "+" if sign else "") if not float(text) else text
 
 
+def _end(number: float, half: float, *, sign: bool) -> str:
+    """Write an end of an interval; one of a difference that is not 0 does not read as 0."""
+    text = written(number, half, sign=sign)
+    return text if float(text) or not sign or not number else ">0" if number > 0 else "<0"
+
+
 def interval(number: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
     """Write ``mean [low, high]``, or the mean alone where there is no interval."""
     half = half_width(low, high)
@@ -205,10 +211,11 @@ def interval(number: float | None, low: float | None, high: float | None, *, sig
         # One end is not known: the other says how many digits there are.
         end = low if low is not None else high
         half = abs(number - (end or 0.0))
-        least = "-inf" if low is None else written(low, half, sign=sign)
-        most = ("+" * sign + "inf") if high is None else written(high, half, sign=sign)
+        least = "-inf" if low is None else _end(low, half, sign=sign)
+        most = ("+" * sign + "inf") if high is None else _end(high, half, sign=sign)
         return f"{written(number, half, sign=sign)} [{least}, {most}]"
-    return f"{written(number, half, sign=sign)} [{written(low, half, sign=sign)}, {written(high, half, sign=sign)}]"
+    assert low is not None and high is not None
+    return f"{written(number, half, sign=sign)} [{_end(low, half, sign=sign)}, {_end(high, half, sign=sign)}]"
 
 
 def p_value(p: float | None) -> str:

@@ -217,6 +217,8 @@ class Group:
     """Places of two rows -> the first minus the second, where that is tested under the metric that ranks."""
     ages: SampleAges | None = None
     """None if no sample's day is known, or the generator knows nothing but its prompt."""
+    set_size: int = 0
+    """Samples of the whole set, in all its languages; 0 where nobody knows."""
     superseded: int
     """Runs that are not shown because a newer or more complete one of the same strategy is."""
 

@@ -133,7 +133,8 @@ def heading_of(group: Group) -> str:
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     origin = _shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
-    return f"{group.samples}, {group.language.capitalize()}{level}, by {group.generator}{recorded}"
+    whole = f" of {group.set_size} samples" * ("[:" in group.samples and group.set_size > 0)
+    return f"{group.samples}{whole}, {group.language.capitalize()}{level}, by {group.generator}{recorded}"
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:

@@ -181,6 +181,7 @@ class GroupMaker:
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
+            set_size=self.first.set_size,
             benchmark=self.first.benchmark,
             language=self.first.language,
             level=self.level,

@@ -101,6 +101,7 @@ class Runs:
         return RunSpec(
             samples=sample_set.name,
             samples_digest=sample_set.digest,
+            set_size=len(sample_set.samples),
             limit=choices.limit,
             after=choices.after,
             strategy=card.spec,

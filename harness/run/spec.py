@@ -51,6 +51,8 @@ class RunSpec:
     samples: str
     """Name of the sample set."""
     samples_digest: str
+    set_size: int = 0
+    """Samples of the whole set, 0 where nobody knows; no part of the id."""
     limit: int | None = None
     """How many samples were chosen of the set; None for all."""
     after: date | None = None
@@ -83,6 +85,7 @@ class RunSpec:
         """Twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
         # What was not chosen is no part of an id.
+        del fields["set_size"]
         day = fields.pop("after")
         fields |= {} if day is None else {"after": day.isoformat()}
         if not self.summariser:

@@ -381,6 +381,7 @@ class RunColumns:
             id=run.id,
             samples=shown_samples(run),
             samples_digest=run.samples_digest,
+            set_size=run.set_size,
             language=language,
             strategy=run.strategy,
             generator=shown_generator(run),

@@ -55,7 +55,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 26
+SCHEMA_NUMBER = 27
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -97,6 +97,7 @@ RUN = Table(
     Column("id", String(16), primary_key=True),
     Column("samples", Text, nullable=False),
     Column("samples_digest", _KEY, nullable=False),
+    Column("set_size", Integer, nullable=False),
     Column("sample_limit", Integer),
     *_texts("strategy", "strategy_version", "generator", "generator_version", "coder", "sampling"),
     Column("n", Integer, nullable=False),

@@ -108,7 +108,7 @@ class Rows:
             run: columns of the run that are not as usual.
         """
         usual = {
-            "samples": "demo", "samples_digest": DIGEST, "sample_limit": None, "strategy": "lc.infile",
+            "samples": "demo", "samples_digest": DIGEST, "set_size": 0, "sample_limit": None, "strategy": "lc.infile",
             "strategy_version": "s1", "generator": "scripted", "generator_version": "g1", "coder": "c",
             "sampling": json.dumps(GREEDY), "n": 1, "seed": 0, "tokenizer": "ctxcode-1", "code": "0.1.0",
             "summariser": "", "summariser_version": "", "summarises_tests": False,
