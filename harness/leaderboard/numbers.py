@@ -53,7 +53,7 @@ class Scale:
 
     def heading(self, metric: str) -> str:
         """Return the heading of a column: the metric and its unit, once where they are the same word."""
-        return metric if metric == self.unit else f"{metric} {self.unit}"
+        return metric if metric.endswith(self.unit) else f"{metric} {self.unit}"
 
 
 def scale_of(profile: str, metric: str) -> Scale:
