@@ -240,7 +240,7 @@ def rows_table(ruler: Rows, judge: Rows) -> str:
 
 def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     """Return what the study came to, in a few sentences."""
-    verdicts = []
+    verdicts, failing = [], []
     for language, pair in both.items():
         answers = {question.name: question.ask(*pair).passed for question in QUESTIONS if question.decides}
         parts = [
@@ -248,12 +248,25 @@ def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
             for what, of in (("failed", False), ("could not be asked", None))
             if (names := [name for name, passed in answers.items() if passed is of])
         ]
+        failing += [LANGUAGES[language]] * (False in answers.values())
         verdicts.append(f"in {LANGUAGES[language]} {' and '.join(parts) or 'all of A1 to A4 are passed'}")
     lines = sum(len(ruler.codes) for ruler, _ in both.values())
     over = (
         f"Over {lines} lines of the {PLANNED} that the rules ask for" if lines < PLANNED else f"Over all {lines} lines"
     )
-    return f"**{over}: {'; '.join(verdicts)}.**{' This is not yet the outcome.' * (lines < PLANNED)}"
+    follows = _consequence(failing) if lines == PLANNED else "This is not yet the outcome."
+    return f"**{over}: {'; '.join(verdicts)}.** {follows}"
+
+
+def _consequence(failing: Sequence[str]) -> str:
+    """Return what the rules make follow from the languages in which a question failed."""
+    if not failing:
+        return "So gain by `incontext` goes on to rank lines."
+    return (
+        f"So in {_listed(failing)} lines rank by edit similarity of a published model, with EM and ID-F1 beside "
+        "it. What `incontext` measures is called *copyable bits*, and is a diagnostic: its boards say first that no "
+        "language model answered."
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
