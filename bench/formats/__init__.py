@@ -62,6 +62,7 @@ class Unusable:
     """A few words with underscores, e.g. ``empty_target``: the key of the count in the set's manifest."""
     where: str
     detail: str = ""
+    cure: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,8 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     """Read the tables; prompts are joined with the tasks on the id.
 
     Raises:
-        InputFault: at the first malformed record, or if a prompt's docstring is not its task's.
+        InputFault: at the first malformed record, if a prompt's docstring is not its task's, or if there are prompts
+            and no tasks.
     """
     prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
     tasks: list[tuple[str, RecordedTask]] = []
@@ -62,13 +63,28 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
                 _add(prompts[kind], prompt(row, where=where), where)
             else:
                 tasks.append((where, recorded(row, where=where)))
+    if not tasks:
+        _refuse_alone(prompts)
     for where, recorded_task in tasks:
         joined = _joined(recorded_task, where, prompts)
-        yield _of_file(joined, where, options) if joined.whole else _of_prompt(joined, where, options)
+        task = _task(joined, where, options)
+        if isinstance(task, Task):
+            task = _of_file(joined, task) if joined.whole else _of_prompt(joined, task, options)
+        yield task
     task_ids = {recorded_task.record["_id"] for _, recorded_task in tasks}
     alone = {key: where for kind in prompts.values() for key, (where, _) in kind.items() if key not in task_ids}
     for key, where in alone.items():
         yield Unusable(id=key, reason="no_task", where=where, detail="no task in the files belongs to this prompt")
+
+
+def _refuse_alone(prompts: Mapping[str, _Prompts]) -> None:
+    for kind, of_kind in prompts.items():
+        for where, question in of_kind.values():
+            language = JAVA if question.signature.endswith("{") else PYTHON
+            results = f"CodeGen.{language.label}.Raw_Input.jsonl_out.jsonl"
+            cure = f"give recorded results of any model too, which list the tasks (such as {results})"
+            chosen = ", and --docstring human" if kind == "human" else ""
+            raise InputFault("it holds prompts, and no task they belong to", where=where, cure=cure + chosen)
 
 
 def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
@@ -87,14 +103,10 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
         raise InputFault(f"field docstring: is not the one of the task at {where}", where=at, cure=cure)
     if human is not None and not record.get("human_label"):
         record["human_label"] = human.docstring
-    any_prompt = raw or human
-    more = {
-        "signature": any_prompt.signature if any_prompt else "",
-        "input": raw.input if raw else "",
-        "human_input": human.input if human else "",
-    }
-    if not recorded_task.whole and EXTENSION not in record and more["signature"]:
-        record[EXTENSION] = {key: value for key, value in more.items() if value}
+    question = raw or human
+    if question is not None and not recorded_task.whole and EXTENSION not in record:
+        inputs = {"input": raw.input if raw else "", "human_input": human.input if human else ""}
+        record[EXTENSION] = {"signature": question.signature} | {key: text for key, text in inputs.items() if text}
     return RecordedTask(record, recorded_task.language)
 
 
@@ -104,8 +116,9 @@ def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | U
     java = recorded_task.language == JAVA
     human = options.docstring == "human"
     if human and not str(record.get("human_label", "")).strip():
-        detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
-        return Unusable(id=record["_id"], reason="no_human_label", where=where, detail=detail)
+        cure = f"give CE{recorded_task.language.label}HumanLabel.jsonl too, or --docstring raw"
+        detail = "it has no human docstring"
+        return Unusable(id=record["_id"], reason="no_human_label", where=where, detail=detail, cure=cure)
     name = str(record.get("file_name") or f"{record['name']}.java")
     name = name if name.endswith(".java") else f"{name}.java"
     sample = Sample(
@@ -128,38 +141,28 @@ def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | U
     return Task(sample, Reference(id=sample.id, target="", fields=fields), where)
 
 
-def _of_file(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    task = _task(recorded_task, where, options)
-    if isinstance(task, Unusable):
-        return task
+def _of_file(recorded_task: RecordedTask, task: Task) -> Task | Unusable:
     text = plain_newlines(recorded_task.record["file_content"])
     location = within(record_of(task), task.sample.path, text, recorded_task.language)
     if isinstance(location, Missed):
-        return Unusable(id=task.sample.id, reason=location.reason, where=where, detail=location.detail)
+        return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
     return placed(task, location, text, repo=task.sample.repo)
 
 
-def _of_prompt(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    task = _task(recorded_task, where, options)
-    if isinstance(task, Unusable):
-        return task
+def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Task | Unusable:
     more = recorded_task.record.get(EXTENSION, {})
     prompt_text = more.get("human_input" if options.docstring == "human" else "input", "")
     if not prompt_text:
         kind = "HumanLabel" if options.docstring == "human" else "Raw"
-        detail = f"neither its file nor its prompt is there; give CE{recorded_task.language.label}{kind}.jsonl too"
-        return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
+        other = "give --docstring human, or " if more.get("human_input") else "give "
+        cure = f"{other}CE{recorded_task.language.label}{kind}.jsonl too"
+        detail = "neither its file nor its prompt is there"
+        return Unusable(id=task.sample.id, reason="no_prompt", where=task.where, detail=detail, cure=cure)
     cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
     begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")
     sample = replace(task.sample, prefix=prompt_text, cursor=cursor, span=(begin, cursor.line + 1))
     fields = {**task.reference.fields, NO_REFERENCE: True}
     return replace(task, sample=sample, reference=replace(task.reference, fields=fields))
-
-
-def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task made anew from its whole file; None if its function does not stand there."""
-    rebuilt = in_snapshot(task, {task.sample.path: text})
-    return None if isinstance(rebuilt, Unusable) else rebuilt
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
@@ -208,7 +211,6 @@ register(
             shape=SHAPE,
             read=read,
             records=records,
-            in_repository=in_repository,
             in_snapshot=in_snapshot,
             remarks=remarks,
             document="RECORDS",

@@ -148,7 +148,7 @@ def read_tasks(
     left_out.end()
     if not tasks:
         what = "no task in the files" + (f" ({listed(left_out.counts)})" if left_out.counts else "")
-        raise InputFault(what, where=refs[0], cure=f"give files of the shape {format_name}")
+        raise InputFault(what, where=refs[0], cure=left_out.cure or f"give files of the shape {format_name}")
     return Read(
         tasks=tuple(tasks), unusable=left_out.counts, sources=tuple(counted_table.source() for counted_table in counted)
     )
@@ -337,14 +337,16 @@ class LeftOut:
     def __init__(self, report: Report) -> None:
         """Start an empty account; `report` gets a line at a time."""
         self.counts: Counter[str] = Counter()
+        self.cure = ""
         self._report = report
 
     def add(self, item: Unusable) -> None:
         """Count a record, and report it unless many with its reason were reported already."""
         self.counts[item.reason] += 1
+        self.cure = self.cure or item.cure
         if self.counts[item.reason] <= _MOST_LINES:
-            detail = f" ({item.detail})" if item.detail else ""
-            self._report(f"{item.where}: {item.id} left out: {item.reason}{detail}")
+            detail = "; ".join(filter(None, (item.detail, item.cure)))
+            self._report(f"{item.where}: {item.id} left out: {item.reason}{f' ({detail})' if detail else ''}")
 
     def end(self) -> None:
         """Report how many were not reported one by one."""

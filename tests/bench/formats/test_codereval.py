@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -170,6 +171,12 @@ def prompts(folder: Path, *more: Mapping[str, Any]) -> list[str]:
         lines(folder, "CEPythonRaw.jsonl", prompt(DOCSTRING), *more),
         lines(folder, "CEPythonHumanLabel.jsonl", prompt("Compute how large it is."), *more),
     ]
+
+
+def java_prompt(doc: str) -> dict[str, Any]:
+    signature = "private double area(final int scale){"
+    shown = f"{doc}\n{signature}"
+    return {"question_id": java_result()["_id"], "input": shown, "signature": signature, "docstring": doc}
 
 
 def imported(home: Home, *files: str, docstring: str = "raw", name: str = "set", **more: Any) -> SampleSet:
@@ -359,18 +366,11 @@ def test_a_list_of_results_gives_tasks_and_nothing_that_a_model_wrote(home: Home
 
 
 def test_a_list_of_java_results(home: Home, tmp_path: Path) -> None:
-    signature = "private double area(final int scale){"
     doc = java_result()["docstring"]
-    prompt = {
-        "question_id": java_result()["_id"],
-        "input": f"{doc}\n{signature}",
-        "signature": signature,
-        "docstring": doc,
-    }
-    files = [lines(tmp_path, "out.jsonl", java_result()), lines(tmp_path, "CEJavaRaw.jsonl", prompt)]
+    files = [lines(tmp_path, "out.jsonl", java_result()), lines(tmp_path, "CEJavaRaw.jsonl", java_prompt(doc))]
     made = imported(home, *files)
     (sample,) = made.samples
-    assert sample.prefix == f"{doc}\n{signature}"
+    assert sample.prefix == java_prompt(doc)["input"]
     assert sample.span == (5, 6)
     assert "GENERATED" not in repr((sample, made.references[sample.id]))
     write_tree(tmp_path / "repos" / "shapes-master", {"src/ours/shapes/Circle.java": JAVA, "Other.java": "class O {}"})
@@ -390,6 +390,25 @@ def test_tasks_without_a_prompt_are_counted(tmp_path: Path) -> None:
     out = lines(tmp_path, "out.jsonl", result(), result(_id="alone"))
     read = read_tasks("codereval", [out, prompts(tmp_path)[0]], report=told.append)
     assert (dict(read.unusable), "CEPythonRaw.jsonl" in told[0]) == ({"no_prompt": 1}, True)
+
+
+@pytest.mark.parametrize("language", ["Python", "Java"])
+def test_human_docstrings_load_once_the_first_cure_is_followed(language: str, home: Home, tmp_path: Path) -> None:
+    label, results = "Compute how large it is.", f"CodeGen.{language}.Raw_Input.jsonl_out.jsonl"
+    if language == "Python":
+        human, listed = prompts(tmp_path)[1], lines(tmp_path, f"{results}.gz", result())
+    else:
+        human = lines(tmp_path, "CEJavaHumanLabel.jsonl", java_prompt(label))
+        listed = lines(tmp_path, f"{results}.gz", java_result())
+    cures = {
+        (human,): f"too, which list the tasks (such as {results}), and --docstring human",
+        (human, listed): f"(no_prompt 1); give --docstring human, or CE{language}Raw.jsonl too",
+    }
+    for files, cure in cures.items():
+        with pytest.raises(InputFault, match=re.escape(cure)):
+            imported(home, *files)
+    (sample,) = imported(home, human, listed, docstring="human").samples
+    assert sample.docstring == label and label in sample.prefix
 
 
 def test_a_file_of_human_docstrings_under_another_name_is_found_out(tmp_path: Path) -> None:
