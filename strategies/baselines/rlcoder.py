@@ -65,6 +65,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     *,
     iterations: Annotated[int, AtLeast(1)] = 2,
     encoder: EncoderSpec = "minilm",
+    first_encoder: EncoderSpec = "",
     first_candidates: Annotated[int, AtLeast(1)] = 50,
     first_blocks: Annotated[int, AtLeast(1)] = 5,
     candidates: Annotated[int, AtLeast(1)] = 100,
@@ -77,14 +78,16 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     """Show code like what stands before the cursor; then, with a draft, code like the draft.
 
     Which program the paper ran is unknown; RLCoder's release has a RepoCoder mode that reads CoderEval, so its
-    blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``): with a draft the encoder ranks anew,
-    by the code and the draft, but BM25's candidates are those of the code alone. RepoCoder's own program, with windows,
-    is `lc.repocoder`, which takes functions too.
+    blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``): with a draft an encoder ranks anew, by
+    the code and the draft, but BM25's candidates are those of the code alone. Each stage has an encoder of its own; its
+    README's RepoCoder has plain UniXcoder twice. RepoCoder's own program, with windows, is `lc.repocoder`, which takes
+    functions too.
 
     Args:
         generate: the model, asked once less than there are rounds.
         iterations: rounds; 1 retrieves once and asks for no draft.
-        encoder: what ranks the candidates (paper: UniXcoder, not trained for it).
+        encoder: what ranks the candidates (release: ``--retriever_model_path``).
+        first_encoder: what ranks them before there is a draft (``--rlcoder_model_path``); empty: `encoder`.
         first_candidates: how many blocks BM25 keeps before there is a draft.
         first_blocks: how many of them are shown at most.
         candidates: how many blocks BM25 keeps for a draft.
@@ -96,7 +99,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     """
     text = question(query.prefix)
     flags: list[str] = []
-    retrieved = retrieve(repo, text, encoder, first_candidates, first_blocks)
+    retrieved = retrieve(repo, text, first_encoder or encoder, first_candidates, first_blocks)
     current_prompt = prompt(query, retrieved, budget=budget, whole=whole)
     for _ in range(iterations - 1):
         draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
@@ -159,10 +162,6 @@ def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int)
 
     The blocks are cut at their end to `budget` tokens, the left context at its beginning, so that all is `whole`
     tokens with 10 to spare.
-
-    Args:
-        budget: tokens for the blocks.
-        whole: tokens for the prompt.
     """
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"

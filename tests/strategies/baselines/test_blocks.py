@@ -138,15 +138,17 @@ def test_repocoder_ranks_the_first_querys_candidates_anew_by_its_draft(monkeypat
 
     monkeypatch.setattr(View, "search", noted)
     model = Model("    cart = load_cart(user)\n")
-    prompt = made("base.repocoder_fn(encoder=hashed, first_blocks=1)", model=model)
+    prompt = made("base.repocoder_fn(encoder=hashed, first_encoder=jaccard, first_blocks=1)", model=model)
     assert prompt.text == f"{STORE}{PATH}{HEAD}" and prompt.flags == ()
     assert model.asked == [("draft", 256, f"{STORE}{PATH}{HEAD}")]
     assert searched == [(question(HEAD), 50), (question(HEAD), 100)]
-    (first, _, *shown), (second, _, *shown_again) = compared
+    (first, ranker, *shown), (second, ranker_again, *shown_again) = compared
+    assert (ranker, ranker_again) == ("jaccard", "hashed"), "the release's stages have an encoder each"
     assert second == f"{first}\n    cart = load_cart(user)\n"
     assert shown_again == [*shown, f"# {STOP}"], "the release has a stop block in its second stage only"
     assert [dropped.reason for dropped in prompt.dropped] == ["stop"] * 2
     assert "A licence" in made("base.repocoder_fn(encoder=hashed, stop_block=off)", model=Model("x")).text
+    assert [ranker for _, ranker, *_ in compared[2:]] == ["hashed"] * 2
 
 
 def test_repocoder_keeps_an_empty_draft_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
