@@ -312,8 +312,7 @@ def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
     """
     question = checked(PromptRecord, row, where=where, cure=CURE)
     if question.signature not in question.input:
-        with explained(where, CURE):
-            raise Odd("input", "does not hold the signature")
+        raise InputFault("field input: does not hold the signature", where=where, cure=CURE)
     return question
 
 
@@ -343,14 +342,9 @@ def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
         java = checked(_JavaResult, row, where=where, cure=CURE)
         record = {"_id": java.id, "name": java.method_name, "docstring": java.docstring}
         return _settled(record | {"project": java.project_name, "level": java.code_level}, JAVA)
-    python_result = checked(_PythonResult, row, where=where, cure=CURE)
-    record = {
-        "_id": python_result.id,
-        "name": python_result.name,
-        "docstring": python_result.docstring,
-        "file_path": python_result.file_path,
-    }
-    return _settled(record | {"project": python_result.project, "level": python_result.level}, PYTHON)
+    listed = checked(_PythonResult, row, where=where, cure=CURE)
+    record = {"_id": listed.id, "name": listed.name, "docstring": listed.docstring, "file_path": listed.file_path}
+    return _settled(record | {"project": listed.project, "level": listed.level}, PYTHON)
 
 
 def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
@@ -364,10 +358,9 @@ def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
 
 
 def _check(whole: _Whole) -> None:
-    if not whole.code.strip():
-        raise Odd("code", "is empty")
-    if not whole.file_content.strip():
-        raise Odd("file_content", "is empty")
+    for field in ("code", "file_content"):
+        if not getattr(whole, field).strip():
+            raise Odd(field, "is empty")
     if bool(whole.file_path) is bool(whole.file_name):
         raise Odd("file_path", "either file_path (Python) or file_name (Java) is wanted")
     if whole.file_name:

@@ -264,16 +264,16 @@ class _Steps:
 _WIDEST = 120
 
 
-def _check_runs_nothing(choices: Collection[str]) -> None:
-    """Refuse an option of runs.
+def _check_without(choices: Collection[str], refusal: str) -> None:
+    """Refuse options that would change nothing.
 
     Raises:
-        UsageError: naming it.
+        UsageError: naming the first of them where `refusal` has its braces.
     """
     context = click.get_current_context()
     for name in choices:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--stored runs nothing: leave out --{name.replace('_', '-')}")
+            raise click.UsageError(refusal.format(f"--{name.replace('_', '-')}"))
 
 
 @click.command()
@@ -281,10 +281,10 @@ def _check_runs_nothing(choices: Collection[str]) -> None:
 @click.option(
     "--generator",
     "generators",
-    required=True,
     multiple=True,
     metavar="SPEC",
-    help="A model for every row (see `ctxbench generator list`); give the option again for more.",
+    help="A model for every row (see `ctxbench generator list`); give the option again for more. Without it the "
+    "paper's numbers are shown alone.",
 )
 @summariser_options
 @tokenizer_option
@@ -343,9 +343,9 @@ def reproduce(
     TABLE is icl-table1, icl-table2, icl-table3 or icl-table4 (functions), infercom-table3, infercom-table4,
     infercom-table5, infercom-table6 or infercom-section6.4 (lines).
 
-    Rows that differ in the model only are one run with each generator given. Below the table stand the averages over
-    models, benchmarks and languages, and who solves what. It is no reproduction as long as samples, model or encoder
-    are others, and says in what they are. The same command again does only what is missing.
+    Rows that differ in the model only are one run with each generator given. Below the table stand the average
+    gains that the paper's text states, and who solves what. It is no reproduction as long as samples, model or
+    encoder are others, and says in what they are. The same command again does only what is missing.
     Table 6 of the InferCom paper is of five runs (--repeat 5).
     """
     from ctxbench.bench.files import write_atomic
@@ -360,8 +360,12 @@ def reproduce(
     if encoder is not None:
         parse(encoder)
     fault: CtxbenchError | None = None
-    if stored:
-        _check_runs_nothing(choices)
+    if not generators:
+        _check_without(("stored", "samples", "encoder", "figure", *choices), "{} needs --generator too")
+        specs = job.specs_of(paper_table, None)
+        beside = job.ComparedTable(table=paper_table, generators=(), encoder=None, specs=specs, ours={})
+    elif stored:
+        _check_without(choices, "--stored runs nothing: leave out {}")
         with open_store(db or home.database) as store:
             beside = job.stored(store, paper_table, samples, generators=generators, encoder=encoder)
     else:

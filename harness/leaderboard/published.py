@@ -114,21 +114,18 @@ def ranking_column(row: PaperRow, language: str) -> str:
     return columns_of(row, language)[-1] if row.benchmark == "CoderEval" else "es"
 
 
-def printed_number(row: PaperRow, language: str, column: str) -> Printed | None:
-    """Return one number of a row, None if the row has no such column."""
-    if column in row.printed.get(language, {}):
-        return Printed(value=row.printed[language][column], flag=row.flags.get(f"{language}.{column}", ""))
-    status = row.missing.get(language, {}).get(column)
-    return None if status is None else Printed(value=None, status=status)
+def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
+    """Return column -> number of a row, also those that are missing."""
+    printed = row.printed.get(language, {}).items()
+    missing = row.missing.get(language, {}).items()
+    return {name: Printed(value=value, flag=row.flags.get(f"{language}.{name}", "")) for name, value in printed} | {
+        name: Printed(value=None, status=status) for name, status in missing
+    }
 
 
 def levels_of(row: PaperRow, language: str) -> Iterator[PublishedLevel]:
     """Yield what a row says of each level, under the names of metrics and levels that our own runs have."""
-    all_cells = {
-        name: printed_number(row, language, name)
-        for name in (*row.printed.get(language, {}), *row.missing.get(language, {}))
-    }
-    cells = {name: cell for name, cell in all_cells.items() if cell is not None}
+    cells = printed_numbers(row, language)
     if row.benchmark != "CoderEval":
         names = {"inference": "seconds", "construction": "construction_seconds"}
         yield PublishedLevel(
@@ -165,13 +162,13 @@ def _highlighted(rows: Sequence[PaperRow], language: str, generators: set[str]) 
 
 
 def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | None]:
-    cells = [printed_number(row, language, column) for column in columns_of(row, language)]
+    cells = map(printed_numbers(row, language).get, columns_of(row, language))
     return [None if cell is None else (cell.value, cell.status) for cell in cells]
 
 
 def _key(row: PaperRow, language: str) -> float:
     """Return minus the number that ranks, so that the best comes first and what is missing last."""
-    cell = printed_number(row, language, ranking_column(row, language))
+    cell = printed_numbers(row, language).get(ranking_column(row, language))
     return 0.0 if cell is None or cell.value is None else -cell.value
 
 
@@ -202,9 +199,8 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
 
 def published_title(listing: Listing) -> str:
     """Return what the rows are about."""
-    return (
-        f"published numbers: {listing.benchmark}, {'both languages' if listing.language == BOTH else listing.language}"
-    )
+    language = "both languages" if listing.language == BOTH else listing.language
+    return f"published numbers: {listing.benchmark}, {language}"
 
 
 def published_table(listing: Listing) -> TextTable:
@@ -253,7 +249,9 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
         )
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]
-    if any(status == "missing_in_available_copy" for row in listing.highlighted for status in _statuses(row, listing)):
+    if any(
+        "missing_in_available_copy" in row.missing.get(listing.language, {}).values() for row in listing.highlighted
+    ):
         lines.append("no copy: our copy of the paper lacks that number.")
     lines += _grouped((row.preset, remark) for row in listing.highlighted for remark in row.remarks)
     more = len(listing.rows) - len(listing.highlighted)
@@ -265,21 +263,19 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
 
 def _columns(listing: Listing) -> list[str]:
     names = [name for row in listing.highlighted[:1] for name in columns_of(row, listing.language)]
-    times = [name for name in _TIMES if any(printed_number(row, listing.language, name) for row in listing.highlighted)]
+    times = [
+        name for name in _TIMES if any(name in printed_numbers(row, listing.language) for row in listing.highlighted)
+    ]
     return names + times
 
 
 def _cell(row: PaperRow, language: str, column: str) -> str:
-    cell = printed_number(row, language, column)
+    cell = printed_numbers(row, language).get(column)
     if cell is None:
         return "-"
     if cell.value is None:
         return _SHORT.get(cell.status, STATUSES[cell.status])
     return f"{cell.value:.2f}{'?' if cell.flag else ''}"
-
-
-def _statuses(row: PaperRow, listing: Listing) -> Iterator[str]:
-    yield from row.missing.get(listing.language, {}).values()
 
 
 def _flags(listing: Listing) -> list[str]:
@@ -349,15 +345,12 @@ def _published_record(listing: Listing, row: PaperRow, at: PublishedLevel) -> di
 
 
 def _published_metric(cell: Printed, at: PublishedLevel) -> dict[str, Any]:
-    record: dict[str, Any] = {
+    record = {
         "mean": None if at.of_levels else cell.value,
         "low": None,
         "high": None,
         "mean_of_levels": cell.value if at.of_levels else None,
         "status": cell.status,
     }
-    if cell.value is None:
-        record["why"] = STATUSES[cell.status]
-    if cell.flag:
-        record["flag"] = cell.flag
-    return record
+    why = {"why": STATUSES[cell.status]} if cell.value is None else {}
+    return record | why | ({"flag": cell.flag} if cell.flag else {})

@@ -174,8 +174,7 @@ def names_in(spec: str) -> tuple[str, ...]:
     if not spec:
         return ()
     parsed = specs.parse(spec)
-    inner = parsed.arguments.get("inner")
-    return (parsed.name, *(names_in(str(inner)) if inner is not None else ()))
+    return (parsed.name, *names_in(str(parsed.arguments.get("inner", ""))))
 
 
 def differences(strategies: Iterable[str]) -> list[Fidelity]:

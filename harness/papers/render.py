@@ -90,7 +90,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "notes": list(notes(compared, languages)),
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
-        "averages": [_average_record(average) for average in averages(compared, languages)],
+        "averages": [asdict(average) for average in averages(compared, languages)],
         "solved": [_solved_record(by) for by in _solved(compared, languages)],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -168,7 +168,7 @@ def _printed(row: PaperRow, language: str, column: str) -> str:
     if number is None:
         return _SHORT.get(row.missing.get(language, {}).get(column, ""), numbers.UNKNOWN)
     text = f"{number:.0f}" if column in _WHOLE else f"{number:.2f}"
-    return f"{text}?" if f"{language}.{column}" in row.doubtful else text
+    return f"{text}?" if f"{language}.{column}" in row.flags else text
 
 
 def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[str]) -> Iterator[Line]:
@@ -187,11 +187,7 @@ def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[s
 
 def _average_line(average: Average, columns: Sequence[str]) -> Line:
     cells = (average.cells.get(column) for column in columns)
-    return [average.method, average.whose, *(numbers.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)]
-
-
-def _average_record(average: Average) -> dict[str, Any]:
-    return asdict(average) | {"cells": {column: round(value, 6) for column, value in sorted(average.cells.items())}}
+    return [average.name, average.whose, *(numbers.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)]
 
 
 def _cell(cell: OwnNumber | None, column: str) -> str:
@@ -219,7 +215,6 @@ def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, 
         "strategy": spec,
         "paper": dict(row.printed.get(language, {})),
         "missing": {column: STATUSES[why] for column, why in row.missing.get(language, {}).items()},
-        "doubtful": sorted(key.removeprefix(prefix) for key in row.doubtful if key.startswith(prefix)),
         "flags": {key.removeprefix(prefix): why for key, why in row.flags.items() if key.startswith(prefix)},
         "remarks": list(row.remarks),
         "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if is_shown(own.language, (language,))],
@@ -227,40 +222,41 @@ def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, 
 
 
 def _ours_record(result: OwnResult) -> dict[str, Any]:
-    cells = {column: asdict(cell) for column, cell in result.cells.items()}
-    rounded = {
-        column: {key: round(value, 6) if isinstance(value, float) else value for key, value in cell.items()}
-        for column, cell in cells.items()
-    }
-    return {
-        "samples": result.samples,
-        "generator": result.generator,
-        "language": result.language,
-        "run": result.run,
-        "strategy": result.strategy,
-        "counts": dict(sorted(result.counts.items())),
-        "missing": result.missing,
-        **rounded,
-    }
+    record = asdict(result)
+    cells = record.pop("cells")
+    return {**record, **cells}
 
 
 def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     """Yield the remarks, the gravest first."""
     rows = compared.table.rows
+    if compared.generators:
+        yield from _beside(compared, languages)
+    else:
+        yield "the paper's numbers alone: nothing was run (--generator sets ours beside them)"
+    if compared.table.headlines:
+        yield "averages: points gained, the mean over settings of which all rows are there (docs/presets.md)"
+    printed = dict.fromkeys(language for row in rows for language in row.languages)
+    hidden = [language for language in printed if language not in languages]
+    if hidden:
+        yield f"not shown: the paper's rows of {' and '.join(hidden)} (--languages {hidden[0]})"
+    if any(row.flags for row in rows):
+        yield "?: the number as printed cannot be right (docs/presets.md says why)"
+    if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
+        yield "oom: the paper ran out of memory"
+
+
+def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
+    rows, generators = compared.table.rows, " and ".join(compared.generators)
     yield "ours beside the paper's numbers, not a reproduction of them: samples, model and machine differ"
     if compared.stored:
         yield from _stored(compared)
-    theirs = dict.fromkeys(row.benchmark for row in rows)
-    sizes = " and ".join(BENCHMARKS.get(benchmark, benchmark) for benchmark in theirs)
-    yield f"samples: ours {_samples(compared)}; the paper {sizes}"
-    models = dict.fromkeys(row.model for row in rows)
-    yield f"generator: ours {' and '.join(compared.generators)} for every row; the paper {', '.join(models)}"
-    theirs_summarised = dict.fromkeys(row.summariser for row in rows if row.summariser)
-    if theirs_summarised:
-        ours = (
-            compared.summariser or f"{' and '.join(compared.generators)}, as the generator (--summariser names another)"
-        )
-        yield f"summariser: ours {ours}; the paper {', '.join(theirs_summarised)}"
+    benchmarks = dict.fromkeys(BENCHMARKS.get(row.benchmark, row.benchmark) for row in rows)
+    yield f"samples: ours {_samples(compared)}; the paper {' and '.join(benchmarks)}"
+    yield f"generator: ours {generators} for every row; the paper {', '.join(dict.fromkeys(row.model for row in rows))}"
+    if summarisers := dict.fromkeys(row.summariser for row in rows if row.summariser):
+        ours = compared.summariser or f"{generators}, as the generator (--summariser names another)"
+        yield f"summariser: ours {ours}; the paper {', '.join(summarisers)}"
     yield from _continuing(compared)
     yield from _encoders(compared)
     yield from _measured(compared, languages)
@@ -271,10 +267,6 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
         differs = [of for of in method.differs if of.switch != TOKENIZER_OPTION or compared.tokenizer == TOKENIZER]
         if differs:
             yield f"{method.title} differs from the paper's: {'; '.join(map(str, differs))}"
-    if any(row.doubtful for row in rows):
-        yield "?: the number as printed cannot be right (docs/presets.md says why)"
-    if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
-        yield "oom: the paper ran out of memory"
 
 
 def _stored(compared: ComparedTable) -> Iterator[str]:
@@ -337,12 +329,6 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
     absent = [language for language in languages if ours and language not in measured]
     if absent:
         yield f"our samples have no {' and no '.join(absent)}"
-    if any(averages(compared, languages)):
-        yield "averages: of the paper's rows, and of ours, over models, benchmarks and languages, all counting alike"
-    printed = dict.fromkeys(language for row in compared.table.rows for language in row.languages)
-    hidden = [language for language in printed if language not in languages]
-    if hidden:
-        yield f"not shown: the paper's rows of {' and '.join(hidden)} (--languages {hidden[0]})"
     missing = max((result.missing for result in ours), default=0)
     if missing:
         yield f"samples without a result are in no number: up to {missing} of a strategy; run the same command again"
@@ -351,18 +337,11 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
 def _samples(compared: ComparedTable) -> str:
     """Say how many samples stand behind a strategy's numbers, by set and language."""
     first = next(iter(compared.ours.values()), ())
-    by_set: dict[str, list[OwnResult]] = {}
-    for result in first:
+    sizes: dict[str, list[str]] = {}
+    for result in sorted(first, key=lambda result: result.language != "python"):
         if result.generator == first[0].generator:
-            by_set.setdefault(result.samples, []).append(result)
-    parts = []
-    for name, results in by_set.items():
-        sizes = [
-            f"{_size(result)} in {result.language.capitalize()}"
-            for result in sorted(results, key=lambda result: result.language != "python")
-        ]
-        parts.append(f"{name} ({', '.join(sizes)})")
-    return ", ".join(parts)
+            sizes.setdefault(result.samples, []).append(f"{_size(result)} in {result.language.capitalize()}")
+    return ", ".join(f"{name} ({', '.join(of_set)})" for name, of_set in sizes.items())
 
 
 def _size(result: OwnResult) -> str:
@@ -408,7 +387,9 @@ def picture(charts: Sequence[SolvedBy]) -> str:
         labels = [
             visible(f"{name}: {total} solved") for name, total in zip(by.strategies, by.solved.totals(), strict=True)
         ]
-        title = f"{by.title}, {by.solved.n} samples{_undrawn(by)}"
+        there = len(by.solved.regions)
+        undrawn = f"; drawn are the {MOST_REGIONS} largest of {there} regions" if there > MOST_REGIONS else ""
+        title = f"{by.title}, {by.solved.n} samples{undrawn}"
         across = 2 * _EDGE + _STEP * len(by.solved.regions[:MOST_REGIONS]) + _CHARACTER * max(map(len, labels))
         width = max(width, across, 2 * _EDGE + _CHARACTER * len(title))
         parts += _chart(by, visible(title), labels, top)
@@ -417,11 +398,6 @@ def picture(charts: Sequence[SolvedBy]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top:.0f}" font-family="sans-serif" '
         f'font-size="12" fill="{_INK}">\n<rect width="100%" height="100%" fill="#fff"/>\n' + "".join(parts) + "</svg>\n"
     )
-
-
-def _undrawn(by: SolvedBy) -> str:
-    regions = len(by.solved.regions)
-    return f"; drawn are the {MOST_REGIONS} largest of {regions} regions" if regions > MOST_REGIONS else ""
 
 
 def _chart(by: SolvedBy, title: str, labels: Sequence[str], top: float) -> Iterator[str]:

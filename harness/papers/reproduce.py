@@ -28,7 +28,7 @@ from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, only, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.stats import estimate
-from ctxbench.harness.paper_tables import LEVELS, UNSTATED, PaperRow, PaperTable, is_shown
+from ctxbench.harness.paper_tables import LEVELS, UNSTATED, HeadlineGain, PaperTable, is_shown
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
@@ -75,12 +75,8 @@ class ComparedTable:
     def languages(self) -> tuple[str, ...]:
         """The languages of our samples, in the papers' order; all of the table's if nothing was run."""
         measured = {result.language for results in self.ours.values() for result in results}
-        of_rows = [language for row in self.table.rows for language in row.languages]
-        return tuple(
-            language
-            for language in dict.fromkeys(of_rows)
-            if not measured or language in measured or language == UNSTATED
-        )
+        of_rows = dict.fromkeys(language for row in self.table.rows for language in row.languages)
+        return tuple(language for language in of_rows if not measured or language in {*measured, UNSTATED})
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
@@ -331,7 +327,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
         language=run.run.language,
         strategy=run.run.strategy,
         generator=run.run.generator,
-        counts=Counter(run.level[index] for index in completed(run)),
+        counts=dict(Counter(run.level[index] for index in completed(run))),
         missing=sum(status is Status.INFRA_FAILED for status in run.status),
         cells={column: cells[column] for column in table.columns if column in cells},
         remarks=run.run.remarks,
@@ -392,43 +388,55 @@ def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """The means of a strategy's rows over models, benchmarks and languages, as the papers' text states them."""
+    """What a paper's text states, or the same from its rows or from ours."""
 
-    method: str
-    """Empty for ours."""
+    name: str
+    """What gains over what."""
     whose: str
-    strategy: str
     n: int
-    """Rows behind it."""
+    """Settings behind it."""
     cells: Mapping[str, float]
-    """Column -> mean; only columns that every row has."""
+    """Column -> points; only columns that every row has."""
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
-    """Yield the averages of the paper's rows and of ours, strategy by strategy; nothing where nothing is averaged."""
-    printed: dict[str, list[tuple[PaperRow, Mapping[str, float]]]] = {}
+    """Yield the gains that the paper's text states: as printed, from its rows, and ours where all of a setting ran."""
+    theirs: dict[tuple[str, ...], Mapping[str, float]] = {}
+    ours: dict[tuple[str, ...], Mapping[str, float]] = {}
     for row in compared.table.rows:
-        cells = [(row, row.printed.get(language, {})) for language in languages if language in row.languages]
-        printed.setdefault(compared.specs.get(row.preset, row.preset), []).extend(cells)
-    settings = {(row.benchmark, row.model) for row in compared.table.rows if row.strategy}
-    if len(settings) < 2 and len(compared.generators) < 2:
-        return
-    for spec, rows in printed.items():
-        results = [result for result in compared.ours.get(spec, ()) if is_shown(result.language, languages)]
-        if not results and len(rows) < 2:
-            continue
-        method = rows[0][0].method if rows else ""
-        whose = f"paper: {len(rows)} rows"
-        yield Average(method=method, whose=whose, strategy=spec, n=len(rows), cells=_means([of for _, of in rows]))
-        if results:
-            means = _means([{column: cell.mean for column, cell in result.cells.items()} for result in results])
-            whose = f"ours: {len(results)} {'row' if len(results) == 1 else 'rows'}"
-            yield Average(method="", whose=whose, strategy=spec, n=len(results), cells=means)
+        theirs |= {(row.method, row.benchmark, row.model, language): cells for language, cells in row.printed.items()}
+        for own in compared.ours.get(compared.specs.get(row.preset, ""), ()):
+            if is_shown(own.language, languages):
+                # Limits that strategies were run with differ; stored rows are over the samples that all have.
+                setting = (own.samples.partition("[")[0], own.generator, own.language)
+                ours[row.method, *setting] = {column: cell.mean for column, cell in own.cells.items()}
+    for headline in compared.table.headlines:
+        name, their_gains, our_gains = headline.name, list(_gains(headline, theirs)), list(_gains(headline, ours))
+        rows = _average(name, "paper", their_gains)
+        n, lacking = len(their_gains), len(their_gains) - rows.n
+        yield Average(name=name, whose="paper: its text", n=n, cells=headline.stated)
+        yield rows
+        if lacking:
+            rest = {at: (mean * n - rows.cells[at] * rows.n) / lacking for at, mean in headline.stated.items()}
+            yield Average(name=name, whose=f"paper: the other {lacking}, if its text is right", n=lacking, cells=rest)
+        if our_gains:
+            yield _average(name, "ours", our_gains)
 
 
-def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    columns = set.intersection(*(set(row) for row in rows)) if rows else set()
-    return {column: math.fsum(row[column] for row in rows) / len(rows) for column in columns}
+def _gains(headline: HeadlineGain, cells: Mapping[tuple[str, ...], Mapping[str, float]]) -> Iterator[dict[str, float]]:
+    """Yield column -> points for each setting and method; nothing in it where one of the rows is missing."""
+    for setting in dict.fromkeys(key[1:] for key in cells):
+        for method, baselines in headline.over.items():
+            gaining, *others = (cells.get((name, *setting), {}) for name in (method, *baselines))
+            shared = set(gaining).intersection(*others)
+            yield {column: gaining[column] - max(other[column] for other in others) for column in shared}
+
+
+def _average(name: str, whose: str, gains: Sequence[Mapping[str, float]]) -> Average:
+    rows = [gain for gain in gains if gain]
+    columns = set(rows[0]).intersection(*rows) if rows else set()
+    means = {column: math.fsum(row[column] for row in rows) / len(rows) for column in columns}
+    return Average(name=name, whose=f"{whose}: {len(rows)} of {len(gains)} settings", n=len(rows), cells=means)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,16 @@ def test_without_an_encoder_a_missing_one_is_named_with_the_way_out(home: Home) 
     assert_fault(run_cli("reproduce", TABLE, *chosen), "unixcoder", "--encoder minilm")
 
 
+def test_without_a_generator_the_papers_numbers_stand_alone(tmp_path: Path) -> None:
+    words = ("reproduce", "infercom-table3", "--home", str(tmp_path / "home"))
+    alone = run_cli(*words)
+    assert alone.code == 0 and alone.out.split("\n")[-2].split()[-4:] == ["5.91", "3.31", "6.26", "4.12"], alone
+    assert not (tmp_path / "home").exists()
+    for option in (("--stored",), ("--limit", "3"), ("--encoder", "bm25"), ("--samples", "demo")):
+        refused = run_cli(*words, *option)
+        assert refused.code != 0 and f"{option[0]} needs --generator too" in refused.err
+
+
 @pytest.mark.long
 @pytest.mark.slow
 def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: Home) -> None:
