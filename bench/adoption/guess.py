@@ -103,7 +103,7 @@ def _words(text: str) -> list[str]:
 
 UNKNOWN = "LicenseRef-unknown"
 _LICENCE_FILE = re.compile(
-    r"((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+", re.IGNORECASE
+    r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )
 _LIBRARIES = ("license_expression", "licenseclassifier", "licenselynx")
 _NO_TEXT = (".py", ".xml", ".toml", ".cfg", ".ini", ".in", ".kt", ".groovy")
@@ -151,32 +151,34 @@ def licence(
     """
     claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
     first = {text: file for file, text in claims[::-1]}
-    seen = [f"{file} says {text!r}" for text, file in first.items()][::-1]
+    statements = [f"{file} says {text!r}" for text, file in first.items()][::-1]
     try:
         weights.need(_LIBRARIES, where="licence", cure="pip install 'ctxbench[licences]' and repeat this with --force")
     except InputFault as fault:
-        return UNKNOWN, "; ".join([f"its licence was not read: {fault}", *seen])
+        return UNKNOWN, "; ".join([f"its licence was not read: {fault}", *statements])
     texts = [_compared(path, files[path]) for path in _licence_files(files)]
     if not claims and not texts:
         return UNKNOWN, "its files name no licence that is recognised: write its SPDX expression"
     readings = {text: _expression(text) for text in first}
     expressions = {expression for expression in readings.values() if expression}
-    held = frozenset(_EXTENT.sub("", name) for text in texts for name in text.identifiers)
+    names = frozenset(_EXTENT.sub("", name) for text in texts for name in text.identifiers)
     # The text of LGPL-3.0 is an addition to that of GPL-3.0, which lies beside it.
-    held = (held - {"GPL-3.0"} if "LGPL-3.0" in held else held) or _parts(max(expressions, key=len, default=""))
-    agreed = all(_parts(spdx) <= held if spdx else _akin(name, held) for name, spdx in readings.items())
-    options = {spdx for spdx in expressions if _parts(spdx) == held and not _GNU.fullmatch(spdx)}
-    for name in held if len(held) == 1 else ():
-        options |= _extents(name, texts, sources) if _GNU.fullmatch(name) else held
+    names = (names - {"GPL-3.0"} if "LGPL-3.0" in names else names) or _parts(max(expressions, key=len, default=""))
+    agreed = all(_parts(spdx) <= names if spdx else _akin(name, names) for name, spdx in readings.items())
+    options = {spdx for spdx in expressions if _parts(spdx) == names and not _GNU.fullmatch(spdx)}
+    for name in names if len(names) == 1 else ():
+        options |= _extents(name, texts, sources) if _GNU.fullmatch(name) else names
     if agreed and len(options) == 1 and not any(text.deviation for text in texts):
         return options.pop(), ""
-    if agreed and not options and _GNU.fullmatch(" ".join(held)):
-        seen.append("nothing says whether later versions are meant too")
-        options = {f"{name}-{extent}" for name in held for extent in ("only", "or-later")}
-    candidates = sorted(options | ({*expressions, *held} if not agreed else set()))
+    if agreed and not options and _GNU.fullmatch(" ".join(names)):
+        statements.append("nothing says whether later versions are meant too")
+        options = {f"{name}-{extent}" for name in names for extent in ("only", "or-later")}
+    candidates = sorted(options | ({*expressions, *names} if not agreed else set()))
     cure = " or ".join(f'license = "{spdx}"' for spdx in candidates if not _GNU.fullmatch(spdx))
-    line = f"write the line that is right, such as {cure}" if cure else "write its SPDX expression"
-    return UNKNOWN, f"its licence is not certain: {'; '.join([*map(str, texts), *seen])}: {line}"
+    line = f"write {cure}, as is right" if cure else "write its SPDX expression"
+    if cure and any(text.deviation for text in texts):
+        line = f"if what deviates restricts nothing, write {cure}"
+    return UNKNOWN, f"its licence is not certain: {'; '.join([*map(str, texts), *statements])}: {line}"
 
 
 def _licence_files(files: Mapping[str, str]) -> list[str]:
@@ -189,7 +191,7 @@ def _compared(path: str, text: str) -> _LicenceText:
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
     names: set[str] = set()
-    rest: list[str] = []
+    others: list[str] = []
     end = 0
     for region in identify_license(text, 0):
         # The library takes whatever stands between a line with "copyright" and a licence for a part of that.
@@ -200,14 +202,14 @@ def _compared(path: str, text: str) -> _LicenceText:
         body = "".join(lines[len(head) :])
         inner = next((match for match in identify_license(body, 0) if match.id == region.id), None)
         if inner is not None and not body.startswith("http"):
-            rest += [text[end : region.start], *head, body[: inner.start]]
+            others += [text[end : region.start], *head, body[: inner.start]]
             names.add(region.id)
             end = region.end
     usual = _TITLE.union(*(_words(name) for name in names))
-    left = [
-        line for line in _ADVICE.sub("", "\n".join([*rest, text[end:]])).splitlines() if not _NOTICE.fullmatch(line)
+    lines = [
+        line for line in _ADVICE.sub("", "\n".join([*others, text[end:]])).splitlines() if not _NOTICE.fullmatch(line)
     ]
-    words = " ".join(line for line in left if not usual.issuperset(_words(line))).split()
+    words = " ".join(line for line in lines if not usual.issuperset(_words(line))).split()
     plain = " ".join(text.lower().split())
     lacking = [right for name, right in _RIGHTS.items() if name in names and right not in plain]
     deviation = "".join(f", but lacks {right!r}" for right in lacking)
@@ -238,10 +240,10 @@ def _parts(expression: str) -> frozenset[str]:
     return frozenset(_EXTENT.sub("", key) for key in keys if key not in ("AND", "OR"))
 
 
-def _akin(name: str, held: frozenset[str]) -> bool:
+def _akin(name: str, names: frozenset[str]) -> bool:
     """Say whether a name that several licences bear can be that of one that was read."""
     initials = "".join(word[0] for word in _words(name))
-    families = {identifier.partition("-")[0].lower() for identifier in held}
+    families = {identifier.partition("-")[0].lower() for identifier in names}
     return any(re.search(rf"\b{family}", f"{name.lower()} {initials} {initials[1:]}") for family in families)
 
 
@@ -249,11 +251,20 @@ def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -
     """Return what is said of a GNU licence's later versions, outside of its own text, which recommends some words."""
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
-    found = {key for text in texts for key in text.identifiers if name not in text.identifiers or key.endswith("-only")}
-    for head in {source[:3000] for source in sources if re.search(r"General\W+Public|SPDX-L", source[:3000])}:
-        tag = re.search(r"SPDX-License-Identifier:\s*([\w.+-]+)", head)
-        found |= {tag.group(1)} if tag else {match.id for match in identify_license(head, 0)}
-    return found & {f"{name}-only", f"{name}-or-later"}
+    options = {f"{name}-only", f"{name}-or-later"}
+    extents = {
+        key for text in texts for key in text.identifiers if name not in text.identifiers or key.endswith("-only")
+    }
+    heads = [source[:3000] for source in sources if source.strip()]
+    granted: list[set[str]] = []
+    for head in heads:
+        if re.search(r"General\W+Public|SPDX-L", head):
+            tag = re.search(r"SPDX-License-Identifier:\s*([\w.+-]+)", head)
+            granted.append(options & ({tag.group(1)} if tag else {match.id for match in identify_license(head, 0)}))
+    # A few files can be others' work.
+    if 2 * sum(map(bool, granted)) >= len(heads):
+        extents.update(*granted)
+    return extents & options
 
 
 _DECLARES_TEST = re.compile(rb"@(Test|ParameterizedTest)\b|extends \w*TestCase\b")

@@ -193,8 +193,11 @@ def test_what_they_do_not_say_is_a_doubt_with_the_line_to_write(tree: dict[str, 
     assert read(tree)[0] == UNKNOWN and doubt in read(tree)[1]
 
 
-def test_the_heads_of_sources_tell_which_versions_are_meant() -> None:
-    result = guessed({"COPYING": GPL3, "demo/__init__.py": LATER.format(3)})
+@pytest.mark.slow
+def test_the_heads_of_most_sources_tell_which_versions_are_meant() -> None:
+    tree: dict[str, str | bytes] = {"COPYING": GPL3, "demo/__init__.py": LATER.format(3)}
+    assert guessed({**tree, "demo/x.py": "1", "demo/y.py": "2"}).license == UNKNOWN
+    result = guessed(tree)
     assert result.license == "GPL-3.0-or-later" and not any("licence" in doubt for doubt in result.doubts)
     assert any("SPDX" in doubt for doubt in guessed({"demo.py": "x"}).doubts)
 
