@@ -13,38 +13,63 @@ from typing import Any
 
 from ctxbench.bench import samples, standard
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.repositories.snapshot import Snapshot, is_test_or_vendored
 from scripts import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
 NAME, FUNCTIONS = "ctxbench-2", "ctxbench-2-functions"
 _BEGIN, _END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
-_COUNTS = ("files", "lines", "usable lines", "tests", "usable functions")
+_COUNTS = ("files", "lines", "code", "usable lines", "tests", "usable functions")
 _WIDTH, _HEIGHT, _EDGE = 720, 420, 60
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
 """The axes' ends: lines of the repository's files, and those of them that could be samples."""
 
 
-def table(repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]]) -> str:
+def code_lines(repository: Snapshot) -> int:
+    """Return how many lines hold code: neither blank nor a comment alone, and in no test or copy of another project."""
+    texts = (text for path, text in repository.texts.items() if not is_test_or_vendored(path))
+    return sum(_lines_with_code(text, repository.language) for text in texts)
+
+
+def _lines_with_code(text: str, language: Language) -> int:
+    rows: set[int] = set()
+    nodes = [Source(text, language).root]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if not node.child_count and node.end_byte > node.start_byte and "comment" not in node.type:
+            rows.update(range(node.start_point[0], node.end_point[0] + 1))
+    return len(rows)
+
+
+def table(
+    repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]], code: Mapping[str, int]
+) -> str:
     """Return the Markdown table of the set's repositories, in its order.
 
     Args:
         repositories: name -> its account in the set of lines.
         tested: name -> its account in the set of functions, of those that give some.
+        code: name -> how many lines hold code.
     """
     columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(
         [
             f"| {' | '.join(columns)} |".replace("|  |", "| |"),
             f"|---:|{'---|' * 6}{'---:|' * len(_COUNTS)}",
-            *_rows(repositories, tested),
+            *_rows(repositories, tested, code),
             "",
         ]
     )
 
 
-def _rows(repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _rows(
+    repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]], code: Mapping[str, int]
+) -> Iterator[str]:
     lite = standard.load(f"{NAME}-lite").domains
     members = standard.load(NAME)
     released = {repository.name: str(repository.released) for repository in members.manifests}
@@ -57,7 +82,7 @@ def _rows(repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Ma
             entry["language"].capitalize(),
             entry["license"],
         )
-        counts = [f"{entry[key]:,}" for key in ("files", "lines", "usable")]
+        counts = [f"{count:,}" for count in (entry["files"], entry["lines"], code[name], entry["usable"])]
         counts += [f"{tested[name][key]:,}" if name in tested else "" for key in ("tests_passed", "candidates")]
         shown = f"**{name}**" if name in lite else name
         yield f"| {number} | {shown} | {' | '.join(facts)} | {' | '.join(counts)} |"
@@ -98,7 +123,8 @@ def main() -> None:
     """Write both into the docs."""
     home = Home(Path(sys.argv[1]))
     repositories, tested = (samples.manifest_of(home, name)["repositories"] for name in (NAME, FUNCTIONS))
-    write_section(PAGE, _BEGIN, _END, table(repositories, tested))
+    code = {name: code_lines(part) for name, part in samples.snapshots(home, samples.load(home, NAME)).items()}
+    write_section(PAGE, _BEGIN, _END, table(repositories, tested, code))
     PICTURE.write_text(picture(repositories), encoding="utf-8")
 
 

@@ -12,14 +12,57 @@ import pytest
 from ctxbench.bench import standard
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories.manifest import RepoManifest
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repositories.sources import DebianSource, GitSource, PypiSource
 from ctxbench.bench.samples import SampleSet
+from scripts.standard_set_page import code_lines
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
 WHOLE, LITE = standard.load("ctxbench-2"), standard.load("ctxbench-2-lite")
 PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC"}
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "standard-set.md").read_text(encoding="utf-8")
+
+
+def rows() -> list[dict[str, str]]:
+    """Return the rows of the page's table of repositories: column -> text."""
+    lines = PAGE.partition("<!-- table")[2].partition("<!-- end")[0].splitlines()[1:]
+    heading, _, *rest = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines)
+    return [dict(zip(heading, row, strict=True)) for row in rest]
+
+
+def test_each_repository_keeps_the_rules_of_the_page() -> None:
+    table = rows()
+    assert [row["repository"] for row in table] == list(WHOLE.domains)
+    for row, repository in zip(table, WHOLE.manifests, strict=True):
+        facts = (repository.version, str(repository.released), str(repository.language), repository.license)
+        assert facts == (row["version"], row["released"], row["language"].lower(), row["licence"]), row
+        assert row["domain"] == WHOLE.domains[row["repository"]].replace("-", " ")
+        count = {column: int(row[column].replace(",", "")) for column in ("lines", "code", "usable lines")}
+        years = range(2025, 2027) if repository.language == "python" else range(2015, 2023)
+        assert 1_000 <= count["code"] <= min(60_000, count["lines"]) and count["usable lines"] >= 50, row
+        assert repository.released is not None and repository.released.year in years, row
+    larger = {row["repository"] for row in table if int(row["lines"].replace(",", "")) > 60_000}
+    named = PAGE.partition("seven repositories have more than 60,000: ")[2].partition(".")[0]
+    assert larger == set(re.findall(r"[\w-]+", named)) - {"and"} and len(larger) == 7
+    codes = sorted(int(row["code"].replace(",", "")) for row in table)
+    assert f"({codes[0]:,} to {codes[-1]:,}, see" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "count"),
+    [
+        ("python", '"""Two\nlines."""\n\n# none\nx = 1  # one\ny = (\n    # none\n    2\n)\n', 6),
+        ("java", "/** None. */\n\n// none\nclass A { // one\n  /* none */\n  int b = 1;\n}\n", 3),
+    ],
+)
+def test_a_line_of_code_is_no_comment_no_blank_and_in_no_test(language: str, text: str, count: int) -> None:
+    spoken = Language(language)
+    texts = {f"a{spoken.suffix}": text, f"tests/a{spoken.suffix}": text, f"vendor/a{spoken.suffix}": text}
+    snapshot = Snapshot(name="a", language=spoken, digest="", texts=texts, dropped={})
+    assert code_lines(snapshot) == count
 
 
 def test_many_repositories_with_few_samples_each() -> None:
@@ -97,15 +140,13 @@ def test_names() -> None:
 
 
 def test_the_page_states_every_digest() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "standard-set.md").read_text(encoding="utf-8")
-    stated = re.findall(r"^\| `([\w-]+)`, (\w+)s \| `([0-9a-f]{64})` \|$", page, re.MULTILINE)
+    stated = re.findall(r"^\| `([\w-]+)`, (\w+)s \| `([0-9a-f]{64})` \|$", PAGE, re.MULTILINE)
     assert stated == [
         (members.name, kind, digest) for members in (WHOLE, LITE) for kind, digest in members.digests.items()
     ]
-    assert all(f"| {name} |" in page or f"| **{name}** |" in page for name in WHOLE.domains)
     tested = Counter(str(repository.language) for repository in WHOLE.manifests_of("function"))
     counts = f"{tested.total()} repositories, {tested['python']} in Python and {tested['java']} in Java, bring tests"
-    assert counts in " ".join(page.split())
+    assert counts in " ".join(PAGE.split())
 
 
 def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
