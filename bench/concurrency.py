@@ -9,10 +9,22 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager
 from importlib.machinery import ModuleSpec
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+Tick = Callable[..., Any]
+"""Takes how many were tried, and how many of them ended as missing."""
+Progress = Callable[[str, int], AbstractContextManager[Tick]]
+"""Label and total -> a context that yields what tells of each step."""
+
+
+@contextlib.contextmanager
+def silent(_: str, __: int) -> Iterator[Tick]:
+    """Show no progress."""
+    yield lambda *_: None
+
 
 # CPython 3.11 counts the depth of a tree that it builds in one place for all threads, and ends in a SystemError if
 # another builds one meanwhile (gh-106905). Filters of warnings belong to the whole process, too.

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench import samples as sets
+from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import explained
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import FileFacts
@@ -36,7 +35,7 @@ from ctxbench.bench.sight import FileImports, SoughtLine, in_sight
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from ctxbench.bench.repositories.git import History, Since
+    from ctxbench.bench.repositories.git import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
 
 
@@ -53,8 +52,9 @@ stand in what is older."""
 class Added:
     """What a history says of the lines that were added after some point."""
 
-    days: Callable[[str], Mapping[int, date] | None]
-    """Path -> its lines, from 0, that were added, and the day of each; None if nothing tells."""
+    days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
+    """Path -> lines, from 0, that are asked for: path -> those that were added, and the day of each; None if nothing
+    tells."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
     """Paths -> the texts of the tree at that point, and of earlier versions of those files, by any name."""
 
@@ -106,9 +106,9 @@ def sample_repository(
     index = VerbatimIndex(snapshot.texts.values())
     cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in line_candidates]
     usable_cuts = _without(cuts, [fault(line_cut, index, protocol) for line_cut in cuts], drops)
-    days: dict[str, Mapping[int, date] | None] = {}
+    days: Mapping[str, Mapping[int, date] | None] = {}
     if added is not None:
-        days = {path: added.days(path) for path in _paths(usable_cuts)}
+        days = added.days(_numbers(usable_cuts))
         usable_cuts = _without(usable_cuts, [_age(line_cut, days) for line_cut in usable_cuts], drops)
     # Ordered before what is in sight goes, so that lines which are dropped exchange no others.
     usable_cuts = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)
@@ -140,8 +140,11 @@ def _without(cuts: Sequence[Cut], reasons: Sequence[str], drops: Counter[str]) -
     return [line_cut for line_cut, reason in zip(cuts, reasons, strict=True) if not reason]
 
 
-def _paths(cuts: Sequence[Cut]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(line_cut.candidate.path for line_cut in cuts))
+def _numbers(cuts: Sequence[Cut]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for line_cut in cuts:
+        numbers.setdefault(line_cut.candidate.path, []).append(line_cut.candidate.line)
+    return numbers
 
 
 def _line(line_cut: Cut, *, own: str = "") -> SoughtLine:
@@ -151,7 +154,7 @@ def _line(line_cut: Cut, *, own: str = "") -> SoughtLine:
 
 
 def _seen(cuts: Sequence[Cut], added: Added) -> list[str]:
-    before = added.earlier(_paths(cuts))
+    before = added.earlier(tuple(_numbers(cuts)))
     return [SEEN if seen else "" for seen in in_sight([_line(line_cut) for line_cut in cuts], before)]
 
 
@@ -251,6 +254,7 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     force: bool = False,
     since: Since | None = None,
     protocol: LineProtocol = OURS,
+    progress: Progress = silent,
 ) -> SampleSet:
     """Fetch the repositories that are missing and write the sample set ``samples/<name>/``.
 
@@ -262,11 +266,12 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
         name: the set's name.
         per_repo: most samples a repository; at least 1; None for as many as the protocol has.
         seed: of every draw.
-        workers: processes for reading files.
+        workers: processes for reading files, and for blaming them.
         report: told what happens, a line at a time.
         force: replace another set of that name.
         since: take only lines that were added after that day or commit, from sources with a history.
         protocol: the rules by which lines are chosen.
+        progress: shows how many files are blamed.
 
     Raises:
         InputFault: if a name is given twice, a repository gives no sample or has no history, or another set has the
@@ -292,7 +297,12 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
         }
         if since is not None:
             past = git.open_history(manifest, home, since, report=report)
-            added[manifest.name] = _added(past, fetched.root, snapshots[-1])
+            added[manifest.name] = Added(
+                functools.partial(
+                    past.days, root=fetched.root, texts=snapshots[-1].texts, workers=workers, progress=progress
+                ),
+                functools.partial(past.earlier, suffix=manifest.language.suffix),
+            )
             # The first source, which `repo fetch` brings, may be another one.
             cure = f"build the set again with --since {since}"
             origins[manifest.name] |= {"since": str(since), "commit": past.commit, "cure": cure}
@@ -304,15 +314,6 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
     about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo, protocol=protocol)
     return sets.save(home, name, built.samples, built.references, about, force=force)
-
-
-def _added(past: History, root: Path, repository: Snapshot) -> Added:
-    def added(path: str) -> Mapping[int, date] | None:
-        text, place = repository.texts[path], root / path
-        with explained(place):
-            return past.days(path, place.read_bytes(), text.count("\n") + (not text.endswith("\n")))
-
-    return Added(added, functools.partial(past.earlier, suffix=repository.language.suffix))
 
 
 def build_samples(

@@ -12,21 +12,24 @@ rebase nor a wrong clock makes old code look new. Everything is asked of a bare 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 
+from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import explained
+from ctxbench.bench.files import explained, locked, sha256, write_atomic
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.repositories.sources import (
     Destination,
@@ -110,9 +113,8 @@ def _environment() -> dict[str, str]:
 
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_BLAMED = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+) (\d+)")
+_BLAMED = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
 """Commit, first line in the file as it is, counted from 1, and number of lines."""
-_TIME = re.compile(r"(author|committer)-time (-?\d+)")
 
 Since = date | str
 """A day, or a commit's hash or its beginning; lines of that very day or commit are not after it."""
@@ -148,6 +150,22 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
     )
 
 
+Days = Mapping[int, date]
+"""Line, from 0 -> the day on which it was added."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Newer:
+    """What comes after a point of a history."""
+
+    days: Mapping[str, date]
+    """Commit after it -> its day."""
+    walked: Set[str]
+    """These commits, and all whose forebears they are: none else holds a line that is new."""
+    ends: tuple[str, ...]
+    """What tells git to look no further back."""
+
+
 @dataclass(frozen=True)
 class History:
     """The history of one commit, and the point in it after which lines are asked for."""
@@ -160,28 +178,103 @@ class History:
     name: str
     """The repository's, for messages."""
 
-    def days(self, path: str, raw: bytes, lines: int) -> Mapping[int, date] | None:
-        """Return the lines of a file that were added after that point, from 0, and the day of each.
+    def days(
+        self,
+        asked: Mapping[str, Sequence[int]],
+        *,
+        root: Path,
+        texts: Mapping[str, str],
+        workers: int = 1,
+        progress: Progress = silent,
+    ) -> dict[str, Days | None]:
+        """Return which lines of those that are asked for were added after that point, by path.
+
+        What is found is kept beside the history: a file is blamed again only once another commit changes it, for an
+        earlier point, or for other lines.
 
         Args:
-            path: the file.
-            raw: what it holds.
-            lines: how many lines that has, as its reader counts them.
+            asked: path -> lines, from 0.
+            root: the folder of the files.
+            texts: path -> the file as its reader has it.
+            workers: how many files to blame at once.
+            progress: shows how many are.
 
         Returns:
-            None if the file is not as the history has it.
+            None for a file that is not as the history has it.
         """
-        path = self.folder + path
-        if self._blobs.get(path) != _blob(raw, len(self.commit)):
-            return None
-        if path not in self._changed:
-            return {}
-        owners, times = _blamed(self._git("blame", "--incremental", "-w", "-M", "-C", self.commit, "--", path))
-        if len(owners) != lines:
+        days: dict[str, Days | None] = {path: {} if self._is_committed(path, root / path) else None for path in asked}
+        changed = {
+            f"{self._tips[place]} {place} {sha256(repr(asked[path]))[:10]}": path
+            for path in asked
+            if days[path] is not None and (place := self.folder + path) in self._tips
+        }
+        blamed = self._kept()
+        files = {
+            key: (path, len(texts[path].removesuffix("\n").split("\n")), asked[path])
+            for key, path in changed.items()
+            if key not in blamed
+        }
+        if files:
+            self._blame(blamed, files, workers, progress)
+        return days | {path: blamed[key] for key, path in changed.items()}
+
+    def _is_committed(self, path: str, place: Path) -> bool:
+        with explained(place):
+            return self._blobs.get(self.folder + path) == _blob(place.read_bytes(), len(self.commit))
+
+    def _blame(
+        self,
+        blamed: dict[str, Days | None],
+        files: Mapping[str, tuple[str, int, Sequence[int]]],
+        workers: int,
+        progress: Progress,
+    ) -> None:
+        """Add what is found of some files, and keep all of it, if interrupted too."""
+        pool = ThreadPoolExecutor(workers)
+        try:
+            with progress(f"{self.name}: ages of lines, files", len(files)) as tick:
+                for key, days in zip(files, pool.map(lambda file: self._added(*file), files.values()), strict=True):
+                    blamed[key] = days
+                    tick(1)
+        finally:
+            pool.shutdown(cancel_futures=True)
+            write_atomic(self._place(self._point), json.dumps(blamed, default=str))
+
+    def _kept(self) -> dict[str, Days | None]:
+        """Return what was found before: for this point, or an earlier day."""
+        points = [self._point]
+        if isinstance(self.since, date):
+            points = sorted(place.stem for place in self._place("").parent.glob("????-??-??.json"))
+        kept: dict[str, Days | None] = {}
+        for point in points:
+            if point <= self._point and self._place(point).is_file():
+                for key, days in json.loads(self._place(point).read_bytes()).items():
+                    dated = {int(line): date.fromisoformat(day) for line, day in (days or {}).items()}
+                    kept[key] = None if days is None else {k: v for k, v in dated.items() if self._is_after(v)}
+        return kept
+
+    def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
+        """Blame a file of so many lines as far back as that point.
+
+        Lines that were moved or copied cost git much, so that they are looked for only in stretches that would be new
+        without them: no other line can become one.
+        """
+        owners = self._owners(path)
+        if len(owners) != count:
             # A lone carriage return ends a line for us, and none for git.
             return None
-        days = {line: _day(times[commit]) for line, commit in owners.items() if self._is_after(commit, times[commit])}
-        return dict(sorted(days.items()))
+        stretches = _stretches(dict.fromkeys(line for line in sorted(owners) if owners[line] in self._newer.walked))
+        options = [f"-L{first + 1},{last + 1}" for first, last in stretches if any(first <= n <= last for n in asked)]
+        if not options:
+            return {}
+        owners = self._owners(path, "-M", "-C", *options)
+        dated = self._newer.days
+        return {line: dated[owners[line]] for line in asked if owners.get(line) in dated}
+
+    def _owners(self, path: str, *options: str) -> dict[int, str]:
+        """Return line, from 0 -> the commit that wrote it, or one before that point."""
+        place, ends = self.folder + path, self._newer.ends
+        return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
         """Return what was there at that point: all files of a suffix, and every line that some files had before.
@@ -209,44 +302,68 @@ class History:
         return {"tree": tree, "versions": "\n".join(gone)}
 
     @cached_property
-    def _cutoff(self) -> str:
-        """The last commit that is not after that point, empty if all are."""
-        if not isinstance(self.since, date):
-            return self._range[0].partition("..")[0]
-        until = f"--until={self.since.isoformat()}T23:59:59Z"
-        return self._git("rev-list", "--first-parent", "-1", until, self.commit).strip()
-
-    def _is_after(self, commit: str, times: tuple[int, ...]) -> bool:
-        return _day(times) > self.since if isinstance(self.since, date) else commit in self._commits
-
-    @cached_property
-    def _commits(self) -> frozenset[str]:
-        """The commits after the one that was given."""
-        return frozenset(self._git("rev-list", *self._range).split())
-
-    @cached_property
-    def _changed(self) -> frozenset[str]:
-        """The files that commits after that point have changed: no other needs to be asked for."""
-        # Combined: of a merge only the files that it changed itself.
-        names = self._git(
-            "log", "--format=", "--name-only", "--no-renames", "--diff-merges=combined", "-z", *self._range
-        )
-        return frozenset(name.strip("\n") for name in names.split("\0"))
-
-    @cached_property
-    def _range(self) -> tuple[str, ...]:
+    def _point(self) -> str:
+        """The day, or the whole hash of the commit."""
         if isinstance(self.since, date):
-            # Of commits, git knows when they were made: none whose day counts is left out, since that is no later.
-            return f"--since={self.since.isoformat()}T00:00:00Z", self.commit
+            return self.since.isoformat()
         try:
-            since = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{self.since}^{{commit}}")
+            asked = f"{self.since}^{{commit}}"
+            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", asked).strip()
         except Unreachable:
             raise InputFault(
                 f"its history has no commit {self.since}",
                 where=self.name,
                 cure="give more of its digits, an earlier commit of the same branch, or a day such as 2024-06-01",
             ) from None
-        return (f"{since.strip()}..{self.commit}",)
+
+    @cached_property
+    def _cutoff(self) -> str:
+        """The last commit that is not after that point, empty if all are."""
+        if not isinstance(self.since, date):
+            return self._point
+        until = f"--until={self._point}T23:59:59Z"
+        return self._git("rev-list", "--first-parent", "-1", until, self.commit).strip()
+
+    def _place(self, point: str) -> Path:
+        return self.bare.parent / "ages" / f"{point}.json"
+
+    @cached_property
+    def _newer(self) -> _Newer:
+        options = () if isinstance(self.since, date) else ("--not", self._point)
+        log = self._git("log", "--topo-order", "--reverse", "--format=%H %at %ct %P", self.commit, *options)
+        days, walked, ends = dict[str, date](), set[str](), dict[str, None]()
+        for line in log.splitlines():
+            commit, written, committed, *parents = line.split()
+            day = _day(int(written), int(committed))
+            if self._is_after(day):
+                days[commit] = day
+            if commit in days or not walked.isdisjoint(parents):
+                walked.add(commit)
+                ends |= dict.fromkeys(f"^{parent}" for parent in parents if parent not in walked)
+        return _Newer(days, walked, tuple(ends))
+
+    def _is_after(self, day: date) -> bool:
+        """Say whether a commit is after that point; after a commit are all that are asked for, whatever their day."""
+        return not isinstance(self.since, date) or day > self.since
+
+    @cached_property
+    def _tips(self) -> Mapping[str, str]:
+        """Path -> the last commit of the main line that changed it; those that none changed after that point lack.
+
+        Blamed from there a file's lines are as old as from the history's end, whatever came between.
+        """
+        if self.commit not in self._newer.walked:
+            return {}
+        main = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--name-only", "-z")
+        tips: dict[str, str] = {}
+        commit = ""
+        # No path begins with a slash.
+        for word in self._git("log", *main, "--format=/%H", self.commit, *self._newer.ends).split("\0"):
+            if word.startswith("/"):
+                commit = word[1:]
+            else:
+                tips.setdefault(word.removeprefix("\n"), commit)
+        return tips
 
     @cached_property
     def _blobs(self) -> Mapping[str, str]:
@@ -276,28 +393,23 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
             raise InputFault("has no commit yet", where=str(top), cure="commit its files")
     else:
         raise ValueError(f"{source} has no history")
-    bare = home.cache / "history" / f"{manifest.name}-{commit[:10]}"
-    if not bare.is_dir():
-        report(f"{manifest.name}: fetching the history of {source}")
-        _fetch(bare, url, commit, str(source))
-    return History(bare, commit, "" if folder in ("", ".") else f"{folder}/", since, manifest.name)
+    place = home.cache / "history" / f"{manifest.name}-{sha256(url)[:10]}"
+    with locked(place.absolute()):
+        _fetch(place / "bare", url, commit, str(source), report)
+    return History(place / "bare", commit, "" if folder in ("", ".") else f"{folder}/", since, manifest.name)
 
 
-def _fetch(bare: Path, url: str, commit: str, source: str) -> None:
-    """Fetch the whole history of a commit: beside its place, renamed in."""
-    with explained(bare):
-        bare.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".part-", dir=bare.parent))
-        try:
-            part = beside / "bare"
-            fetch_commit(part, url, commit, "--update-shallow", source=source)
-            if git(part, "rev-parse", "--is-shallow-repository", source=source).strip() == "true":
-                cure = "bring the rest with `git fetch --unshallow` there"
-                raise InputFault("its history is cut off, so that old lines look new", where=source, cure=cure)
-            if not bare.is_dir():
-                part.rename(bare)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> None:
+    """Fetch what is missing of the history of a commit; a name, given last, says that it is there whole."""
+    kept = f"refs/heads/{commit}"
+    if (bare / "HEAD").is_file() and git(bare, "for-each-ref", kept, source=source):
+        return
+    report(f"{source}: fetching its history")
+    fetch_commit(bare, url, f"{commit}:{kept}", "--update-shallow", source=source)
+    if git(bare, "rev-parse", "--is-shallow-repository", source=source).strip() == "true":
+        shutil.rmtree(bare)
+        cure = "bring the rest with `git fetch --unshallow` there"
+        raise InputFault("its history is cut off, so that old lines look new", where=source, cure=cure)
 
 
 def _top(path: Path) -> Path | None:
@@ -324,19 +436,20 @@ def _blob(raw: bytes, digits: int) -> str:
     return algorithm(b"blob %d\0" % len(raw) + raw).hexdigest()
 
 
-def _blamed(text: str) -> tuple[dict[int, str], dict[str, tuple[int, ...]]]:
-    """Read ``git blame --incremental``: line, from 0 -> commit; commit -> when it was written and made."""
+def _blamed(text: str) -> dict[int, str]:
+    """Read ``git blame --incremental``: line, from 0 -> commit."""
     owners: dict[int, str] = {}
-    times: dict[str, tuple[int, ...]] = {}
-    commit = ""
-    for line in text.split("\n"):
-        if blamed := _BLAMED.match(line):
-            commit, first, count = blamed[1], int(blamed[2]) - 1, int(blamed[3])
-            owners |= dict.fromkeys(range(first, first + count), commit)
-        elif time := _TIME.match(line):
-            times[commit] = (*times.get(commit, ()), int(time[2]))
-    return owners, times
+    for blamed in _BLAMED.finditer(text):
+        first, count = int(blamed[2]) - 1, int(blamed[3])
+        owners |= dict.fromkeys(range(first, first + count), blamed[1])
+    return owners
 
 
-def _day(times: tuple[int, ...]) -> date:
-    return datetime.fromtimestamp(min(times), UTC).date()
+def _stretches(numbers: Collection[int]) -> list[Span]:
+    """Return where some sorted numbers follow each other, each end included."""
+    firsts = [number for number in numbers if number - 1 not in numbers]
+    return list(zip(firsts, [number for number in numbers if number + 1 not in numbers], strict=True))
+
+
+def _day(*seconds: int) -> date:
+    return datetime.fromtimestamp(min(seconds), UTC).date()

@@ -155,38 +155,17 @@ def build(
     """
     _refuse_options(kind, since=since, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.lines.build import build as build_set
-    from ctxbench.bench.lines.candidates import OURS, read_protocol
 
     standard_set = _standard_set(context, set_name, repos)
     sets.folder(home, name)
     if standard_set is not None:
         per_repo, seed = standard_set.per_repo[kind], standard_set.seed
     manifests = _manifests(standard_set, repos, kind, language, after)
+    options: dict[str, Any] = {"per_repo": per_repo, "seed": seed, "workers": workers, "force": force}
     if kind == "function":
-        sample_set = _build_functions(
-            manifests,
-            home,
-            name,
-            sandbox=sandbox,
-            per_repo=OURS.per_repo if per_repo is None else per_repo,
-            seed=seed,
-            workers=workers,
-            force=force,
-        )
+        sample_set = _build_functions(manifests, home, name, sandbox, **options)
     else:
-        sample_set = build_set(
-            manifests,
-            home,
-            name,
-            per_repo=per_repo,
-            seed=seed,
-            workers=workers,
-            report=say,
-            force=force,
-            since=since,
-            protocol=OURS if protocol is None else read_protocol(protocol),
-        )
+        sample_set = _build_lines(manifests, home, name, since, protocol, **options)
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):
         _compare_with_published(standard_set, kind, sample_set)
@@ -284,34 +263,33 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
     return recent
 
 
+def _build_lines(
+    manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
+) -> SampleSet:
+    from ctxbench.bench.lines.build import build
+    from ctxbench.bench.lines.candidates import OURS, read_protocol
+
+    rules = OURS if protocol is None else read_protocol(protocol)
+    return build(manifests, home, name, since=since, protocol=rules, report=say, progress=progress, **options)
+
+
 def _build_functions(
     manifests: Sequence[RepoManifest],
     home: Home,
     name: str,
-    *,
     sandbox: str | None,
-    per_repo: int,
-    seed: int,
-    workers: int,
-    force: bool,
+    *,
+    per_repo: int | None,
+    **options: Any,
 ) -> SampleSet:
     from ctxbench.bench.functions.build import build, check
+    from ctxbench.bench.lines.candidates import OURS
     from ctxbench.sandbox import wheels
 
+    per_repo = OURS.per_repo if per_repo is None else per_repo
     check(manifests, per_repo)
-
-    return build(
-        manifests,
-        home,
-        name,
-        sandbox=opened_sandbox(sandbox, home),
-        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
-        per_repo=per_repo,
-        seed=seed,
-        workers=workers,
-        report=say,
-        force=force,
-    )
+    box, lock = opened_sandbox(sandbox, home), functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say)
+    return build(manifests, home, name, sandbox=box, lock=lock, per_repo=per_repo, report=say, **options)
 
 
 @samples.command()

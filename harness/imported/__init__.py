@@ -14,6 +14,7 @@ from pathlib import PurePath
 from ctxbench.bench import formats
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.codereval.predictions import NO_RESULT
+from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.files import sha256
 from ctxbench.bench.formats import RecordedAnswer, Table
 from ctxbench.bench.languages.base import Language
@@ -22,7 +23,6 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.results import Status
-from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion
 from ctxbench.harness.run.scoring import EMPTY, SampleScorer

@@ -23,6 +23,7 @@ from sqlalchemy import select
 
 from ctxbench.bench import standard
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import sha256
@@ -38,7 +39,6 @@ from ctxbench.harness.imported import ImportSummary, add_samples
 from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.results import Origin, Status
-from ctxbench.harness.run.attempt import Progress, silent
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t

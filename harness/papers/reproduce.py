@@ -17,6 +17,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.retrieval.retrieval import LEXICAL, encoder_of, lexical_of
@@ -32,7 +33,7 @@ from ctxbench.harness.paper_tables import LEVELS, UNSTATED, HeadlineGain, PaperT
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
-from ctxbench.harness.run.attempt import Progress, RunSummary, silent
+from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store

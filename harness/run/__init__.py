@@ -17,7 +17,7 @@ The files, in the order in which a sample passes them:
 * `merging`: shards that other processes made, brought into the store;
 * `cluster`, `node`: units on the nodes of a Ray cluster, and what does them there.
 
-From outside: `run` and `fault_of` of `runner`; `Progress`, `RunSummary` and `silent` of `attempt`; `open_executor` of
+From outside: `run` and `fault_of` of `runner`; `RunSummary` of `attempt`; `open_executor` of
 `execution`; `RunOptions` and the rest of `spec`; `stored`. What imports or prices results takes single parts:
 completions of `sample`, the scorer of `scoring`. The dashboard takes `spec` alone.
 """

@@ -10,10 +10,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ctxbench.bench.concurrency import Progress, Tick
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
@@ -46,10 +46,6 @@ from ctxbench.strategies.registry import CONTROLS
 if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
 
-Tick = Callable[..., Any]
-"""Takes how many were tried, and how many of them ended as missing."""
-Progress = Callable[[str, int], AbstractContextManager[Tick]]
-"""Label and total -> a context that yields what tells of each step."""
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """Strategy, sample, decoding, completions -> the answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
@@ -57,12 +53,6 @@ Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
 GIVE_UP_AFTER = 5
 """Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
 _LOG = logging.getLogger(__name__)
-
-
-@contextlib.contextmanager
-def silent(_: str, __: int) -> Iterator[Tick]:
-    """Show no progress."""
-    yield lambda *_: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import samples as sets
+from ctxbench.bench.concurrency import silent
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.home import Home
@@ -29,7 +30,6 @@ from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators import base
 from ctxbench.harness.prices import FILE as PRICES
-from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.runner import Runs, card_of, open_runs
 from ctxbench.harness.run.scheduling import WorkUnit
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions

@@ -23,6 +23,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.code_tokens import P50K_BASE
+from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.dates import dates_of
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import Mode
@@ -39,7 +40,7 @@ from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import base, fim
 from ctxbench.harness.results import Measurement
 from ctxbench.harness.run import controls
-from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary, silent
+from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, RunSummary
 from ctxbench.harness.run.resources import Resources, open_resources, summary_units
 from ctxbench.harness.run.sample import UNMASKED_REMARK
 from ctxbench.harness.run.scheduling import Share, repository_of

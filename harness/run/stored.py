@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import samples as sets
+from ctxbench.bench.concurrency import Progress
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
 from ctxbench.bench.formats.ctxbench import completions
@@ -32,7 +33,6 @@ from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.results import BITS, CHECKS, Measurement
-from ctxbench.harness.run.attempt import Progress
 from ctxbench.harness.run.execution import Executor, judge_stored
 from ctxbench.harness.run.scheduling import NothingWorks, apart
 from ctxbench.harness.run.scoring import (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxbench.bench.concurrency import silent
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
@@ -15,7 +16,6 @@ from ctxbench.bench.types import Kind, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.results import Status
-from ctxbench.harness.run.attempt import silent
 from ctxbench.harness.run.controls import oracle_prompt, stored_prompt
 from ctxbench.harness.run.runner import card_of
 from ctxbench.harness.run.sample import OVERFLOW

@@ -82,10 +82,7 @@ def standing_before(home: Path, name: str, clone: Path, cutoff: str) -> list[str
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     accounts = json.loads((place / "samples" / sys.argv[2] / "manifest.json").read_text())["repositories"]
-    clones = {
-        repo: next((place / "cache" / "history").glob(f"{repo}-{entry['commit'][:10]}"))
-        for repo, entry in accounts.items()
-    }
+    clones = {repo: next((place / "cache" / "history").glob(f"{repo}-*/bare")) for repo in accounts}
     checked, older = not_newer(place, sys.argv[2], clones)
     print(f"{checked} lines, {len(older)} not newer", *older, sep="\n")
     sys.exit(bool(older))

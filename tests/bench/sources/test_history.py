@@ -13,8 +13,10 @@ import pytest
 
 from ctxbench.bench import standard
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.home import Home
 from ctxbench.bench.lines.build import build
+from ctxbench.bench.repositories import git as history
 from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.git import Since, open_history, read_since, with_history
 from ctxbench.bench.repositories.manifest import RepoManifest
@@ -159,10 +161,55 @@ def test_a_file_whose_lines_git_counts_otherwise_gives_none(origin: Origin, tmp_
     text = pay(USES[:3]).replace("def pay():\n", "def pay():\r", 1).encode()
     origin.commit("2025-01-01", {"shop/pay.py": text, "shop/crlf.py": pay(USES[3:5]).replace("\n", "\r\n").encode()})
     past = open_history(with_history(origin.manifest()), Home(tmp_path), DAY, report=lambda _: None)
-    assert past.days("shop/pay.py", text, pay(USES[:3]).count("\n")) is None
-    windows = (origin.root / "shop/crlf.py").read_bytes()
-    assert list(past.days("shop/crlf.py", windows, windows.count(b"\n")) or ()) == list(range(6))
-    assert past.days("shop/tax.py", TAX.encode(), 2) == {}
+    paths = ("shop/pay.py", "shop/crlf.py", "shop/tax.py")
+    texts = {path: plain_newlines((origin.root / path).read_bytes().decode()) for path in paths}
+    days = past.days(dict.fromkeys(paths, range(5)), root=origin.root, texts=texts)
+    assert [days[path] and list(days[path] or ()) for path in paths] == [None, list(range(5)), {}]
+
+
+def test_lines_of_a_branch_are_as_old_as_on_it(origin: Origin, built: Callable[..., SampleSet]) -> None:
+    git(origin.root, "checkout", "-qb", "other")
+    origin.commit("2024-05-01", {"shop/early.py": pay(USES[2:3]).replace("pay", "early")})
+    origin.commit("2024-07-01", {"shop/late.py": pay(USES[3:4]).replace("pay", "late")})
+    git(origin.root, "checkout", "-q", "main")
+    origin.commit("2024-08-01", {"shop/pay.py": pay([*USES[:2], USES[4]])})
+    git(origin.root, "merge", "-q", "--no-ff", "-m", "both", "other", written="2024-09-01")
+    assert lines_of(built(DAY)) == {USES[3].strip(): "2024-07-01", USES[4].strip(): "2024-08-01"}
+
+
+def test_only_what_is_new_is_fetched_and_blamed(
+    origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    run_git = history.git
+    monkeypatch.setattr(
+        history, "git", lambda bare, *words, source: asked.append(words) or run_git(bare, *words, source=source)
+    )
+
+    def build_since(since: Since) -> tuple[int, list[str]]:
+        """Return how often the history was fetched, and the files that were blamed."""
+        asked.clear()
+        sets = [
+            build([origin.manifest()], Home(tmp_path / home), "new", since=since, force=True)
+            for home in ("home", "fresh")
+        ]
+        assert sets[0].digest == sets[1].digest
+        shutil.rmtree(tmp_path / "fresh")
+        words = asked[: next(at for at, words in enumerate(asked) if words[0] == "init" and "fresh" in words[-1])]
+        blames = [words[-1] for words in words if words[0] == "blame" and "-C" not in words]
+        return sum(words[0] == "fetch" and "--depth=1" not in words for words in words), blames
+
+    more = {f"shop/more_{n}.py": pay([USES[n]]).replace("pay", f"more_{n}") for n in (2, 3)}
+    middle = origin.commit("2024-07-01", {"shop/more_2.py": more["shop/more_2.py"]})
+    origin.commit("2024-08-01", {"shop/more_3.py": more["shop/more_3.py"]})
+    assert build_since(DAY) == (1, sorted(more))
+    assert build_since(DAY) == (0, [])
+    assert build_since(date(2024, 7, 15)) == (0, [])
+    origin.commit("2024-09-01", {"shop/pay.py": pay([*USES[:2], USES[4]])})
+    assert build_since(DAY) == (1, ["shop/pay.py"])
+    assert build_since(middle) == (0, ["shop/more_3.py", "shop/pay.py"])
+    assert build_since(date(2024, 6, 15)) == (0, [])
+    assert build_since(date(2024, 5, 1)) == (0, ["shop/more_2.py", "shop/more_3.py", "shop/pay.py"])
 
 
 def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) -> None:
@@ -174,7 +221,7 @@ def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) ->
     with pytest.raises(InputFault, match="cut off") as caught:
         build([origin.manifest(local=".")], Home(tmp_path / "home"), "new", since=DAY)
     assert "git fetch --unshallow" in str(caught.value)
-    assert not list((tmp_path / "home" / "cache" / "history").iterdir())
+    assert not list((tmp_path / "home" / "cache" / "history").glob("*/bare"))
 
 
 def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
@@ -231,6 +278,7 @@ def test_the_command(origin: Origin, tmp_path: Path) -> None:
     command = ("samples", "build", "new", "--repo", str(tmp_path / "shop.toml"), "--since")
     result = run_cli(*command, "2024-06-01", *home)
     assert result.code == 0 and "new: 2 samples" in result.out, result.err
+    assert "shop: ages of lines, files: 1 of 1\n" in result.err
     shown = run_cli("samples", "show", "new", *home).out
     assert "dated        2025-01-01\n" in shown and "older 2" in shown
     assert run_cli(*command, "soon", *home).code == 2
