@@ -237,7 +237,8 @@ class History:
                     blamed[key] = days
                     tick(1)
         finally:
-            pool.shutdown(cancel_futures=True)
+            # Not waited for: an interrupted command has but a moment to write.
+            pool.shutdown(wait=False, cancel_futures=True)
             write_atomic(self._place(self._point), json.dumps(blamed, default=str))
 
     def _kept(self) -> dict[str, Days | None]:

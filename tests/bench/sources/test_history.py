@@ -1,10 +1,11 @@
 """Samples of the lines that a history added after a day or a commit, held against plain `git blame`."""
 
+import contextlib
 import json
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench import standard
+from ctxbench.bench.concurrency import Tick
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.home import Home
@@ -210,6 +212,22 @@ def test_only_what_is_new_is_fetched_and_blamed(
     assert build_since(middle) == (0, ["shop/more_3.py", "shop/pay.py"])
     assert build_since(date(2024, 6, 15)) == (0, [])
     assert build_since(date(2024, 5, 1)) == (0, ["shop/more_2.py", "shop/more_3.py", "shop/pay.py"])
+
+
+def test_an_interrupt_loses_nothing(origin: Origin, tmp_path: Path) -> None:
+    origin.commit("2025-01-01", {f"shop/more_{n}.py": pay([USES[n]]) for n in (2, 3)})
+
+    @contextlib.contextmanager
+    def interrupted(_: str, __: int) -> Iterator[Tick]:
+        def tick(_: int) -> None:
+            raise KeyboardInterrupt
+
+        yield tick
+
+    with pytest.raises(KeyboardInterrupt):
+        build([origin.manifest()], Home(tmp_path), "new", since=DAY, progress=interrupted)
+    (kept,) = (tmp_path / "cache" / "history").glob("shop-*/ages/2024-06-01.json")
+    assert list(json.loads(kept.read_text()).values()) == [{"4": "2025-01-01"}]
 
 
 def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) -> None:
