@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.formats import Task
@@ -63,7 +64,7 @@ def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> C
         hide: False: copies are counted, and stay visible.
     """
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
-    lines = VerbatimIndex(texts.values()) if _any(tasks, Kind.LINE) else None
+    lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
     counts: Counter[str] = Counter()
     cleaned_tasks: list[Task] = []
     for task in tasks:
@@ -98,23 +99,31 @@ class VerbatimIndex:
     builder counts them.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        """Index whole files."""
-        self._count: Counter[str] = Counter()
-        self._files: Counter[str] = Counter()
-        for text in texts:
-            lines = [line.strip() for line in text.split("\n")]
-            self._count.update(lines)
-            self._files.update(set(lines))
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """Index whole files, path -> text."""
+        self._texts = texts
+        self._count = Counter(line.strip() for text in texts.values() for line in text.split("\n"))
         self._reversed = sorted(line[::-1] for line in self._count)
 
     def repeated(self, line: str) -> bool:
         """Say whether a line of the repository, stripped, stands on a second line."""
         return self._count[line.strip()] > 1
 
-    def in_another_file(self, line: str) -> bool:
-        """Say whether a line of the repository, stripped, stands in a second file."""
-        return self._files[line.strip()] > 1
+    def in_another_file(self, target: str, path: str) -> bool:
+        """Say whether what is to be written in the file `path`, stripped, stands anywhere in another file."""
+        target = target.strip()
+        # A word at an end of the target may be a part of another word there.
+        of_words = (self._paths_of.get(word, ()) for word in re.findall(r"(?<=\W)\w+(?=\W)", target))
+        return any(target in self._texts[other] for other in set(self._texts).intersection(*of_words) - {path})
+
+    @functools.cached_property
+    def _paths_of(self) -> Mapping[str, set[str]]:
+        """Word -> the files that have it."""
+        paths_of: dict[str, set[str]] = {}
+        for path, text in self._texts.items():
+            for word in set(re.findall(r"\w+", text)):
+                paths_of.setdefault(word, set()).add(path)
+        return paths_of
 
     def rest_repeated(self, tail: str) -> bool:
         """Say whether a rest of a line of the repository, if long enough, also ends a second line."""

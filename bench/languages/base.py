@@ -35,6 +35,8 @@ class FileFacts:
     """Whether the parser met a syntax error."""
     tokens: Mapping[int, tuple[Span, ...]]
     """Line -> its tokens (a string is one token, comments are none), for lines that may use an import."""
+    leaves: Mapping[int, tuple[Span, ...]]
+    """The same, of a string its quotes, its content and its expressions: the leaves of the syntax tree."""
     barred: Mapping[int, str]
     """Line -> why it is no target: ``import``, ``decorator``, ``header``, ``multiline_string``."""
 

@@ -19,10 +19,14 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.types import Use
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
+_STRING_CONTENT = "string_content"
+"""Python's: a leaf, though its grammar has nodes for the escapes in it."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
 P = TypeVar("P")
+Tokens = Mapping[int, tuple[Span, ...]]
+"""Line -> its tokens, in order."""
 Handler = Callable[[Any, Node, Any], None]
 """A method of a `TreeReader` that takes a node and its place."""
 
@@ -60,24 +64,34 @@ class Source:
         """Return the nodes of a type, of the whole text or below a node, in the order of the text."""
         return (node for node in within(root or self.root) if node.type == kind)
 
-    def tokens(self, rows: Iterable[int]) -> dict[int, tuple[Span, ...]]:
-        """Return the tokens of some lines; those that span several lines are left out."""
+    def tokens(self, rows: Iterable[int]) -> tuple[Tokens, Tokens]:
+        """Return the tokens of some lines, first with each string as one, then with what strings are made of instead.
+
+        Those that span several lines are left out.
+        """
         row_set = set(rows)
-        if not row_set:
-            return {}
-        spans_of: dict[int, list[Span]] = {row: [] for row in sorted(row_set)}
-        stack = [self.root]
+        with_strings, leaves = ({row: list[Span]() for row in sorted(row_set)} for _ in range(2))
+        stack = [(self.root, False)] if row_set else []
         while stack:
-            node = stack.pop()
-            first, last = node.start_point, node.end_point
-            if row_set.isdisjoint(range(first[0], last[0] + 1)) or node.type in _COMMENTS:
+            node, inside = stack.pop()
+            (row, byte), (last_row, last_byte) = node.start_point, node.end_point
+            if row_set.isdisjoint(range(row, last_row + 1)) or node.type in _COMMENTS:
                 continue
-            if node.child_count and node.type not in _STRINGS:
-                stack.extend(node.children)
-            elif first[0] == last[0] and first[1] < last[1]:
-                row = first[0]
-                spans_of[row].append((self.column(row, first[1]), self.column(row, last[1])))
-        return {row: tuple(sorted(spans)) for row, spans in spans_of.items()}
+            is_string = node.type in _STRINGS
+            is_leaf = not node.child_count or node.type == _STRING_CONTENT
+            if row == last_row and byte < last_byte and (is_leaf or is_string):
+                token = (self.column(row, byte), self.column(row, last_byte))
+                if not inside:
+                    with_strings[row].append(token)
+                if is_leaf:
+                    leaves[row].append(token)
+            if not is_leaf:
+                stack.extend((child, inside or is_string) for child in node.children)
+        return _sorted(with_strings), _sorted(leaves)
+
+
+def _sorted(tokens: Mapping[int, list[Span]]) -> Tokens:
+    return {row: tuple(sorted(spans)) for row, spans in tokens.items()}
 
 
 def within(node: Node) -> Iterator[Node]:
@@ -169,10 +183,12 @@ def analyse(language: Language, path: str, text: str) -> ImportingFile:
         pending += reversed(node.children)
     loads = [load for load in loads if load[2] not in declared]
     lines = {line for line, _, _ in loads}
+    tokens, leaves = source.tokens(lines)
     return ImportingFile(
         path=path,
         broken=source.root.has_error,
-        tokens=source.tokens(lines),
+        tokens=tokens,
+        leaves=leaves,
         barred={line: barred[line] for line in sorted(lines & barred.keys())},
         imports=imports,
         loads=tuple(loads),

@@ -103,8 +103,8 @@ def sample_repository(
         usable, dropped = candidates(lines[path], facts[path], loads[path], protocol)
         line_candidates += usable
         drops += dropped
-    index = VerbatimIndex(snapshot.texts.values())
-    cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in line_candidates]
+    index = VerbatimIndex(snapshot.texts)
+    cuts = [cut(candidate, repo=snapshot.name, seed=seed, place=protocol.cursor) for candidate in line_candidates]
     usable_cuts = _without(cuts, [fault(line_cut, index, protocol) for line_cut in cuts], drops)
     days: Mapping[str, Mapping[int, date] | None] = {}
     if added is not None:

@@ -29,7 +29,7 @@ from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
 from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.parameters import bind, parameters_of
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.spec import parse
+from ctxbench.bench.spec import Spec, Value, parse
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
@@ -40,7 +40,9 @@ POOL_FROM = 3_000_000
 """Characters from which worker processes pay: below, starting them takes longer than the work."""
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
+_BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
 FirstUse = Literal["name", "member"]
+CursorPlace = Literal["token", "value"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,14 @@ class LineProtocol:
     first_use: FirstUse = "name"
     """What a line must be the first of its file to use, so that its import is masked: the imported ``name``, or the
     ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
+    cursor: CursorPlace = "token"
+    """Where in a line a cursor stands: before a random ``token``, as the InferCom paper says, or before the ``value``
+    that is assigned, returned, awaited or raised, as in the records that its authors released."""
 
     def __str__(self) -> str:
         """Return the spec that `read_protocol` reads."""
-        return self.name if self.first_use == "name" else f"{self.name}(first_use={self.first_use})"
+        options: dict[str, Value] = {"cursor": self.cursor, "first_use": self.first_use}
+        return str(Spec(self.name, {key: value for key, value in options.items() if value != getattr(OURS, key)}))
 
 
 OURS = LineProtocol()
@@ -68,12 +74,12 @@ def _ours() -> LineProtocol:
     return OURS
 
 
-def _projbench(*, first_use: FirstUse = "name") -> LineProtocol:
-    return LineProtocol(name="projbench", per_repo=200, filtered=False, first_use=first_use)
+def _projbench(*, cursor: CursorPlace = "token", first_use: FirstUse = "name") -> LineProtocol:
+    return LineProtocol(name="projbench", per_repo=200, filtered=False, cursor=cursor, first_use=first_use)
 
 
 def read_protocol(text: str) -> LineProtocol:
-    """Return the protocol of a spec, such as ``ctxbench``, ``projbench`` or ``projbench(first_use=member)``.
+    """Return the protocol of a spec, such as ``ctxbench``, ``projbench`` or ``projbench(cursor=value)``.
 
     Raises:
         InputFault: if the name or a parameter is unknown.
@@ -94,6 +100,7 @@ class LineCandidate:
     text: str
     """The line without trailing white space."""
     tokens: tuple[Span, ...]
+    """By our own protocol a string is one; by ProjBench's its content is one, as the paper takes the syntax tree's."""
     column: int
     """Where its first internal name starts, one in a string included."""
     uses: tuple[Use, ...]
@@ -122,7 +129,8 @@ def candidates(
             first_loads = [load for load in visible_loads if _first_use_key(load, protocol) not in earlier_names]
             # Quoted ones too: a cursor behind one would show a name whose import is masked.
             column = line_loads[0].column
-            usable.append(_candidate(lines[line], facts, visible_loads, first_loads, used, column=column))
+            tokens = (facts.tokens if protocol.filtered else facts.leaves)[line]
+            usable.append(_candidate(lines[line], facts.path, tokens, visible_loads, first_loads, used, column=column))
         earlier_names.update(_first_use_key(load, protocol) for load in line_loads)
         used.update(statement for load in line_loads for statement in load.statements)
     return usable, drops
@@ -146,7 +154,8 @@ def _reason(text: str, facts: FileFacts, line: int, loads: list[InternalLoad], p
 
 def _candidate(
     text: str,
-    facts: FileFacts,
+    path: str,
+    tokens: tuple[Span, ...],
     loads: list[InternalLoad],
     first_loads: list[InternalLoad],
     used: set[Span],
@@ -156,10 +165,10 @@ def _candidate(
     line = loads[0].line
     masked = sorted({span for load in first_loads for span in load.statements if span[0] < line})
     return LineCandidate(
-        path=facts.path,
+        path=path,
         line=line,
         text=text.rstrip(),
-        tokens=facts.tokens[line],
+        tokens=tokens,
         column=column,
         uses=tuple(dict.fromkeys(use for load in loads for use in load.near)),
         masked=tuple(masked),
@@ -179,18 +188,31 @@ class Cut:
     """What follows the cursor, without the newline and trailing white space."""
 
 
-def cut(candidate: LineCandidate, *, repo: str, seed: int) -> Cut:
-    """Place the cursor: by a fair coin before a whole line, or inside it.
+def cut(candidate: LineCandidate, *, repo: str, seed: int, place: CursorPlace = "token") -> Cut:
+    """Put the cursor, by a fair coin, before a whole line, or inside it: see `LineProtocol.cursor`.
 
-    Inside, it stands right before a random token that is the line's first internal name or left of it.
+    Inside, it stands right before a token that is the line's first internal name or left of it.
     """
     draw = _draw(seed, repo, candidate.path, candidate.line)
     if draw.random() < 0.5:
         return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
     starts = [start for start, _ in candidate.tokens if start <= candidate.column]
-    # A line inside a string of several lines begins with no token.
-    column = draw.choice(starts or [candidate.column])
+    # A line inside a string of several lines may begin with no token.
+    column = draw.choice(starts or [candidate.column]) if place == "token" else _value_start(candidate)
     return Cut(candidate=candidate, subkind=SINGLE_LINE, column=column, target=candidate.text[column:])
+
+
+def _value_start(candidate: LineCandidate) -> int:
+    """Return where the value begins that the first internal name is part of; of a line without one, that name."""
+    column, depth, follows = candidate.column, 0, False
+    for start, end in candidate.tokens:
+        if start > candidate.column:
+            break
+        column = start if follows else column
+        token = candidate.text[start:end]
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        follows = depth <= 0 and token in _BEFORE_VALUES
+    return column
 
 
 def _draw(*key: str | int) -> Random:
@@ -198,15 +220,15 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
-    """Return why a cut is no sample: ``verbatim`` (its line stands elsewhere too), ``near_empty``, or nothing.
+    """Return why a cut is no sample: ``verbatim`` (it stands elsewhere too), ``near_empty``, or nothing.
 
-    Of a line that is not filtered only another file counts as elsewhere.
+    By our own protocol its whole line is looked for, in all files; by ProjBench's its target, in the other files.
     """
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
-    if index.repeated(text) if protocol.filtered else index.in_another_file(text):
-        return "verbatim"
     if not protocol.filtered:
-        return ""
+        return "verbatim" if index.in_another_file(line_cut.target, line_cut.candidate.path) else ""
+    if index.repeated(text):
+        return "verbatim"
     target_tokens = [text[start:end] for start, end in tokens if start >= line_cut.column]
     if len(target_tokens) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in target_tokens):
         return "near_empty"

@@ -162,10 +162,12 @@ def analyse(path: str, text: str) -> JavaFile:
     reader = JavaReader(source)
     loads = _loads(reader)
     needed = {load.line for load in loads}
+    tokens, leaves = source.tokens(needed)
     return JavaFile(
         path=path,
         broken=source.root.has_error,
-        tokens=source.tokens(needed),
+        tokens=tokens,
+        leaves=leaves,
         barred={line: reason for line, reason in sorted(reader.barred.items()) if line in needed},
         package=reader.package,
         imports=tuple(reader.imports),

@@ -35,7 +35,8 @@ def analyse(path: str, text: str) -> PythonFile:
     loads = _loads(reader)
     needed = {load.line for load in loads}
     barred = {line: reason for line, reason in sorted(reader.barred.items()) if line in needed}
-    return replace(_declared(path, source, reader), tokens=source.tokens(needed), barred=barred, loads=loads)
+    tokens, leaves = source.tokens(needed)
+    return replace(_declared(path, source, reader), tokens=tokens, leaves=leaves, barred=barred, loads=loads)
 
 
 def declared(path: str, text: str) -> PythonFile:
@@ -50,6 +51,7 @@ def _declared(path: str, source: Source, reader: Reader) -> PythonFile:
         path=path,
         broken=source.root.has_error,
         tokens={},
+        leaves={},
         barred={},
         statements=tuple(reader.statements),
         imports=tuple(reader.imports),

@@ -1,10 +1,14 @@
 """Whole builds over small repositories: bytes, workers, hygiene, counts."""
 
+import json
 import os
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 
+import ctxbench.sandbox
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
@@ -246,18 +250,25 @@ def run(cart: Cart = total(1)):
 """
 
 
-def test_projbench_takes_every_line_of_use_that_no_other_file_has(tmp_path: Path) -> None:
+def projbench(read: Snapshot, *, seed: int = 0, options: str = "", per_repo: int = 1000) -> BuiltSamples:
+    return build_samples([read], per_repo=per_repo, seed=seed, protocol=read_protocol(f"projbench{options}"))
+
+
+def test_projbench_takes_every_line_of_use_whose_rest_no_other_file_has(tmp_path: Path) -> None:
     shared = "from shop.cart import Cart, total\nshared = total(Cart(2))\nprint 'old'\nold = total(3)\n"
     read = make_snapshot(tmp_path, {**API, "shop/uses.py": EVERY_USE, "shop/old.py": shared})
-    protocol = read_protocol("projbench")
-    made = build_samples([read], per_repo=100, seed=0, protocol=protocol)
-    lines = sorted((sample.path, sample.cursor.line) for sample in made.samples)
-    assert lines == [("shop/old.py", 3), *(("shop/uses.py", line) for line in (2, 3, 4, 5, 7, 9, 11))]
-    assert made.counts["demo"]["drops"] == {"verbatim": 2} and made.counts["demo"]["skipped_as_targets"] == {}
-    references = {reference.id: reference.target for reference in made.references}
-    for sample in made.samples:
-        line = read.texts[sample.path].split("\n")[sample.cursor.line]
-        assert line[sample.cursor.column :] == references[sample.id] and "total" in references[sample.id]
+    lines: set[tuple[str, int]] = set()
+    for seed in range(30):
+        made = projbench(read, seed=seed)
+        assert set(made.counts["demo"]["drops"]) == {"verbatim"} and made.counts["demo"]["skipped_as_targets"] == {}
+        lines |= {(sample.path, sample.cursor.line) for sample in made.samples}
+        for sample, reference in zip(made.samples, made.references, strict=True):
+            line = read.texts[sample.path].split("\n")[sample.cursor.line]
+            assert line[sample.cursor.column :] == reference.target and "total" in reference.target
+            elsewhere = [text for path, text in read.texts.items() if path != sample.path]
+            assert not any(reference.target.strip() in text for text in elsewhere), reference
+    # All of line 4 is `total`, and line 12 stands in the other file.
+    assert lines == {("shop/old.py", 3), *(("shop/uses.py", line) for line in (2, 3, 5, 7, 9, 11))}
     with pytest.raises(
         InputFault, match="syntax_error 1, decorator 1, few_tokens 1, header 1, in_string 2, verbatim 3"
     ):
@@ -266,11 +277,7 @@ def test_projbench_takes_every_line_of_use_that_no_other_file_has(tmp_path: Path
 
 def test_projbench_draws_lines_and_not_files(tmp_path: Path) -> None:
     read = repository(tmp_path, users=2, **{"shop/large.py": user(7) + user(8) + user(9) + user(10) + user(11)})
-    protocol = read_protocol("projbench")
-    ids = {
-        n: [sample.id for sample in build_samples([read], per_repo=n, seed=4, protocol=protocol).samples]
-        for n in (6, 40)
-    }
+    ids = {n: [sample.id for sample in projbench(read, seed=4, per_repo=n).samples] for n in (6, 40)}
     assert ids[40][:6] == ids[6]
     large = [sum("large" in id_ for id_ in ids[40][start : start + 3]) for start in range(0, 39, 3)]
     assert set(large) > {1}, "files do not take turns"
@@ -280,17 +287,58 @@ def test_what_is_reached_through_an_alias_can_be_a_first_use(tmp_path: Path) -> 
     text = "from shop import cart as pz\na = pz.total(1)\nb = pz.Cart(1)\nc = pz.Cart(2)\n"
     read = make_snapshot(tmp_path, {**API, "shop/uses.py": text})
     masked = {}
-    for spec in ("projbench", "projbench(first_use=member)"):
-        made = build_samples([read], per_repo=100, seed=0, protocol=read_protocol(spec))
-        masked[spec] = sorted(sample.cursor.line for sample in made.samples if sample.masked)
-    assert masked == {"projbench": [1], "projbench(first_use=member)": [1, 2]}
+    for options in ("", "(first_use=member)"):
+        made = projbench(read, options=options)
+        masked[options] = sorted(sample.cursor.line for sample in made.samples if sample.masked)
+    assert masked == {"": [1], "(first_use=member)": [1, 2]}
+
+
+RELEASED = (
+    "from penzai import pz\nmatch = pz.chk.check_structure(\n"
+    '        pattern={"a": pz.chk.ArraySpec(shape=(1, 2, 3))},\n)\n',
+    'a": pz.chk.ArraySpec(shape=(1, 2, 3))},',
+)
+
+
+def released(shared: Path) -> tuple[str, str]:
+    record = json.loads((shared / "projbench" / "predictions_pybenchmark_2k.jsonl").read_text(encoding="utf-8"))
+    return record["prompt"], record["metadata"]["ground_truth"]
+
+
+@pytest.mark.parametrize("row", ["ours", "released"])
+def test_the_one_released_record_can_be_drawn(row: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Its cursor stands inside a string, and its import is masked though its file reads `pz` before."""
+    text, target = RELEASED if row == "ours" else released(request.getfixturevalue("shared"))
+    chk = "class ArraySpec: ...\nclass StructureMismatchError(Exception): ...\ndef check_structure(): ...\nANY = 1\n"
+    package = {"penzai/__init__.py": "", "penzai/pz.py": "from penzai import chk\n", "penzai/chk.py": chk}
+    read = make_snapshot(tmp_path, {**package, "tests/check.py": text})
+    drawn = {
+        (reference.target, sample.cursor.column, bool(sample.masked))
+        for seed in range(80)
+        for made in (projbench(read, seed=seed, options="(first_use=member)"),)
+        for sample, reference in zip(made.samples, made.references, strict=True)
+    }
+    assert (target, 18, True) in drawn
+
+
+@pytest.mark.parametrize(
+    ("package", "options"), [(click, ""), (ctxbench.sandbox, "(cursor=value)")], ids=["click", "sandbox"]
+)
+def test_projbench_leaves_no_reference_in_another_file(package: ModuleType, options: str) -> None:
+    [folder] = package.__path__
+    read = load("demo", Path(folder).parent, PYTHON, Path(folder).name)
+    made = projbench(read, options=options)
+    assert len(made.samples) > 50 and made.counts["demo"]["drops"]["verbatim"] > 10
+    for sample, reference in zip(made.samples, made.references, strict=True):
+        target = reference.target.strip()
+        assert not [path for path, text in read.texts.items() if path != sample.path and target in text], sample.id
 
 
 def test_a_protocol_is_read_and_kept_in_the_account(tmp_path: Path) -> None:
-    for spec in ("ctxbench", "projbench", "projbench(first_use=member)"):
+    for spec in ("ctxbench", "projbench", "projbench(first_use=member)", "projbench(cursor=value, first_use=member)"):
         assert str(read_protocol(spec)) == spec
     assert read_protocol("ctxbench") == OURS and read_protocol("projbench").per_repo == 200
-    for wrong in ("projbenc", "projbench(first_use=alias)", "ctxbench(first_use=member)", "projbench("):
+    for wrong in ("projbenc", "projbench(cursor=line)", "ctxbench(first_use=member)", "projbench("):
         with pytest.raises(InputFault):
             read_protocol(wrong)
     read = repository(tmp_path)

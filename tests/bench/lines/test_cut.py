@@ -1,11 +1,16 @@
 """Cursors, leak filters and the seeded choice."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.lines.candidates import Cut, LineCandidate, cut, fault, ordered
+from ctxbench.bench.languages.outline import Span
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.lines.candidates import Cut, LineCandidate, cut, fault, ordered, read_protocol
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 
@@ -23,6 +28,45 @@ def test_both_kinds_come_half_and_half() -> None:
     assert {each.column for each in single} == {0, 6, 8}, "before each token up to the internal name"
     assert all(each.target == each.candidate.text[each.column :] for each in made)
     assert all(each.column == 0 for each in made if each.subkind == NEXT_LINE)
+
+
+VALUES = {
+    "await": ("agent = await Manus.create()", "Manus", "Manus.create()"),
+    "return": ("    return Failure(error=1)", "Failure", "Failure(error=1)"),
+    "an argument's sign": (
+        "await self.client.create(config=Settings())",
+        "Settings",
+        "self.client.create(config=Settings())",
+    ),
+    "a bracket": ("images = [load(image) for image in images]", "load", "[load(image) for image in images]"),
+    "an argument's line": ("    config=Settings(1),", "Settings", "Settings(1),"),
+    "no value": ("  load(image[0], mode=1)", "load", "load(image[0], mode=1)"),
+    "a name before the sign": ("self.model: Model = Model(1)", "Model", "Model = Model(1)"),
+    "after a bracket that closes": ("    ), value = price(1)", "price", "price(1)"),
+}
+
+
+def leaves(text: str) -> tuple[Span, ...]:
+    return Source(text, PYTHON).tokens([0])[1][0]
+
+
+@pytest.mark.parametrize(("text", "name", "target"), VALUES.values(), ids=VALUES)
+def test_a_cursor_may_stand_before_the_value_alone(text: str, name: str, target: str) -> None:
+    line = replace(candidate(text), tokens=leaves(text), column=text.index(name))
+    made = [cut(line, repo="demo", seed=seed, place="value") for seed in range(20)]
+    assert {(each.subkind, each.target) for each in made} == {(SINGLE_LINE, target), (NEXT_LINE, text)}
+
+
+def test_cursors_of_the_released_records_stand_before_values(shared: Path) -> None:
+    released = (shared / "projbench" / "released_first24.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [record for record in map(json.loads, released) if record["metadata"]["col_no"] > 0]
+    for record in records:
+        text = record["prompt"].rpartition("\n")[2] + record["metadata"]["ground_truth"].rstrip()
+        tokens = leaves(text)
+        line = replace(candidate(text), tokens=tokens, column=tokens[-1][0])
+        drawn = {cut(line, repo="demo", seed=seed, place="value").column for seed in range(20)}
+        assert drawn == {0, record["metadata"]["col_no"]}, text
+    assert len(records) == 12
 
 
 def test_a_cut_depends_on_seed_repository_and_place_only() -> None:
@@ -77,11 +121,27 @@ def test_leaks_and_empty_targets(text: str, subkind: str, column: int, lines: li
     base = candidate(text)
     line = replace(base, path="a", line=0, text=text, tokens=tokens)
     made = Cut(candidate=line, subkind=subkind, column=column, target=text[column:])
-    assert fault(made, VerbatimIndex(["\n".join(lines)])) == expected
+    assert fault(made, VerbatimIndex({"a": "\n".join(lines)})) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "expected"),
+    [
+        ("value = price(cart, 1)", "x = a.price(cart, 1)  # so", "verbatim"),
+        ("value = price(cart, 1)", "under_price(cart, 1)", "verbatim"),
+        ("value = price(cart, 1)", "price(\ncart, 1)", ""),
+        ("value = price(cart, 1)\nprice(cart, 1)", "price(cart, 11)", ""),
+        ("value = price(cart, 1)", "price (cart, 1)", ""),
+    ],
+)
+def test_projbench_looks_for_what_is_to_be_written_in_other_files(own: str, other: str, expected: str) -> None:
+    line = candidate()
+    made = Cut(candidate=line, subkind=SINGLE_LINE, column=8, target=line.text[8:])
+    assert fault(made, VerbatimIndex({"a.py": own, "b.py": other}), read_protocol("projbench")) == expected
 
 
 def test_rests_of_lines_that_recur_are_known_but_for_short_ones() -> None:
-    index = VerbatimIndex(["a = Cart()\nb = Cart()\nvalue = price(cart, 1)\nreturn price(cart, 1)\n"])
+    index = VerbatimIndex({"a": "a = Cart()\nb = Cart()\nvalue = price(cart, 1)\nreturn price(cart, 1)\n"})
     assert index.rest_repeated("price(cart, 1)")
     assert not index.rest_repeated("value = price(cart, 1)")
     assert not index.rest_repeated("Cart()")
