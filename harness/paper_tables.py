@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
@@ -16,8 +16,6 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.types import Kind
 
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
-UNSTATED = "unstated"
-"""The language of rows of which the paper does not say it."""
 LEVELS = ("class", "file", "project")
 """The levels of the function tables, in CoderEval's short names."""
 ORIGINS = {
@@ -57,7 +55,7 @@ class PaperRow:
     encoder: str = ""
     """The encoder that the paper names; empty if it names none."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Language -> column -> number; the language is ``both`` for an average of two, ``unstated`` if not said."""
+    """Language -> column -> number; the language is ``both`` for an average of two."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language -> column -> why no number is printed: a key of `STATUSES`."""
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -75,11 +73,7 @@ class PaperRow:
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages it has numbers for, or lacks them; their mean is none."""
-        return tuple(
-            language
-            for language in ("python", "java", UNSTATED)
-            if language in self.printed or language in self.missing
-        )
+        return tuple(name for name in ("python", "java") if name in self.printed or name in self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,15 +131,10 @@ BENCHMARKS = {
     "CoderEval": "CoderEval (class 55, file 68, project 23 tasks in Python; 100, 1, 44 in Java)",
     "ProjBench": "ProjBench (2000 tasks a language)",
     "CrossCodeEval": "CrossCodeEval (2665 tasks in Python, 2139 in Java)",
-    "50 tasks": "50 tasks of five repositories",
+    "sota_test": "sota_test (50 tasks of five repositories, which its authors released among 70)",
 }
 """The papers' benchmarks, with their sizes."""
 NAMES = tuple(table.name for table in _TABLES)
-
-
-def is_shown(language: str, languages: Collection[str]) -> bool:
-    """Say whether our samples of a language belong to these; rows of which the paper says none stand beside any."""
-    return language in languages or UNSTATED in languages
 
 
 @functools.cache

@@ -37,8 +37,9 @@ _COLUMNS = {
     "exactly_completed_tasks": "completed",
     "overall_avg": "overall",
 }
-_BENCHMARKS = {"50": "50 tasks"}
-_LANGUAGES = {"not_stated": "unstated"}
+# As the release calls its tasks, which are all Python.
+_BENCHMARKS = {"50": "sota_test"}
+_LANGUAGES = {"not_stated": "python"}
 _ENCODERS = {
     # Needed where the file to complete is empty and the strategy falls back on retrieval.
     "icl.infile": "codet5p-110m",

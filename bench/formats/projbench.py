@@ -40,6 +40,8 @@ SHAPE = (
     "optionally `context_start_lineno`, `import_no`, `dep`, `task_type`."
 )
 BENCHMARK = "projbench"
+RELEASED = "sota_test"
+"""The benchmark of variant two: InferCom's release holds 70 such tasks, 50 of them those of the paper's section 6.4."""
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 _CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
 _Line = Annotated[int, Field(ge=0)]
@@ -88,15 +90,15 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
             raise InputFault(f"{sample.id} {reason}", cure="choose another --format, e.g. ctxbench")
         number = numbers.get(sample.repo, 0)
         numbers[sample.repo] = number + 1
-        single = sample.subkind == SINGLE_LINE
+        single, released = sample.subkind == SINGLE_LINE, sample.benchmark == RELEASED
         metadata: dict[str, Any] = {
-            "task_id": sample.id if sample.benchmark == BENCHMARK else f"{sample.repo}/{number}",
+            "task_id": sample.id if released or sample.benchmark == BENCHMARK else f"{sample.repo}/{number}",
             "task_type": "sl" if single else "nl",
             "ground_truth": references[sample.id].target,
             "fpath_tuple": [sample.repo, *sample.path.split("/")],
             "context_start_lineno": sample.context_start,
             "line_no": sample.cursor.line,
-            "col": sample.cursor.column,
+            **({"col_no": sample.cursor.column if single else -1} if released else {"col": sample.cursor.column}),
             "dep": sample.uses[0].name if sample.uses else "",
         }
         if sample.masked:
@@ -161,7 +163,7 @@ def _converted(parsed: _Task) -> tuple[Sample, Reference]:
         uses = (Use(name=data.dep, module="", kind="unknown"),)
     sample = Sample(
         id=data.task_id,
-        benchmark=BENCHMARK,
+        benchmark=RELEASED if data.col is None else BENCHMARK,
         language=language,
         kind=Kind.LINE,
         subkind=subkind,

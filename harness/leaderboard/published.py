@@ -28,7 +28,7 @@ _TIMES = {"inference": "seconds", "construction": "build s"}
 _SHORT = {"missing_in_available_copy": "no copy"}
 
 Mode = Literal["auto", "all", "none"]
-REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench")
+REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench", "sota_test")
 """The benchmarks of the papers that a sample set can be."""
 _OF_OUR_MODELS = 4
 _BEST = 3
@@ -104,6 +104,8 @@ def same_model(model: str, generator: str) -> bool:
 
 def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
     """Return the columns by which a row is shown to a person."""
+    if row.benchmark == "sota_test":
+        return ("completed",)
     if row.benchmark != "CoderEval":
         return "em", "es", "id_em", "id_f1"
     return ("overall",) if language == BOTH else (*LEVELS, "avg")
@@ -111,7 +113,8 @@ def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
 
 def ranking_column(row: PaperRow, language: str) -> str:
     """Return the column that says which published rows are the best."""
-    return columns_of(row, language)[-1] if row.benchmark == "CoderEval" else "es"
+    columns = columns_of(row, language)
+    return "es" if "es" in columns else columns[-1]
 
 
 def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
@@ -157,7 +160,7 @@ def _highlighted(rows: Sequence[PaperRow], language: str, generators: set[str]) 
     ordered = sorted(once.values(), key=lambda row: _key(row, language))
     filled = [row for row in ordered if any(cell is not None for cell in _numbers(row, language))]
     ours = [row for row in filled if any(same_model(row.model, generator) for generator in generators)][:_OF_OUR_MODELS]
-    best = [row for row in filled if _key(row, language) < 0][:_BEST]
+    best = [row for row in filled if _key(row, language) <= 0][:_BEST]
     return tuple(row for row in filled if row in ours or row in best)
 
 
@@ -169,7 +172,7 @@ def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | No
 def _key(row: PaperRow, language: str) -> float:
     """Return minus the number that ranks, so that the best comes first and what is missing last."""
     cell = printed_numbers(row, language).get(ranking_column(row, language))
-    return 0.0 if cell is None or cell.value is None else -cell.value
+    return 1.0 if cell is None or cell.value is None else -cell.value
 
 
 def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Group]) -> Iterator[str]:
@@ -237,8 +240,9 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
         instructions: how a reader sees more, on the command line or on the pages.
     """
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
+    unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
-        f"Published by the {papers}, as printed, in percent, without intervals or counts; never ranked: "
+        f"Published by the {papers}, as printed, {unit}, without intervals or counts; never ranked: "
         "samples, models, prompts and machine are the paper's."
     ]
     if listing.benchmark == "CoderEval":
@@ -275,7 +279,7 @@ def _cell(row: PaperRow, language: str, column: str) -> str:
         return "-"
     if cell.value is None:
         return _SHORT.get(cell.status, STATUSES[cell.status])
-    return f"{cell.value:.2f}{'?' if cell.flag else ''}"
+    return f"{cell.value:.{0 if column == 'completed' else 2}f}{'?' if cell.flag else ''}"
 
 
 def _flags(listing: Listing) -> list[str]:

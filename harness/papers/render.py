@@ -22,7 +22,7 @@ from ctxbench.harness.leaderboard.columns import ColumnHead, TextTable
 from ctxbench.harness.leaderboard.compare import SolvedRegion
 from ctxbench.harness.leaderboard.notes import remarks
 from ctxbench.harness.leaderboard.render import WIDTH, markdown_table, printed, rich_table
-from ctxbench.harness.paper_tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, UNSTATED, PaperRow, is_shown
+from ctxbench.harness.paper_tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, PaperRow
 from ctxbench.harness.papers.presets import TOKENIZER_OPTION, differences, encoders_of
 from ctxbench.harness.papers.reproduce import (
     PROFILE,
@@ -134,7 +134,7 @@ def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
 
 
 def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]:
-    return [by for by in compared.solved if is_shown(by.language, languages)]
+    return [by for by in compared.solved if by.language in languages]
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
@@ -180,9 +180,8 @@ def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[s
             mean = overall(of_set)
             yield ["", whose, numbers.UNKNOWN if mean is None else f"{mean:.2f}"]
         for result in of_set if language != _BOTH else ():
-            if is_shown(result.language, (language,)):
-                of_language = f" in {result.language.capitalize()}" if language == UNSTATED else ""
-                yield ["", whose + of_language, *(_cell(result.cells.get(column), column) for column in columns)]
+            if result.language == language:
+                yield ["", whose, *(_cell(result.cells.get(column), column) for column in columns)]
 
 
 def _average_line(average: Average, columns: Sequence[str]) -> Line:
@@ -217,7 +216,7 @@ def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, 
         "missing": {column: STATUSES[why] for column, why in row.missing.get(language, {}).items()},
         "flags": {key.removeprefix(prefix): why for key, why in row.flags.items() if key.startswith(prefix)},
         "remarks": list(row.remarks),
-        "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if is_shown(own.language, (language,))],
+        "ours": [_ours_record(own) for own in compared.ours.get(spec or "", ()) if own.language == language],
     }
 
 
@@ -325,7 +324,7 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
         )
     if "completed" in columns:
         yield "completed: tasks completed exactly; ours by EM"
-    measured = {result.language for result in ours} | {UNSTATED}
+    measured = {result.language for result in ours}
     absent = [language for language in languages if ours and language not in measured]
     if absent:
         yield f"our samples have no {' and no '.join(absent)}"

@@ -29,7 +29,7 @@ from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, only, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.stats import estimate
-from ctxbench.harness.paper_tables import LEVELS, UNSTATED, HeadlineGain, PaperTable, is_shown
+from ctxbench.harness.paper_tables import LEVELS, HeadlineGain, PaperTable
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run import runner
@@ -77,7 +77,7 @@ class ComparedTable:
         """The languages of our samples, in the papers' order; all of the table's if nothing was run."""
         measured = {result.language for results in self.ours.values() for result in results}
         of_rows = dict.fromkeys(language for row in self.table.rows for language in row.languages)
-        return tuple(language for language in of_rows if not measured or language in {*measured, UNSTATED})
+        return tuple(language for language in of_rows if not measured or language in measured)
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
@@ -407,7 +407,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
     for row in compared.table.rows:
         theirs |= {(row.method, row.benchmark, row.model, language): cells for language, cells in row.printed.items()}
         for own in compared.ours.get(compared.specs.get(row.preset, ""), ()):
-            if is_shown(own.language, languages):
+            if own.language in languages:
                 # Limits that strategies were run with differ; stored rows are over the samples that all have.
                 setting = (own.samples.partition("[")[0], own.generator, own.language)
                 ours[row.method, *setting] = {column: cell.mean for column, cell in own.cells.items()}

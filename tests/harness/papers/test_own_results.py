@@ -223,11 +223,11 @@ def test_section_6_4_counts_the_tasks_that_are_completed_exactly() -> None:
     section = paper_tables.table("infercom-section6.4")
     run = make_table({"em": [1.0, 0.0, 1.0]}, ["one", "one", "two"], profile="infercom", samples="some", generator="g")
     made = beside("infercom-section6.4", None, {"lc.infile": (own_result(run, section),)})
-    assert made.languages == ("unstated",)
-    body = [line.split() for line in render.table(made, ["unstated"]).splitlines()]
-    assert ["InFile", "paper:", "50", "tasks,", "Claude", "3.7", "Sonnet", "0"] in body
-    assert ["ours:", "some,", "g", "in", "Python", "2"] in body
-    record = json.loads(render.to_json(made, ["unstated"]))["rows"][2]
+    assert made.languages == ("python",)
+    body = [line.split() for line in render.table(made, ["python"]).splitlines()]
+    assert ["InFile", "paper:", "sota_test,", "Claude", "3.7", "Sonnet", "0"] in body
+    assert ["ours:", "some,", "g", "2"] in body
+    record = json.loads(render.to_json(made, ["python"]))["rows"][2]
     assert record["ours"][0]["completed"] == {"mean": 2.0, "n": 3, "low": None, "high": None}
 
 
