@@ -120,7 +120,8 @@ def list_sets(home: Home) -> None:
 @click.option(
     "--protocol",
     metavar="SPEC",
-    help="Lines: the rules that choose them: ctxbench unless given, projbench or projbench(first_use=member).",
+    help="Lines: the rules that choose them: ctxbench unless given, or projbench, also with cursor=value and "
+    "first_use=member, as projbench(cursor=value).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")

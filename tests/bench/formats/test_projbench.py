@@ -60,6 +60,7 @@ def test_variant_two_has_its_deleted_lines_back() -> None:
     )
     task = projbench.task(made, where="")
     assert (task.sample.subkind, task.sample.cursor.column) == (NEXT_LINE, 0)
+    assert (task.sample.benchmark, read(record()).benchmark) == ("sota_test", "projbench")
     assert task.sample.prefix == "import os\n\n\ndef pay():\n"
     assert task.reference.target == "    total = Cart(1)"
 

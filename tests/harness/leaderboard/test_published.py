@@ -75,7 +75,11 @@ def test_what_is_doubtful_is_said_in_words_wherever_it_is_shown() -> None:
 
 @pytest.mark.parametrize(
     ("benchmark", "rows", "columns"),
-    [("projbench", 24, {"em", "es", "id_em", "id_f1"}), ("crosscodeeval", 21, {"em", "es", "id_em", "id_f1"})],
+    [
+        ("projbench", 24, {"em", "es", "id_em", "id_f1"}),
+        ("crosscodeeval", 21, {"em", "es", "id_em", "id_f1"}),
+        ("sota_test", 3, {"completed"}),
+    ],
 )
 def test_lines_are_of_the_papers_profile(benchmark: str, rows: int, columns: set[str]) -> None:
     made = board([lines(benchmark=benchmark)], published="auto")
@@ -85,6 +89,16 @@ def test_lines_are_of_the_papers_profile(benchmark: str, rows: int, columns: set
     assert "see --profile infercom" in " ".join(render.table(made).split())
     same = board([lines(benchmark=benchmark, profile="infercom")], published="auto")
     assert "--profile infercom" not in render.table(same)
+
+
+def test_the_released_tasks_have_section_6_4_below_them() -> None:
+    text = render.table(board([lines(benchmark="sota_test", profile="infercom")], published="auto"))
+    below = text.partition("published numbers: sota_test, python")[2]
+    shown = [line.split() for line in below.splitlines() if line.startswith("ic-")]
+    assert [(words[0], words[-2]) for words in shown] == [
+        ("ic-s64-infercom", "19"), ("ic-s64-repocoder", "13"), ("ic-s64-infile", "0"),
+    ]  # fmt: skip
+    assert "in tasks completed exactly, of 50" in " ".join(below.split()) and "more" not in below
 
 
 def test_times_that_a_paper_prints_are_kept_apart() -> None:
