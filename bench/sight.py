@@ -178,7 +178,7 @@ _OPEN = {"(": 1, ")": -1}
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Imported:
     path: str
     """Dotted; of a wildcard the module that it opens."""
     name: str
@@ -206,29 +206,29 @@ class FileImports:
             uses: what the line uses, for `masked_after`.
         """
         statements = ("\n".join(self._lines[start:end]) for start, end in masked)
-        hidden = [said for text in statements for said in _said(text, self._path) if _binds(said, names)]
-        paths = {f"{said.path}.{name}" for said in hidden if said.name == "*" for name in names}
-        paths |= {said.path for said in hidden if said.name != "*"}
-        paths |= {rest for one in paths for first, _, rest in (one.partition("."),) if first in _ROOTS}
+        hidden = [name for text in statements for name in _imported(text, self._path) if _binds(name, names)]
+        paths = {f"{star.path}.{name}" for star in hidden if star.name == "*" for name in names}
+        paths |= {name.path for name in hidden if name.name != "*"}
+        paths |= {inner for path in paths for first, _, inner in (path.partition("."),) if first in _ROOTS}
         if not paths:
             return False
-        around = {parent for one in paths if (parent := one.rpartition(".")[0])}
+        around = {parent for path in paths if (parent := path.rpartition(".")[0])}
         spans, words = [*masked, (line, line + 1)], _words(uses)
         spans += [span for span, text in self._statements.items() if span[0] > line and _brings(text, words)]
         dark = {number for start, end in spans for number in range(start, end)}
-        shown = (text for (start, _), text in self._statements.items() if start not in dark)
-        return any(self._says(text, paths | around) for text in shown) or self._spells(paths, dark)
+        visible = (text for (start, _), text in self._statements.items() if start not in dark)
+        return any(self._says(text, paths | around) for text in visible) or self._spells(paths, dark)
 
     def _says(self, statement: str, paths: Collection[str]) -> bool:
         if _LOADED.search(statement):
             return any(_among(_absolute(quoted, self._path), paths) for quoted in _QUOTED.findall(statement))
-        return any(_among(said.path, paths) for said in _said(statement, self._path))
+        return any(_among(name.path, paths) for name in _imported(statement, self._path))
 
     def _spells(self, paths: Collection[str], dark: Collection[int]) -> bool:
         """Say whether a line that is shown has one of some paths whole."""
-        for one in paths:
-            spelled = re.compile(rf"(?<![\w.]){re.escape(one)}(?!\w)")
-            places = (number for number, text in enumerate(self._lines) if one in text) if "." in one else ()
+        for path in paths:
+            spelled = re.compile(rf"(?<![\w.]){re.escape(path)}(?!\w)")
+            places = (number for number, text in enumerate(self._lines) if path in text) if "." in path else ()
             if any(number not in dark and spelled.search(self._lines[number]) for number in places):
                 return True
         return False
@@ -252,28 +252,28 @@ def _brings(statement: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(_NAME_PART.findall(statement))
 
 
-def _binds(said: _Said, names: Collection[str]) -> bool:
-    return said.name in names or said.name == "*" or said.path.split(".")[0] in names
+def _binds(imported: _Imported, names: Collection[str]) -> bool:
+    return imported.name in names or imported.name == "*" or imported.path.split(".")[0] in names
 
 
 def _among(path: str, paths: Collection[str]) -> bool:
     """Say whether a path is one of some; where sources begin is unknown, so that one may go on in front."""
-    return any(path == one or path.endswith(f".{one}") or one.endswith(f".{path}") for one in paths)
+    return any(path == other or path.endswith(f".{other}") or other.endswith(f".{path}") for other in paths)
 
 
-def _said(statement: str, path: str) -> Iterator[_Said]:
+def _imported(statement: str, path: str) -> Iterator[_Imported]:
     text = _COMMENT.sub("", statement)
-    if found := _FROM.match(text):
-        module = _absolute(found[1] + found[2], path)
-        for item in _ITEM.finditer(found[3]):
+    if match := _FROM.match(text):
+        module = _absolute(match[1] + match[2], path)
+        for item in _ITEM.finditer(match[3]):
             wild = item[1] == "*"
             full = module if wild else f"{module}.{item[1]}".lstrip(".")
-            yield _Said(full, item[2] or item[1], wild)
-    elif found := _IMPORT.match(text):
-        for item in _ITEM.finditer(found[1]):
+            yield _Imported(full, item[2] or item[1], wild)
+    elif match := _IMPORT.match(text):
+        for item in _ITEM.finditer(match[1]):
             wild = item[1].endswith("*")
             full = item[1].removesuffix(".*")
-            yield _Said(full, "*" if wild else item[2] or full.rpartition(".")[2], wild)
+            yield _Imported(full, "*" if wild else item[2] or full.rpartition(".")[2], wild)
 
 
 def _absolute(module: str, path: str) -> str:
