@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from ctxbench.bench.adoption.guess import UNKNOWN, Guess, guess
-from ctxbench.bench.adoption.trial import FetchedProject, Trial, tried
+from ctxbench.bench.adoption.trial import MOST_NAMED, FetchedProject, Trial, Workbench, tried
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
-from ctxbench.bench.functions.mining import Lock
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.repositories import checkout as checkouts
-from ctxbench.bench.repositories import debian, local, manifest, pypi, snapshot
+from ctxbench.bench.repositories import debian, git, local, manifest, pypi, snapshot
 from ctxbench.bench.repositories.manifest import RepoManifest, text_of
 from ctxbench.bench.repositories.sources import (
     GitSource,
@@ -29,7 +28,6 @@ from ctxbench.bench.repositories.sources import (
     Source,
     Unreachable,
 )
-from ctxbench.sandbox.types import Sandbox
 
 _ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt .in .pip .xml"
 _READ = frozenset(_ENDS.split())
@@ -38,8 +36,6 @@ _NAMED = ("licen", "copying", "unlicense", "pkg-info", "notice")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
 """Of a file that is read for what it tells."""
-_MOST_FAILURES = 3
-"""Failing tests that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +53,6 @@ class Adoption:
     """What was seen."""
     doubts: tuple[str, ...]
     """What a person should look at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workbench:
-    """What trying tests needs."""
-
-    sandbox: Callable[[], Sandbox]
-    """Opens a back end; called only if there are tests."""
-    lock: Lock
 
 
 def adopt(
@@ -106,7 +93,7 @@ def adopt(
     report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
     trial = None
     if workbench is not None and guessed.tests is not None:
-        trial = tried(draft, guessed, project, workbench.sandbox(), workbench.lock, report)
+        trial = tried(draft, guessed, project, workbench, report)
     if not lines and (trial is None or not trial.passed):
         reason = trial.fault if trial and trial.fault else "; ".join([*line_doubts, *guessed.doubts])
         raise InputFault(
@@ -118,7 +105,7 @@ def adopt(
         lines=lines,
         trial=trial,
         remarks=_remarks(ref, guessed, lines, trial),
-        doubts=(*guessed.doubts, *_date_doubts(draft), *line_doubts, *_test_doubts(trial)),
+        doubts=(*guessed.doubts, *_source_doubts(draft, project.checkout), *line_doubts, *_test_doubts(trial)),
     )
     _write(adoption)
     return adoption
@@ -187,15 +174,21 @@ def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple
         remarks.append(f"{trial.passed} of {sum(states.values())} tests passed{f' ({others})' if others else ''}.")
         functions = f"{len(trial.search.candidates)} of {counts['documented']} documented functions"
         remarks.append(f"{functions} are covered by tests that can judge them.")
+        remarks.append(f"The tests ran in {' and in '.join(trial.back_ends)}.")
     elif guessed.tests is not None and trial is None:
         remarks.append("Its tests were not run.")
     return tuple(remarks)
 
 
-def _date_doubts(draft: RepoManifest) -> tuple[str, ...]:
-    if draft.released is not None:
-        return ()
-    return ("its source does not say when it was published: write the day of its release as `released`",)
+def _source_doubts(draft: RepoManifest, checkout: checkouts.Checkout) -> Iterator[str]:
+    if checkout.left_out:
+        yield f"left out of its files, and missing where its tests need it: {', '.join(checkout.left_out)}"
+    source = draft.sources[0]
+    if isinstance(source, GitSource) and source.url.startswith("file:"):
+        yield "its source is a clone on this machine: write as `url` where others find it, as `git remote -v` shows"
+    if draft.released is None:
+        clone = "; of a clone without changes it is the commit's" if isinstance(source, LocalSource) else ""
+        yield f"its source does not say when it was published: write the day of its release as `released`{clone}"
 
 
 def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
@@ -204,21 +197,17 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     if trial.search is None:
         return (*trial.doubts, f"none of its tests ran, so [tests] is a comment: {trial.fault}")
     doubts = list(trial.doubts)
-    dropped = trial.search.counts.get("test_files_dropped", 0)
-    if dropped:
-        doubts.append(f"test files that do not compile are left out: {dropped}; a run prints why and what may cure it")
+    doubts += [trial.search.left_out] if trial.search.left_out else []
     failures = trial.search.failures
     if failures:
         # Of a long suite the causes of some are known only.
-        first = sorted(failures.items(), key=lambda failure: not failure[1])[:_MOST_FAILURES]
+        first = sorted(failures.items(), key=lambda failure: not failure[1])[:MOST_NAMED]
         named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
-        more = f" and {len(failures) - _MOST_FAILURES} more" if len(failures) > _MOST_FAILURES else ""
+        more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
         share = f"{len(failures)} of {sum(trial.states.values())} tests failed here, and what fails judges nothing"
         doubts.append(f"{share}: {'; '.join(named)}{more}")
         if not trial.passed:
             doubts.append("no test passed, so [tests] is a comment")
-        elif len(failures) > trial.passed:
-            doubts.append("more tests fail than pass: something that they need may be missing in [tests]")
     if trial.passed and not trial.search.candidates:
         doubts.append("no documented function is covered by a test that can judge it: it gives no functions")
     return tuple(doubts)
@@ -274,14 +263,11 @@ def check_ref(ref: str) -> str:
     Raises:
         InputFault: if it has none of the forms.
     """
-    match = _PYPI.fullmatch(ref)
-    if match:
+    if match := _PYPI.fullmatch(ref):
         return manifest_name(match.group(1))
-    match = _DEBIAN.fullmatch(ref)
-    if match:
+    if match := _DEBIAN.fullmatch(ref):
         return manifest_name(re.sub(r"^(?:lib)?(.+?)-java$", r"\1", match.group(1)))
-    match = _GIT.fullmatch(ref)
-    if match:
+    if match := _GIT.fullmatch(ref):
         return manifest_name(match.group(1).rstrip("/").rpartition("/")[2].removesuffix(".git"))
     if re.match(r"(pypi|debian|git\+\w+):", ref):
         raise InputFault(f"{ref!r} is not whole", cure=_whole(ref))
@@ -319,7 +305,9 @@ def resolve(ref: str, home: Home, report: Report) -> NamedSource:
         return NamedSource(name=name, version=commit[:12], source=GitSource(url=match.group(1), commit=commit))
     path = Path(ref).expanduser().resolve()
     if path.is_dir():
-        return NamedSource(name=name, version="", source=LocalSource(path=path))
+        clone = git.head(path)
+        version = clone.commit[:12] if clone else ""
+        return NamedSource(name=name, version=version, source=clone or LocalSource(path=path))
     archive, digest = _ARCHIVE.match(path.name), sha256_file(path)
     # What it holds is not known before it is unpacked, to a folder that has the version in its name.
     version = (archive.group(2) if archive else "") or digest[:12]

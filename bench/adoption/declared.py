@@ -17,10 +17,9 @@ from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.pypi import normal
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?")
+_VERSIONS = r"\s*\(?(([~=!<>]=|===|[<>])\s*v?\d[\w.*+!-]*[\s,]*)*\)?\s*"
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _REQUIREMENTS_FILE = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements?/[\w.-]+)\.(txt|in|pip)$")
-_CLAUSE = re.compile(r"(\^|~=?|={1,3}|!=|[<>]=?)?\s*([^\s,|<>=!~^]+)")
-"""Operator and version of a constraint of Poetry's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,12 @@ def extras_of(requirement: str) -> tuple[str, ...]:
     return tuple(normal(extra.strip()) for extra in listed[1:-1].split(",")) if listed else ()
 
 
+def bare(requirement: str) -> str:
+    """Return a requirement that any version meets."""
+    extras = extras_of(requirement)
+    return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")
+
+
 def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     """Return what a project's files declare.
 
@@ -57,7 +62,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
         files: path -> text; only those that are read for this matter.
     """
     project = _table(files.get("pyproject.toml", ""))
-    readings = [_pyproject(project), _setup_cfg(files), _setup_py(files.get("setup.py", ""))]
+    readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _setup_py(files.get("setup.py", ""))]
     readings.append(_metadata(files.get("PKG-INFO", "")))
     groups: dict[str, tuple[str, ...]] = {}
     own: dict[str, None] = {}
@@ -135,71 +140,32 @@ def _licences(file: str, stated: object, classifiers: object) -> tuple[tuple[str
     return tuple((file, name) for name in names if name and len(name) < 200 and not name.startswith("file:"))
 
 
-def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> tuple[str, ...]:
-    listed: list[str] = []
-    for item in groups.get(name, []) if isinstance(groups.get(name, []), list) else []:
+def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> Iterator[str]:
+    for item in groups[name] if isinstance(groups.get(name), list) else ():
         if isinstance(item, str):
-            listed.append(item)
-        elif isinstance(item, dict) and "include-group" in item:
-            inner = str(item["include-group"])
-            if inner not in (*outer, name):
-                listed += _group(inner, groups, (*outer, name))
-    return tuple(listed)
+            yield item
+        elif isinstance(item, dict) and (inner := str(item.get("include-group"))) not in (*outer, name):
+            yield from _group(inner, groups, (*outer, name))
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    requirements = []
-    for name, value in _dict(dependencies).items():
-        constraint = value.get("version", "") if isinstance(value, dict) else value
-        if name != "python":
-            requirements.append(f"{name}{_bounds(constraint) if isinstance(constraint, str) else ''}")
-    return tuple(requirements)
+    """Return names alone: Poetry writes versions in a way of its own."""
+    return tuple(name for name in _dict(dependencies) if name != "python")
 
 
-def _bounds(constraint: str) -> str:
-    """Return a constraint of Poetry's as pip takes it: a caret becomes a lower bound, and so do alternatives."""
-    alternatives = [
-        [(operator, version) for operator, version in _CLAUSE.findall(part) if version != "*"]
-        for part in re.split(r"\|\|?", constraint)
-    ]
-    if len(alternatives) == 1:
-        return ",".join(_bound(operator, version) for operator, version in alternatives[0])
-    lower = [[version for operator, version in clauses if operator[:1] not in ("<", "!")] for clauses in alternatives]
-    if not all(lower):
-        return ""
-    versions = [version.removesuffix(".*") for listed in lower for version in listed]
-    return f">={min(versions, key=lambda version: [int(number) for number in re.findall('[0-9]+', version)])}"
-
-
-def _bound(operator: str, version: str) -> str:
-    if operator in ("", "="):
-        return f"=={version}"
-    if operator in ("==", "!=", "==="):
-        return f"{operator}{version}"
-    return f"{'>=' if operator in ('^', '~') else operator}{version.removesuffix('.*')}"
-
-
-def _setup_cfg(files: Mapping[str, str]) -> DeclaredRequirements:
-    parser = _ini(files.get("setup.cfg", ""))
+def _setup_cfg(text: str) -> DeclaredRequirements:
+    parser = _ini(text)
     options, metadata = _section(parser, "options"), _section(parser, "metadata")
-    groups = {name: _listed(text, files) for name, text in _section(parser, "options.extras_require").items()}
-    groups["tests_require"] = _listed(options.get("tests_require", ""), files)
+    groups = {name: _lines(text) for name, text in _section(parser, "options.extras_require").items()}
+    groups["tests_require"] = _lines(options.get("tests_require", ""))
     version = metadata.get("version", "")
     return DeclaredRequirements(
         metadata.get("name", ""),
         version if re.match(r"\d", version) else "",
-        _listed(options.get("install_requires", ""), files),
+        _lines(options.get("install_requires", "")),
         groups,
         _licences("setup.cfg", metadata.get("license"), _lines(metadata.get("classifiers", ""))),
     )
-
-
-def _listed(text: str, files: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the requirements of a setting, or those of the files that it names with ``file:``."""
-    if not text.strip().startswith("file:"):
-        return _lines(text)
-    places = text.strip().removeprefix("file:").split(",")
-    return tuple(line for place in places for line in _pinned(normpath(place.strip()), files, ()))
 
 
 def _setup_py(text: str) -> DeclaredRequirements:
@@ -208,41 +174,28 @@ def _setup_py(text: str) -> DeclaredRequirements:
     if tree is None:
         return DeclaredRequirements()
     constants: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             constants[node.targets[0].id] = _literal(node.value, constants)
-    keywords: dict[str, Any] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if called == "setup":
-                keywords |= {word.arg: _literal(word.value, constants) for word in node.keywords if word.arg}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "setup":
+            keywords |= {word.arg: _literal(word.value, constants) for word in node.keywords if word.arg}
     groups = {str(name): _texts(listed) for name, listed in _dict(keywords.get("extras_require")).items()}
     groups["tests_require"] = _texts(keywords.get("tests_require"))
-    name, version = keywords.get("name"), keywords.get("version")
-    return DeclaredRequirements(
-        name if isinstance(name, str) else "",
-        version if isinstance(version, str) else "",
-        _texts(keywords.get("install_requires")),
-        groups,
-        _licences("setup.py", keywords.get("license"), keywords.get("classifiers")),
-    )
+    name, version = ("".join(_texts(keywords.get(key))) for key in ("name", "version"))
+    licences = _licences("setup.py", keywords.get("license"), keywords.get("classifiers"))
+    return DeclaredRequirements(name, version, _texts(keywords.get("install_requires")), groups, licences)
 
 
 def _literal(node: ast.expr, constants: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Name):
         return constants.get(node.id)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _literal(node.left, constants), _literal(node.right, constants)
-        return left + right if type(left) is type(right) and isinstance(left, list | tuple) else left or right
-    if isinstance(node, ast.List | ast.Tuple):
-        return [item for item in (_literal(element, constants) for element in node.elts) if item is not None]
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
-        entries = ((_literal(key, constants), value) for key, value in pairs if key is not None)
-        # Keys that are no texts name nothing, and a tuple is a list here, which can be none.
-        return {key: _literal(value, constants) for key, value in entries if isinstance(key, str)}
-    return node.value if isinstance(node, ast.Constant) else None
+        return {key.value: _literal(value, constants) for key, value in pairs if isinstance(key, ast.Constant)}
+    with contextlib.suppress(ValueError, TypeError):
+        return ast.literal_eval(node)
+    return None
 
 
 def _metadata(text: str) -> DeclaredRequirements:
@@ -271,49 +224,31 @@ def _metadata(text: str) -> DeclaredRequirements:
 
 
 def _requirements_files(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    return {path: _pinned(path, files, ()) for path in sorted(files) if _REQUIREMENTS_FILE.search(path)}
+    paths = [path for path in sorted(files) if _REQUIREMENTS_FILE.search(path)]
+    return {path: tuple(_listed(files[path], path, files, ())) for path in paths}
 
 
-def _pinned(path: str, files: Mapping[str, str], outer: tuple[str, ...]) -> tuple[str, ...]:
-    listed: list[str] = []
-    for line in _lines(files.get(path, "").replace("\\\n", " ")):
+def _listed(text: str, path: str, files: Mapping[str, str], outer: tuple[str, ...]) -> Iterator[str]:
+    """Yield the requirements that the text of a file lists, and those of the files that it includes."""
+    for line in _lines(text.replace("\\\n", " ")):
         inner = re.match(r"(?:-r|--requirement)[ =]*(\S+)", line)
-        if inner:
-            place = normpath(join(dirname(path), inner.group(1)))
-            listed += _pinned(place, files, (*outer, path)) if place not in (*outer, path) else ()
-        elif not line.startswith("-"):
-            listed.append(re.sub(r"\s+--hash=.*$", "", line))
-    return tuple(listed)
+        place = normpath(join(dirname(path), inner.group(1))) if inner else ""
+        if place and place not in (*outer, path):
+            yield from _listed(files.get(place, ""), place, files, (*outer, path))
+        elif not line.startswith(("-", "{")):
+            yield re.sub(r"\s+--hash=.*$", "", line)
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return what the environments of tox install, whatever they are meant for: ``py311: six`` is ``six``."""
     groups: dict[str, tuple[str, ...]] = {}
     parser = _ini(files.get("tox.ini", ""))
     for section in parser.sections():
         if section.startswith("testenv"):
-            listed: list[str] = []
-            for line in _lines(_section(parser, section).get("deps", "")):
-                text = re.sub(r"^[\w{},.!-]+:\s+", "", line).strip()
-                inner = re.match(r"(?:-r|-c)\s*(\S+)", text)
-                if inner:
-                    place = normpath(inner.group(1).replace("{toxinidir}/", ""))
-                    listed += _pinned(place, files, ()) if text.startswith("-r") else ()
-                elif not text.startswith("{"):
-                    listed.append(text)
-            groups[f"tox {section.partition(':')[2] or 'tests'}"] = tuple(listed)
-    tree = asts.parse(files.get("noxfile.py", ""))
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef):
-            groups[f"nox {node.name}"] = tuple(_installed(node))
+            text = _section(parser, section).get("deps", "").replace("{toxinidir}/", "")
+            text = re.sub(r"^[ \t]*[\w{},.!-]+:\s+", "", text, flags=re.MULTILINE)
+            groups[f"tox {section.partition(':')[2] or 'tests'}"] = tuple(_listed(text, "tox.ini", files, ()))
     return groups
-
-
-def _installed(session: ast.FunctionDef) -> Iterator[str]:
-    for node in ast.walk(session):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "install":
-            for argument in node.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield argument.value
 
 
 def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -333,15 +268,19 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
 
 
 def _usable(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements without comments; what names an address, a path or an option is none."""
+    """Return the requirements without comments, and without versions that pip cannot read.
+
+    What names an address, a path or an option is none.
+    """
     texts = (re.sub(r"(^|\s)#.*$", "", requirement).strip() for requirement in requirements)
-    return tuple(
-        dict.fromkeys(
-            text
-            for text in texts
-            if _NAME.match(text) and not re.search(r"[@/{}\\]", text.partition(";")[0]) and not text.endswith(".txt")
-        )
-    )
+    plain = (text for text in texts if _NAME.match(text) and not re.search(r"[@/{}\\]", text.partition(";")[0]))
+    return tuple(dict.fromkeys(map(_readable, (text for text in plain if not text.endswith(".txt")))))
+
+
+def _readable(requirement: str) -> str:
+    name, _, marker = requirement.partition(";")
+    is_readable = re.fullmatch(_NAME.pattern + _VERSIONS, name)
+    return requirement if is_readable else bare(name) + (f"; {marker.strip()}" if marker else "")
 
 
 def _table(text: str) -> Mapping[str, Any]:

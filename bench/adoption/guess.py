@@ -12,6 +12,7 @@ from posixpath import basename
 
 from ctxbench.bench.adoption import python
 from ctxbench.bench.adoption.declared import DeclaredRequirements, declared
+from ctxbench.bench.adoption.python import SuiteGuess
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.judging.java.layout import MAIN, TEST, Poms, layout
 from ctxbench.bench.languages.base import Language
@@ -66,25 +67,18 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
         doubts.append(f"a part of it is {other.label}: it was taken for a repository in {language.label}")
     exclude = tuple(f"**/{name}/*" for name in VENDORED if any(f"/{name}/" in f"/{path}" for path in tree))
     if language == JAVA:
-        of_java = java_guess(tree)
-        return Guess(
-            language=JAVA,
-            license=spdx,
-            version=_pom_version(tree),
-            source_dir=of_java.source_dir,
-            exclude=exclude,
-            tests=of_java.tests,
-            doubts=(*doubts, *of_java.doubts),
-        )
-    sources = {path: text for path, text in texts.items() if path.endswith(PYTHON.suffix)}
-    python_guess = python.guess(sources, texts, requirements, wheel=wheel)
+        requirements, suite = DeclaredRequirements(version=_pom_version(tree)), java_guess(tree)
+    else:
+        sources = {path: text for path, text in texts.items() if path.endswith(PYTHON.suffix)}
+        suite = python.guess(sources, texts, requirements, wheel=wheel)
     return Guess(
-        language=PYTHON,
+        language=language,
         license=spdx,
         version=requirements.version,
+        source_dir=suite.source_dir,
         exclude=exclude,
-        tests=python_guess.tests,
-        doubts=(*doubts, *python_guess.doubts),
+        tests=suite.tests,
+        doubts=(*doubts, *suite.doubts),
         declared=requirements,
     )
 
@@ -267,26 +261,20 @@ def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -
     return extents & options
 
 
-_DECLARES_TEST = re.compile(rb"@(Test|ParameterizedTest)\b|extends \w*TestCase\b")
+_DECLARES_TEST = re.compile(
+    rb"\A(?!.*import org\.testng\.).*(@(Test|ParameterizedTest)\b|extends \w*TestCase\b)", re.DOTALL
+)
+"""Of JUnit."""
 
 
-@dataclass(frozen=True, slots=True)
-class JavaGuess:
-    """How a Java project is tested, and what of that is doubtful."""
-
-    tests: TestSuite | None
-    """None: it has none that can be run here."""
-    source_dir: str = ""
-    doubts: tuple[str, ...] = ()
-
-
-def java_guess(tree: Mapping[str, bytes]) -> JavaGuess:
+def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
     """Return how a project is tested: of several modules, the one that has the most tests beside its sources.
 
     Args:
         tree: path -> content of its files.
     """
-    doubts: list[str] = []
+    is_testng = any(b"import org.testng." in content for content in tree.values())
+    doubts = ["tests of TestNG are not run: only those of JUnit can be"] if is_testng else []
     source_dir = ""
     modules = _modules(tree)
     if "" not in modules and modules:
@@ -298,13 +286,13 @@ def java_guess(tree: Mapping[str, bytes]) -> JavaGuess:
     try:
         where = layout(suite, tree, source_dir)
     except InputFault as fault:
-        return JavaGuess(None, source_dir, (str(fault),))
+        return SuiteGuess(None, (*doubts, str(fault)), source_dir)
     encoding = _encoding(tree, (*where.main, *where.test), where.encoding)
     if encoding:
         doubts.append(f"some files are no {where.encoding}, which the pom names or nothing does: read as {encoding}")
     if not any(_DECLARES_TEST.search(tree[path]) for path in tree if path.startswith(tuple(_slashed(where.test)))):
-        return JavaGuess(None, source_dir, (*doubts, "none of its test files declares a test of JUnit"))
-    return JavaGuess(replace(suite, encoding=encoding), source_dir, tuple(doubts))
+        return SuiteGuess(None, (*doubts, "none of its test files declares a test of JUnit"), source_dir)
+    return SuiteGuess(replace(suite, encoding=encoding), tuple(doubts), source_dir)
 
 
 def _pom_version(tree: Mapping[str, bytes]) -> str:

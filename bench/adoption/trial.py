@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import functools
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.adoption import python
+from ctxbench.bench.adoption.declared import bare, distribution
 from ctxbench.bench.adoption.guess import Guess
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.functions.mining import Lock, Report, Search, prepare
@@ -18,8 +21,24 @@ from ctxbench.bench.repositories.manifest import RepoManifest, TestSuite
 from ctxbench.sandbox.types import Sandbox
 
 _NOTHING_COLLECTED = "pytest ended with status 5"
+_OF_PYTEST = re.compile(r"\b_?pytest\b|\bPytest\w*Warning")
+"""What pytest itself fails by, or warns of."""
 ROUNDS = 8
 """How many suites are tried."""
+MOST_NAMED = 3
+"""Tests that a doubt names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """What trying tests needs."""
+
+    sandbox: Callable[[], Sandbox]
+    """Opens a back end; called only if there are tests."""
+    lock: Lock
+    """Resolves what they need; may use the network."""
+    beside: Callable[[], Sandbox | None] = lambda: None
+    """Opens another back end, in which tests should come out alike; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +49,11 @@ class Trial:
     """The one of which most tests passed, else the last that was tried."""
     search: Search | None
     """What became of its tests, and what they cover; None if none ran."""
-    fault: CtxbenchError | None
-    """Why the last one could not be run; None if it could."""
+    fault: CtxbenchError | None = None
+    """Why none ran."""
     doubts: tuple[str, ...] = ()
+    back_ends: tuple[str, ...] = ()
+    """In which it was run."""
 
     @property
     def states(self) -> Mapping[str, int]:
@@ -42,56 +63,14 @@ class Trial:
         return dict(sorted(states.items(), key=lambda state: (state[0] != "passed", state[0])))
 
     @property
+    def failures(self) -> Mapping[str, str]:
+        """Test that failed -> the last line of why."""
+        return self.search.failures if self.search else {}
+
+    @property
     def passed(self) -> int:
         """How many tests passed."""
         return self.states.get("passed", 0)
-
-
-def tried(
-    manifest: RepoManifest, guess: Guess, project: FetchedProject, sandbox: Sandbox, lock: Lock, report: Report
-) -> Trial:
-    """Run the guessed tests, mend the guess by what is missing, and run them again, until nothing more is known.
-
-    Args:
-        manifest: of the repository; its tests are the guess's.
-        guess: what its files tell.
-        project: its files.
-        sandbox: where the tests run.
-        lock: resolves what they need; may use the network.
-        report: told what happens.
-
-    Raises:
-        MachineFault: if the machine failed.
-    """
-    assert guess.tests is not None
-    attempts = _Attempts(guess, python.internal_names(project.tree))
-    best, fault = Trial(guess.tests, None, None), None
-    suite, following, past = guess.tests, guess.tests, set[TestSuite]()
-    while following not in past and len(past) < ROUNDS:
-        suite = following
-        past.add(suite)
-        named = replace(manifest, tests=suite)
-        try:
-            prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
-            search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
-            # What passed today may not with the versions of next year.
-            trial = Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search, None)
-            best = trial if best.search is None or trial.passed > best.passed else best
-            following, fault = attempts.mended(suite, search.failures.values()), None
-        except (InputFault, MachineFault) as error:
-            # Where nothing is left without the files that cannot be imported, these are the cause.
-            is_rest_empty = isinstance(fault, Uncollected) and _NOTHING_COLLECTED in error.what
-            fault = fault if is_rest_empty else error
-            following = attempts.after(suite, error)
-            is_lasting = isinstance(error, InputFault) or python.is_unmet(str(error))
-            if following in past and not is_lasting and best.search is None:
-                raise
-        if following not in past:
-            report(f"{manifest.name}: trying again {_difference(suite, following)}")
-    if best.search is None:
-        return Trial(suite, None, fault, attempts.doubts(suite))
-    vain = (f"it could not be run {_difference(best.tests, suite)}: {fault}",) if fault else ()
-    return replace(best, fault=fault, doubts=(*attempts.doubts(best.tests), *vain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,55 +83,184 @@ class FetchedProject:
     """Path -> content of those that tell something."""
 
 
+def tried(manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: Workbench, report: Report) -> Trial:
+    """Run the guessed tests, mend the guess by what is missing, and run them again, until nothing more is known.
+
+    Args:
+        manifest: of the repository; its tests are the guess's.
+        guess: what its files tell.
+        project: its files.
+        workbench: where the tests run.
+        report: told what happens.
+
+    Raises:
+        MachineFault: if the machine failed.
+    """
+    assert guess.tests is not None
+    sandbox = workbench.sandbox()
+    run = functools.partial(_run, manifest, project, workbench.lock, report)
+    attempts = _Attempts(guess, python.internal_names(project.tree))
+    best, suite = Trial(guess.tests, None), guess.tests
+    following = suite
+    while following not in attempts.past and len(attempts.past) < ROUNDS:
+        suite = following
+        try:
+            trial = run(suite, sandbox)
+            best = trial if best.search is None or trial.passed > best.passed else best
+            following = attempts.after_tests(suite, trial)
+        except (InputFault, MachineFault) as fault:
+            following = attempts.after_fault(suite, fault)
+            is_lasting = isinstance(fault, InputFault) or python.is_unmet(str(fault))
+            if following in attempts.past and not is_lasting and best.search is None:
+                raise
+        if following not in attempts.past:
+            report(f"{manifest.name}: trying again {_difference(suite, following)}")
+    if best.search is None:
+        return Trial(suite, None, attempts.cause(), attempts.doubts(suite))
+    best = replace(best, doubts=attempts.doubts(best.tests), back_ends=(sandbox.name,))
+    beside = workbench.beside() if best.passed else None
+    if beside is None:
+        only = f"its tests ran in {sandbox.name} only: another --sandbox shows whether they pass there too"
+        return replace(best, doubts=(*best.doubts, only))
+    return _compared(best, beside.name, lambda: run(replace(best.tests, lock=()), beside))
+
+
+def _run(
+    manifest: RepoManifest, project: FetchedProject, lock: Lock, report: Report, suite: TestSuite, sandbox: Sandbox
+) -> Trial:
+    named = replace(manifest, tests=suite)
+    prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
+    search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
+    # What passed today may not with the versions of next year.
+    return Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search)
+
+
+def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
+    """Return a trial with the doubt about tests that come out otherwise in another back end."""
+    try:
+        other = run()
+    except (InputFault, MachineFault) as error:
+        return replace(trial, doubts=(*trial.doubts, f"it could not be run in {back_end}: {error}"))
+    trial = replace(trial, back_ends=(*trial.back_ends, back_end))
+    changed = sorted(trial.failures.keys() ^ other.failures.keys())
+    if not changed and trial.states == other.states:
+        return trial
+    more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+    counts = f"{trial.passed} of its tests pass in {trial.back_ends[0]}, {other.passed} in {back_end}"
+    named = f"; different: {', '.join(changed[:MOST_NAMED])}{more}" if changed else ""
+    return replace(trial, doubts=(*trial.doubts, counts + named))
+
+
 class _Attempts:
+    """The suites that were tried, and what they said."""
+
     def __init__(self, guess: Guess, internal: Collection[str]) -> None:
         self._guess, self._internal = guess, internal
         self._texts: list[str] = []
         self._uncollected: dict[str, str] = {}
+        self._reduced: list[TestSuite] = []
+        self.past: dict[TestSuite, CtxbenchError | None] = {}
+        """Suite -> why it could not be run."""
 
-    def after(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
+    def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
+        """Return the suite to try after one whose tests ran, the same if nothing is left to try."""
+        self.past[tests] = None
+        causes = trial.failures.values()
+        mended = self._mended(tests, causes)
+        is_odd = len(causes) > trial.passed or any(map(_OF_PYTEST.search, causes))
+        return self._older(tests) if mended == tests and is_odd else mended
+
+    def after_fault(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
         """Return the suite to try after a fault, the same if nothing is left to try."""
+        self.past[tests] = fault
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
-        broken = dict(fault.broken) if isinstance(fault, Uncollected) else {}
-        mended = self.mended(tests, [str(fault), *broken.values()])
-        if mended == tests and broken:
-            self._uncollected |= broken
-            return replace(tests, deselect=(*tests.deselect, *(place for place in broken if place.endswith(".py"))))
-        return mended
+        broken = _broken(fault)
+        is_newest = python.newest(tests) == tests
+        # What an older pytest cannot be had with is no reason to ask for other versions of all else.
+        if broken or is_newest:
+            mended = self._mended(tests, [str(fault), *broken.values()])
+            if mended != tests:
+                return mended
+            if not broken:
+                return self._without_another(tests) if python.is_unmet(str(fault)) else tests
+        # No pytest brings a module.
+        is_odd = any("ModuleNotFoundError" not in text for text in broken.values())
+        older = self._older(tests) if is_odd else tests
+        return self._without_broken(tests) if older == tests else older
 
-    def mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
+    def _without_another(self, tests: TestSuite) -> TestSuite:
+        """Return the suite without the first of its requirements, then the second: one may be what cannot be met."""
+        if not self._reduced:
+            items = [item for item in tests.requirements if item not in self._guess.declared.own]
+            self._reduced = [
+                replace(tests, requirements=tuple(other for other in tests.requirements if other != item))
+                for item in items
+            ]
+        return next((suite for suite in self._reduced if suite not in self.past), tests)
+
+    def _without_broken(self, tests: TestSuite) -> TestSuite:
+        """Return the suite with the pytest by which most files can be imported, without the other files."""
+        by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}
+        like = [suite for suite in self.past if python.newest(suite) == python.newest(tests) and by_suite[suite]]
+        suite = min(like, key=lambda suite: len(by_suite[suite]), default=tests)
+        self._uncollected |= by_suite[suite]
+        return replace(
+            suite, deselect=(*suite.deselect, *(place for place in by_suite[suite] if place.endswith(".py")))
+        )
+
+    def _older(self, tests: TestSuite) -> TestSuite:
+        return python.older(tests) if self._guess.language == PYTHON else tests
+
+    def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
         """Return a suite with what messages say that it lacks, the same if they say nothing of use."""
         if self._guess.language != PYTHON:
             return tests
         self._texts += texts
         return python.mended(tests, self._guess.declared, self._texts, self._internal)
 
+    def cause(self) -> CtxbenchError | None:
+        """Return why no suite could be run: files that cannot be imported, if nothing is left without them."""
+        faults = [fault for fault in self.past.values() if fault is not None]
+        uncollected = [fault for fault in faults if isinstance(fault, Uncollected)]
+        is_rest_empty = bool(uncollected) and _NOTHING_COLLECTED in faults[-1].what
+        return uncollected[-1] if is_rest_empty else faults[-1] if faults else None
+
     def doubts(self, tests: TestSuite) -> tuple[str, ...]:
         """Return what a person should look at of the suite that was taken."""
-        doubts = []
-        if self._guess.tests is not None and self._guess.tests.wheel and not tests.wheel:
+        guessed = self._guess.tests or TestSuite()
+        own, text = self._guess.declared.own, "\n".join(self._texts)
+        declared = (*own, *guessed.requirements)
+        all_requirements = dict.fromkeys(item for suite in self.past for item in suite.requirements)
+        required = guessed.requirements if tests.wheel else dict.fromkeys(declared)
+        none = [item for item in all_requirements if distribution(item) in python.absent(text)]
+        fewer = [item for item in required if item not in (*tests.requirements, *none)]
+        lists = {
+            "added since tests failed without": [
+                item for item in tests.requirements if item not in (*declared, *map(bare, declared))
+            ],
+            "the index has no wheel of it for this Python, so not required": none,
+            "cannot be had together for this Python, so not required as the files say": fewer,
+        }
+        doubts = [
+            f"{place} cannot be imported here and is left out: {_last_line(what)}"
+            for place, what in self._uncollected.items()
+            if place in tests.deselect
+        ]
+        if guessed.wheel and not tests.wheel:
             doubts.append("the index has no wheel of it for this Python: what it needs itself is in requirements")
-        for place, what in self._uncollected.items():
-            if place in tests.deselect:
-                doubts.append(f"{place} cannot be imported here and is left out: {_last_line(what)}")
-        own = self._guess.declared.own
-        guessed = self._guess.tests.requirements if self._guess.tests is not None else ()
-        declared = {*guessed, *own, *map(python.bare, (*guessed, *own))}
-        more = [item for item in tests.requirements if item not in declared]
-        if more:
-            doubts.append(f"added since tests failed without: {', '.join(more)}")
-        requirements = guessed if tests.wheel else dict.fromkeys((*own, *guessed))
-        fewer = [item for item in requirements if item not in tests.requirements]
-        unread = [item for item in fewer if python.is_unreadable(item, "\n".join(self._texts))]
-        if unread:
-            doubts.append(f"pip cannot read it, so any version is required: {', '.join(unread)}")
-        apart = [item for item in fewer if item not in unread]
-        if apart:
-            doubts.append(
-                f"cannot be had together for this Python, so not required as the files say: {', '.join(apart)}"
-            )
+        doubts += [f"{what}: {', '.join(items)}" for what, items in lists.items() if items]
+        explained = {*tests.requirements, *none, *required, *map(bare, required)}
+        for suite, fault in self.past.items():
+            # It required something which the one that was taken does not.
+            is_larger = bool({*suite.requirements} - explained)
+            if is_larger and not isinstance(fault, NoWheel | Uncollected | None):
+                doubts.append(f"it could not be run {_difference(tests, suite)}: {fault}")
         return tuple(doubts)
+
+
+def _broken(fault: CtxbenchError | None) -> dict[str, str]:
+    return dict(fault.broken) if isinstance(fault, Uncollected) else {}
 
 
 def _last_line(text: str) -> str:

@@ -87,6 +87,8 @@ class Search:
     """Reason -> documented functions that are no candidates."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Test that failed -> the last line of why; empty where that is not known."""
+    left_out: str = ""
+    """What of its tests could not be used, and what may cure that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +31,8 @@ _CURES = {
 """By the format that a set was imported from."""
 MAX_BYTES = 48 << 20
 """Of all files together: a box's working folder is no larger than 64 MiB, and tests write too."""
+PULSE = 20.0
+"""Seconds after which a job that still runs says so."""
 ADDED = "ctxbench_tests/"
 """Where tests of ours lie, beside those that the repository brings."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
@@ -70,10 +75,28 @@ def run_job(
     """
     try:
         sandbox.prepare(environment, report)
-        with sandbox.open(environment, limits=limits) as pool:
+        with sandbox.open(environment, limits=limits) as pool, _telling(report, job.seconds):
             return pool.run(job)
     except SandboxError as error:
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+
+
+@contextlib.contextmanager
+def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
+    """Say now and then that something still runs."""
+    ended, start = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not ended.wait(PULSE):
+            report(f"still running after {time.monotonic() - start:.0f} s, of at most {limit:.0f}")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:

@@ -51,7 +51,9 @@ class Checkout:
     source: str
     """Where it came from, e.g. ``pypi:fasta2a==2.1.1``."""
     published: date | None = None
-    """The day (UTC) that its source tells; None if that tells none, or an earlier version fetched it."""
+    """The day (UTC) that its source tells; None if that tells none."""
+    left_out: tuple[str, ...] = ()
+    """What its source holds and it does not, such as ``3 links``."""
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
@@ -71,9 +73,11 @@ def at(home: Home, name: str, key: str) -> Checkout | None:
         record = json.loads(marker.read_text(encoding="utf-8"))
         source = str(record["source"])
         published = date.fromisoformat(record["published"]) if record.get("published") else None
+        left_out = tuple(map(str, record["left_out"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Checkout(name=name, root=root, key=key, source=source, published=published) if root.is_dir() else None
+    checkout = Checkout(name=name, root=root, key=key, source=source, published=published, left_out=left_out)
+    return checkout if root.is_dir() else None
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
@@ -126,16 +130,21 @@ def _bring(manifest: RepoManifest, source: Source, home: Home, folder: Path, rep
             (part / "scratch").mkdir()
             to = Destination(tree=part / "tree", scratch=part / "scratch", home=home, report=report)
             published = _FETCH[type(source)](source, to)
-            record = {"published": published.isoformat() if published else "", **_sealed(to.tree, manifest)}
+            day = published.isoformat() if published else ""
+            record = {"published": day, "left_out": to.left_out, **_sealed(to.tree, manifest)}
             to.tree.rename(root)
             root.chmod(0o555)
+        if to.left_out:
+            report(f"{manifest.name}: left out: {', '.join(to.left_out)}")
         write_atomic(_marker(folder, key), dump_line({"name": manifest.name, "source": str(source), **record}))
     except BaseException:
         _remove(root)
         raise
     finally:
         _remove(part)
-    return Checkout(name=manifest.name, root=root, key=key, source=str(source), published=published)
+    checkout = at(home, manifest.name, key)
+    assert checkout is not None, "its marker was just written"
+    return checkout
 
 
 def _key(manifest: RepoManifest, source: Source, home: Home) -> str | None:

@@ -25,7 +25,6 @@ from ctxbench.bench.repositories.sources import (
     Unreachable,
     check_sha256,
     run_program,
-    unpack,
 )
 
 _SECONDS = 900.0
@@ -60,9 +59,7 @@ def fetch(source: DebianSource, to: Destination) -> None:
             apt.update()
             archive = apt.download()
     check_sha256(archive.name, source.sha256, sha256_file(archive), where=str(source))
-    dropped = unpack(archive, to.tree, strip=True)
-    if dropped:
-        to.report(f"{source}: {dropped} links left out")
+    to.unpack(archive, strip=True)
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:

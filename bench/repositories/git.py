@@ -38,7 +38,6 @@ from ctxbench.bench.repositories.sources import (
     Report,
     Unreachable,
     run_program,
-    unpack,
 )
 
 _SECONDS = 900.0
@@ -60,9 +59,9 @@ def fetch(source: GitSource, to: Destination) -> date:
     bare, archive = to.scratch / "bare", to.scratch / "tree.tar"
     fetch_commit(bare, source.url, source.commit, "--depth=1", source=source)
     git(bare, "archive", "--format=tar", f"--output={archive}", source.commit, source=source)
-    dropped = unpack(archive, to.tree, strip=False)
-    if dropped:
-        to.report(f"{source}: {dropped} links left out")
+    to.unpack(archive, strip=False)
+    listing = git(bare, "ls-tree", "-r", source.commit, source=source)
+    to.left_out.extend(f"submodule {path}" for path in re.findall(r"^160000 .*\t(.+)$", listing, re.MULTILINE))
     seconds = int(git(bare, "show", "--no-patch", "--format=%ct", source.commit, source=source))
     return datetime.fromtimestamp(seconds, UTC).date()
 
@@ -417,6 +416,14 @@ def _top(path: Path) -> Path | None:
     """Return the root of the git repository that a folder lies in; None if it lies in none."""
     top = _asked(path, "rev-parse", "--show-toplevel") if path.is_dir() else None
     return Path(top).resolve() if top else None
+
+
+def head(folder: Path) -> GitSource | None:
+    """Return the commit that a folder holds; None if it is no git repository, or holds anything else."""
+    if _top(folder) != folder.resolve() or _asked(folder, "status", "--porcelain") != "":
+        return None
+    commit = _asked(folder, "rev-parse", "--verify", "HEAD")
+    return GitSource(url=folder.resolve().as_uri(), commit=commit) if commit else None
 
 
 def _asked(folder: Path, *arguments: str) -> str | None:

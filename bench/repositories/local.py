@@ -15,7 +15,7 @@ from pathspec import GitIgnoreSpec
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import explained, sha256, sha256_file
 from ctxbench.bench.home import Home
-from ctxbench.bench.repositories.sources import Destination, LocalSource, Unreachable, check_sha256, unpack
+from ctxbench.bench.repositories.sources import Destination, LocalSource, Unreachable, check_sha256
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache"})
 
@@ -38,6 +38,12 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 def files(root: Path, home: Home) -> list[Path]:
     """List the regular files that a copy holds, relative and sorted; `home` itself is never one of them."""
+    regular = (place for place in _leaves(root, home) if not place.is_symlink() and place.is_file())
+    return sorted(path.relative_to(root) for path in regular)
+
+
+def _leaves(root: Path, home: Home) -> list[Path]:
+    """List what a folder holds but folders: links, too."""
     paths: list[Path] = []
     # A home folder inside the repository would otherwise be copied into itself.
     kept_out = home.root.resolve()
@@ -54,11 +60,10 @@ def files(root: Path, home: Home) -> list[Path]:
                 and not _ignored(directory / name, ours, "/")
             ]
             rules |= {directory / name: ours for name in names}
-            places = (directory / leaf for leaf in leaves)
-            paths += [
-                place for place in places if not place.is_symlink() and place.is_file() and not _ignored(place, ours)
-            ]
-    return sorted(path.relative_to(root) for path in paths)
+            links = [name for name in names if (directory / name).is_symlink()]
+            places = (directory / leaf for leaf in (*leaves, *links))
+            paths += [place for place in places if not _ignored(place, ours)]
+    return paths
 
 
 _Rules = tuple[Path, GitIgnoreSpec]
@@ -109,9 +114,7 @@ def fetch(source: LocalSource, to: Destination) -> None:
     if source.sha256:
         check_sha256(source.path.name, source.sha256, source_digest, where=str(source))
     if source.path.is_file():
-        dropped = unpack(source.path, to.tree, strip=True)
-        if dropped:
-            to.report(f"{source}: {dropped} links or devices left out")
+        to.unpack(source.path, strip=True)
         return
     paths = files(source.path, to.home)
     for path in paths:
@@ -119,6 +122,7 @@ def fetch(source: LocalSource, to: Destination) -> None:
         with explained(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path / path, target, follow_symlinks=False)
+    to.skip_links(sum(place.is_symlink() for place in _leaves(source.path, to.home)))
     if _digest(to.tree, paths) != source_digest:
         raise MachineFault("changed while it was copied", where=str(source), cure="run the same command again")
 

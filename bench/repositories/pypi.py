@@ -27,7 +27,7 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from ctxbench.bench.files import explained, sha256_file
-from ctxbench.bench.repositories.sources import Destination, PypiSource, Unreachable, check_sha256, unpack
+from ctxbench.bench.repositories.sources import Destination, PypiSource, Unreachable, check_sha256
 
 if TYPE_CHECKING:
     import httpx
@@ -77,9 +77,7 @@ def fetch(source: PypiSource, to: Destination) -> date | None:
                 continue
             digest = sha256_file(archive)
             if digest == source.sha256:
-                dropped = unpack(archive, to.tree, strip=True)
-                if dropped:
-                    to.report(f"{source}: {dropped} links left out")
+                to.unpack(archive, strip=True)
                 return offer.uploaded
         other = other or (offer.filename, digest)
     if other:

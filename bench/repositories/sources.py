@@ -205,6 +205,17 @@ class Destination:
     """An empty folder for downloads; removed afterwards."""
     home: Home
     report: Report
+    left_out: list[str] = field(default_factory=list)
+    """What the source holds and the tree does not, such as ``3 links``; a fetch adds to it."""
+
+    def unpack(self, archive: Path, *, strip: bool) -> None:
+        """Unpack an archive into the tree; see the function `unpack` for the arguments and faults."""
+        self.skip_links(unpack(archive, self.tree, strip=strip))
+
+    def skip_links(self, count: int) -> None:
+        """Keep that so many links or devices are left out."""
+        if count:
+            self.left_out.append(f"{count} link{'s' * (count != 1)}")
 
 
 def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:

@@ -15,6 +15,7 @@ from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest
+    from ctxbench.sandbox.types import Sandbox
 
 SAMPLE = """\
 # A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.
@@ -88,8 +89,7 @@ def list_(set_name: str | None, home: Home) -> None:
     rows = [("NAME", "VERSION", "RELEASED", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
     for source in manifests:
         fetched = "yes" if checkout.find(source, home) else "no"
-        released = str(source.released or "-")
-        version = (source.name, source.version, released)
+        version = (source.name, source.version, str(source.released or "-"))
         sets = (*source.sets, *(members.name for members in standard_sets if source.name in members.domains))
         rows.append((*version, str(source.language), source.license, fetched, ", ".join(sets)))
     click.echo("\n".join(columns(rows)))
@@ -185,12 +185,14 @@ def add(
     """
     if no_tests and sandbox is not None:
         raise click.UsageError("--sandbox is for tests, which --no-tests leaves out")
-    from ctxbench.bench.adoption.adopt import Workbench, adopt
+    from ctxbench.bench.adoption.adopt import adopt
+    from ctxbench.bench.adoption.trial import Workbench
     from ctxbench.sandbox import wheels
 
     machinery = Workbench(
         sandbox=functools.partial(opened_sandbox, sandbox, home),
         lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
+        beside=functools.partial(_beside, sandbox, home),
     )
     adoption = adopt(
         ref,
@@ -214,6 +216,14 @@ def add(
             f"`ctxbench samples build trial --kind function --repo {adoption.path}` runs them",
         )
     return 0
+
+
+def _beside(sandbox: str | None, home: Home) -> Sandbox | None:
+    """Return bubblewrap if both back ends work, and no name chose between them."""
+    from ctxbench.sandbox.registry import bubblewrap_fault, docker_fault
+
+    is_one = sandbox or docker_fault() or bubblewrap_fault(home.cache / "sandbox")
+    return None if is_one else opened_sandbox("bubblewrap", home)
 
 
 def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:

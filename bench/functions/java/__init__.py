@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
@@ -44,14 +45,18 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     """Return the documented methods that passing tests run; its suite runs once, with probes."""
     name = project.manifest.name
     suite = _junit(project, suite)
-    for line in _left_out(suite):
+    lines = [*_left_out(suite)]
+    for line in lines:
         report(f"{name}: {line}")
     read = read_functions(project, suite.layout.main, suite.layout.test)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
     candidates, drops = _candidates(read.functions, ran)
     counts = {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
-    return searched(read, candidates, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
+    result = searched(read, candidates, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
+    return replace(
+        result, left_out=f"{lines[0]} (the first of {len(suite.build.dropped)}); {lines[-1]}" if lines else ""
+    )
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:

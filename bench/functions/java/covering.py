@@ -122,7 +122,8 @@ def cover(
     places = numbered([*blocks, *timed])
     files = {path: probed(suite.tree[path], suite.layout.encoding, spots) for path, spots in sorted(places.items())}
     deselected = _deselected(suite)
-    key = [suite.environment.digest, suite.layout.flags, deselected, [[path, sha256(files[path])] for path in files]]
+    digests = [[path, sha256(files[path])] for path in files]
+    key = [sandbox.name, suite.environment.digest, suite.layout.flags, deselected, digests]
     place = project.home.cache / "coverage" / f"{sha256(json.dumps(key))[:32]}.json"
 
     run = functools.partial(_run, suite, files, len(blocks) + len(timed), sandbox, report)

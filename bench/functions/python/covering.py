@@ -69,7 +69,7 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     name = project.manifest.name
     job = suite.cover(tests, SECONDS)
     # What is asked for is no part of the environment: which tests are left out, and arguments.
-    key = sha256(f"{suite.environment.digest} {job.action}")
+    key = sha256(f"{sandbox.name} {suite.environment.digest} {job.action}")
     place = project.home.cache / "coverage" / f"{key[:32]}.json"
     results = _stored(place)
     if results:

@@ -1,6 +1,8 @@
 """From what the user names to a manifest that was tried: sources, what is written, mended, refused and kept."""
 
 import shutil
+import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -9,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.adoption.adopt import Adoption, Workbench, _test_doubts, adopt, check_ref, resolve
-from ctxbench.bench.adoption.trial import Trial
+from ctxbench.bench.adoption.adopt import Adoption, _test_doubts, adopt, check_ref, resolve
+from ctxbench.bench.adoption.trial import Trial, Workbench
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.functions.mining import Search
 from ctxbench.bench.home import Home
+from ctxbench.bench.judging import suites
 from ctxbench.bench.repositories import manifest, pypi
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.sources import GitSource, LocalSource, PypiSource, Unreachable
@@ -31,7 +34,11 @@ SHOP: Mapping[str, str] = {
     "till.py": "from shop import double\n\n\ndef ring(amount):\n    return double(amount) + double(1)\n",
     **FILES,
 }
-UNDATED = "its source does not say when it was published: write the day of its release as `released`"
+UNDATED = (
+    "its source does not say when it was published: write the day of its release as `released`; of a clone without "
+    "changes it is the commit's"
+)
+ONLY = "its tests ran in fake only: another --sandbox shows whether they pass there too"
 Asked = list[tuple[str, ...]]
 
 
@@ -52,9 +59,9 @@ class Trying:
             raise SandboxUnavailable(f"wheels cannot be fetched: {fault}", where="x", cure="y")
         return (*LOCK, *(f"{item}==1" for item in sorted(requirements) if item.isalpha()))
 
-    def adopt(self, sandbox: FakeSandbox | None, **options: Any) -> Adoption:
-        workbench = Workbench(sandbox=lambda: sandbox, lock=self.lock) if sandbox else None
-        return adopt(str(self.tree), self.home, self.folder, workbench, report=self.said.append, **options)
+    def adopt(self, sandbox: FakeSandbox | None, beside: FakeSandbox | None = None, **options: Any) -> Adoption:
+        bench = Workbench(sandbox=lambda: sandbox, lock=self.lock, beside=lambda: beside) if sandbox else None
+        return adopt(str(self.tree), self.home, self.folder, bench, report=self.said.append, **options)
 
 
 def covering(job: Job) -> Mapping[str, Any] | None:
@@ -76,7 +83,7 @@ def broken(*places: tuple[str, str]) -> Outcome:
 def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_path: Path) -> None:
     trying = Trying(tmp_path)
     adoption = trying.adopt(in_process())
-    assert adoption.path == trying.folder / "shop.toml" and adoption.doubts == (UNDATED,)
+    assert adoption.path == trying.folder / "shop.toml" and adoption.doubts == (UNDATED, ONLY)
     adopted = manifest.load(str(adoption.path))
     assert adopted == adoption.manifest
     assert (adopted.version, adopted.license, adopted.language) == ("1.4", "MIT", "python")
@@ -118,6 +125,7 @@ def test_what_the_tests_miss_is_added_and_they_run_again(tmp_path: Path) -> None
     assert adoption.doubts == (
         UNDATED,
         "added since tests failed without: PyYAML",
+        ONLY,
     )
 
 
@@ -136,7 +144,9 @@ def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Pat
     assert adoption.doubts == (
         UNDATED,
         "tests/test_old.py cannot be imported here and is left out: ImportError: no such name",
+        ONLY,
     )
+    assert trying.required == [(), ("pytest<9",), ("pytest<8",)], "older ones are tried before"
 
 
 FAILURES = """
@@ -172,6 +182,7 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path:
     adoption = trying.adopt(in_process(more=failing("_root")))
     assert adoption.doubts == (
         UNDATED,
+        ONLY,
         "1 of 6 tests failed here, and what fails judges nothing: tests/test_shop.py::test_root (is reached)",
     )
     assert "# 5 of 6 tests passed (1 failed)." in adoption.path.read_text()
@@ -194,17 +205,19 @@ def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_p
     trying.lock_fault = lambda required: "No matching distribution found for oddity>2" if "oddity>2" in required else ""
     adoption = trying.adopt(in_process())
     assert trying.required == [("oddity>2", "six"), ("six",)]
-    assert adoption.doubts[-1].endswith("oddity>2") and "cannot be had together" in adoption.doubts[-1]
+    assert adoption.doubts[1] == "the index has no wheel of it for this Python, so not required: oddity>2"
 
 
-def test_a_requirement_that_pip_cannot_read_is_asked_for_in_any_version_and_doubted(tmp_path: Path) -> None:
-    files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + 'dependencies = ["six>dev"]\n'}
+def test_of_requirements_that_cannot_be_met_together_the_one_is_found_without_which_they_can(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + '[dependency-groups]\ntest = ["b>1", "a", "c"]\n'}
     trying = Trying(tmp_path, files)
-    trying.lock_fault = lambda required: "Invalid requirement: 'six>dev': Expected" if "six>dev" in required else ""
+    trying.lock_fault = lambda required: "ResolutionImpossible" if {"b", "b>1"} & {*required} else ""
     adoption = trying.adopt(in_process())
-    assert trying.required == [("six>dev",), ("six",)]
-    assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("six",)
-    assert adoption.doubts == (UNDATED, "pip cannot read it, so any version is required: six>dev")
+    assert trying.required == [("a", "b>1", "c"), ("a", "b", "c"), ("b", "c"), ("a", "c")]
+    assert adoption.doubts[1].startswith("cannot be had together for this Python") and adoption.doubts[1].endswith(
+        ": b>1"
+    )
+    assert adoption.trial is not None and adoption.trial.passed == 6
 
 
 @pytest.mark.parametrize("fault", ["Invalid requirement: 'of-another>dev'", "ResolutionImpossible: for help"])
@@ -298,11 +311,102 @@ def test_a_version_that_no_manifest_may_have_is_left_open(tmp_path: Path) -> Non
     assert Trying(tmp_path, files).adopt(None).manifest.version == "0"
 
 
-def test_test_files_that_do_not_compile_are_counted() -> None:
-    search = Search(candidates=(), hidden=(), counts={"tests_passed": 2, "test_files_dropped": 3})
-    doubts = _test_doubts(Trial(TestSuite(), search, None))
-    assert doubts[0].startswith("test files that do not compile are left out: 3;")
-    assert doubts[1].startswith("no documented function is covered")
+def test_a_suite_that_runs_for_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "PULSE", 0.01)
+    trying = Trying(tmp_path)
+    waiting = lambda job: time.sleep(0.2) if covering(job) else None  # noqa: E731
+    trying.adopt(in_process(more=waiting))
+    assert any(line.startswith("still running after 0 s, of at most 900") for line in trying.said)
+    said = len(trying.said)
+    time.sleep(0.05)
+    assert len(trying.said) == said
+
+
+def test_what_the_miner_left_out_is_a_doubt() -> None:
+    search = Search(candidates=(), hidden=(), counts={"tests_passed": 2}, left_out="3 test files left out: x")
+    doubts = _test_doubts(Trial(TestSuite(), search))
+    assert doubts[0] == "3 test files left out: x" and doubts[1].startswith("no documented function is covered")
+
+
+OF_PYTEST = "E   ImportError: cannot import name 'notset' from '_pytest.monkeypatch'"
+
+
+@pytest.mark.parametrize(("runs_with", "required"), [("pytest<9", 2), ("pytest<8", 3)])
+def test_an_older_pytest_is_tried_before_files_are_left_out(tmp_path: Path, runs_with: str, required: int) -> None:
+    trying = Trying(tmp_path)
+
+    def answer(job: Job) -> Outcome | None:
+        is_broken = covering(job) is not None and runs_with not in trying.required[-1]
+        return broken(("tests/test_shop.py", OF_PYTEST)) if is_broken else None
+
+    adoption = trying.adopt(in_process(more=answer))
+    assert adoption.manifest.tests is not None and adoption.manifest.tests.deselect == ()
+    assert adoption.manifest.tests.requirements == (runs_with,) and len(trying.required) == required
+    assert f"added since tests failed without: {runs_with}" in adoption.doubts
+
+
+def test_an_older_pytest_is_taken_only_if_more_tests_pass(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    adoption = trying.adopt(in_process(more=failing("_root", "_double", "_put", "_nothing")))
+    assert trying.required == [(), ("pytest<9",), ("pytest<8",)]
+    assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ()
+
+
+def test_the_fault_of_a_suite_that_asked_for_more_is_kept(tmp_path: Path) -> None:
+    files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + '[dependency-groups]\ndev = ["PyYAML>=6"]\n'}
+    trying = Trying(tmp_path, files)
+    trying.lock_fault = lambda required: "six conflicts with it" if "PyYAML>=6" in required else ""
+    missing = broken(("tests/test_shop.py", "E   ModuleNotFoundError: No module named 'yaml'"))
+    answers = [missing, None]
+    adoption = trying.adopt(in_process(more=lambda job: answers.pop(0) if covering(job) and answers else None))
+    assert adoption.trial is not None and adoption.trial.passed
+    assert any(doubt.startswith("it could not be run with requirements PyYAML>=6") for doubt in adoption.doubts)
+
+
+def test_tests_that_come_out_otherwise_in_the_other_back_end_are_a_doubt(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    beside = in_process(more=failing("_root"))
+    beside.name = "other"
+    adoption = trying.adopt(in_process(), beside)
+    assert adoption.doubts[1:] == ("6 of its tests pass in fake, 5 in other; different: tests/test_shop.py::test_root",)
+    assert "The tests ran in fake and in other." in adoption.remarks
+    alike = in_process()
+    alike.name = "alike"
+    assert trying.adopt(in_process(), alike, force=True).doubts == (UNDATED,)
+    beside.answer, beside.name = lambda _: outcome(None, "killed"), "third"
+    assert trying.adopt(in_process(), beside, force=True).doubts[1].startswith("it could not be run in third")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *OWN, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+OWN = ("-c", "user.name=x", "-c", "user.email=x", "-c", "protocol.file.allow=always", "-c", "commit.gpgsign=false")
+
+
+def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    (trying.tree / "link").symlink_to("shop.py")
+    part = write_tree(tmp_path / "part", {"x.py": ""})
+    for folder in (part, trying.tree):
+        git(folder, "init", "--quiet")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "-m", "x", "--date", "2020-01-02T03:04:05Z")
+    git(trying.tree, "submodule", "--quiet", "add", str(part), "deep/part")
+    git(trying.tree, "commit", "--quiet", "-m", "y")
+    commit = git(trying.tree, "rev-parse", "HEAD")
+    adopted = trying.adopt(in_process())
+    assert adopted.manifest.sources == (GitSource(url=trying.tree.as_uri(), commit=commit),)
+    day = git(trying.tree, "show", "--no-patch", "--format=%cs", commit)
+    assert (str(adopted.manifest.released), adopted.manifest.version) == (day, commit[:12])
+    assert adopted.doubts[0].endswith("missing where its tests need it: 1 link, submodule deep/part")
+    assert "its source is a clone on this machine" in adopted.doubts[1]
+    (trying.tree / "more.py").write_text("x = 1\n")
+    changed = trying.adopt(None, name="changed")
+    assert isinstance(changed.manifest.sources[0], LocalSource) and UNDATED in changed.doubts
+    assert changed.doubts[0].endswith("1 link")
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -223,6 +223,8 @@ def test_java_without_tests_of_junit_or_without_mavens_folders_says_so() -> None
     main = {"pom.xml": POM, "src/main/java/Till.java": CLASS}
     assert guessed({**main, "src/test/java/Helper.java": CLASS}).tests is None
     assert "declares a test" in guessed({**main, "src/test/java/Helper.java": CLASS}).doubts[-1]
+    of_testng = guessed({**main, "src/test/java/TillTest.java": f"import org.testng.annotations.*;\n{CASE}"})
+    assert of_testng.tests is None and "TestNG" in of_testng.doubts[-2]
     other = guessed({"source/Till.java": CLASS})
     assert other.tests is None and "Maven's layout" in other.doubts[-1]
 

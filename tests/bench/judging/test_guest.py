@@ -89,11 +89,29 @@ def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> 
 
 KINDS = """
 import unittest
+import warnings
 import pytest
 from shop.prices import total
 
 @pytest.mark.filterwarnings("error")
 def test_marked(): assert total([1]) == 1
+
+def warn(): warnings.warn("old", DeprecationWarning)
+
+@pytest.mark.filterwarnings("error:old")
+def test_marked_and_warns(): warn()
+
+@pytest.mark.filterwarnings("ignore:old")
+def test_marked_and_silent():
+    with warnings.catch_warnings(record=True) as log: warn()
+    assert not log
+
+def test_records(capfd):
+    warn()
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as log: warn()
+        assert [entry.category for entry in log] == [DeprecationWarning]
+    assert capfd.readouterr() == ("", "")
 
 class TestSome(unittest.TestCase):
     @classmethod
@@ -126,6 +144,9 @@ def test_teardown(broken): assert total([1]) == 1
     ("test", "wanted"),
     [
         ("test_marked", ""),
+        ("test_marked_and_warns", "DeprecationWarning: old"),
+        ("test_marked_and_silent", ""),
+        ("test_records", ""),
         ("TestSome::test_subs", ""),
         ("TestLater::test_later", ""),
         ("TestSome::test_skipped", "skipped"),
@@ -146,6 +167,35 @@ def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted
     found = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "s")
     assert found.verdict is (Verdict.FAILED if wanted else Verdict.PASSED), found
     assert wanted in found.reason
+
+
+LOUD = """
+    import os, warnings
+    class Loud(DeprecationWarning):
+        is_over = False
+        def __str__(self): return os._exit(0) if Loud.is_over else 'loud'
+    for _ in range(1000): warnings.warn(Loud())
+    Loud.is_over = True
+"""
+FORGIVING = "\n    import warnings; warnings.catch_warnings.__exit__ = lambda *_: True\n    return -1\n"
+LYING = """
+    import sys, warnings
+    def show(*_):
+        for frame in sys._current_frames().values():
+            for value in frame.f_locals.values():
+                if hasattr(value, "outcome"): value.outcome = "passed"
+    warnings.showwarning = show
+    warnings.warn("x", DeprecationWarning)
+    return -1
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"), [(LOUD, Verdict.PASSED), (FORGIVING, Verdict.FAILED), (LYING, Verdict.FAILED)]
+)
+def test_no_warning_is_kept_and_none_forges_a_verdict(tmp_path: Path, body: str, verdict: Verdict) -> None:
+    text = shop.TARGETS["total"].replace("\n    if rate", f"{body}    if rate")
+    assert judged(tmp_path, text).verdict is verdict
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 from ctxbench.bench.repositories import manifest
 from ctxbench.harness.cli.repo import SAMPLE
 from ctxbench.sandbox import registry, wheels
+from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.fake_sandbox import FakeSandbox
@@ -154,6 +155,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSandbox:
     sandbox = in_process()
     monkeypatch.setattr(wheels, "lock", lambda *_, **__: ("pytest==9.2.0",))
     monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: sandbox)
+    monkeypatch.setattr(registry, "docker_fault", lambda: SandboxUnavailable("no engine answers"))
     return sandbox
 
 
@@ -188,6 +190,20 @@ def test_what_is_printed(fake: FakeSandbox, tmp_path: Path) -> None:
     assert "shop: to be looked at: its files name no licence" in result.err
     assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "is there already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
+
+
+@pytest.mark.parametrize(("words", "beside"), [((), " and in bubblewrap"), (("--sandbox", "docker"), "")])
+def test_unless_a_back_end_is_named_the_tests_run_in_both(
+    fake: FakeSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], beside: str
+) -> None:
+    other = in_process()
+    other.name = "bubblewrap"
+    monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: other if name == "bubblewrap" else fake)
+    for fault in ("docker_fault", "bubblewrap_fault"):
+        monkeypatch.setattr(registry, fault, lambda *_: None)
+    tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = double(1)\n"})
+    result = run_cli("repo", "add", str(tree), "--folder", str(tmp_path), *words)
+    assert f"The tests ran in fake{beside}." in result.out and ("in fake only" in result.err) is not bool(beside)
 
 
 def test_without_tests_no_sandbox_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.unittest import TestCaseFunction, UnitTestCase
 
 from . import integrity
-from .options import MARKER, settle, with_options
+from .options import Warnings, settle, with_options
 
 _MESSAGE = 300
 """Characters of a failure's message that are passed on."""
@@ -35,7 +35,7 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
-    plugins = [Opening(watcher), watcher]
+    plugins = [Opening(watcher), Warnings(), watcher]
     settle()
     code = int(pytest.main(with_options(arguments["arguments"], bases), plugins=plugins))
     sys.stdout.flush()
@@ -115,9 +115,8 @@ class Watcher:
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Know the marker of a plugin that is off; take what other plugins changed for right."""
-        config.addinivalue_line("markers", MARKER)
+    def pytest_configure(self) -> None:
+        """Take what other plugins changed for right."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)

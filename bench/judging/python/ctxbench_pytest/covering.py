@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from .options import MARKER, settle, with_options
+from .options import Warnings, settle, with_options
 
 _IMPORT = "import "
 """Begins the contexts of what runs before the tests."""
@@ -43,7 +43,8 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     settle()
     measured.start()
     try:
-        code = pytest.main(with_options([*arguments["arguments"], *left_out], arguments["paths"]), plugins=[log])
+        options = with_options([*arguments["arguments"], *left_out], arguments["paths"])
+        code = pytest.main(options, plugins=[Warnings(), log])
     finally:
         measured.stop()
     sets, lines, imports = _lines(measured.get_data(), Path.cwd())
@@ -63,11 +64,6 @@ class Log:
         self.broken: list[list[str]] = []
         # Modules of tests -> position; the empty one stands for what runs before any is imported.
         self.modules: dict[str, int] = {"": 0}
-
-    @pytest.hookimpl
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Know the marker of a plugin that is off."""
-        config.addinivalue_line("markers", MARKER)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
@@ -171,7 +167,7 @@ _CHECKED = b"\x03\0\0\0"
 def compiled(arguments: dict[str, Any]) -> dict[str, str]:
     """Import the tests and return the bytecode files that came of it; see the package for arguments and result."""
     sys.dont_write_bytecode = False
-    pytest.main(with_options([*arguments["arguments"], "--collect-only"], arguments["paths"]))
+    pytest.main(with_options([*arguments["arguments"], "--collect-only"], arguments["paths"]), plugins=[Warnings()])
     files: dict[str, str] = {}
     room = MAX_BYTES
     for path, content in _files(Path.cwd()):

@@ -6,8 +6,12 @@ import contextlib
 import importlib
 import random
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+import pytest
+from _pytest.config import parse_warning_filter
 
 _LATE = """
     _elementtree _pytest._argcomplete _pytest.assertion.rewrite _pytest.doctest _pytest.faulthandler
@@ -36,7 +40,42 @@ OPTIONS = (
     *("-o", "addopts=", "-o", "filterwarnings=", "-p", "no:warnings", "-p", "no:cacheprovider"),
     *("--rootdir=.", "--confcutdir=.", "-q", "--tb=short", "--color=no", "--no-header"),
 )
-MARKER = "filterwarnings(warning): the marker of the plugin `warnings`, which is off"
+
+
+class Warnings:
+    """Shows tests the warnings that pytest's plugin of this name shows them, which is off.
+
+    That one also keeps each warning and formats it, which costs what the code under test likes, and lets a warning's
+    own methods run between tests.
+    """
+
+    @pytest.hookimpl
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Know the marker of the plugin that is off."""
+        config.addinivalue_line("markers", "filterwarnings(warning): as pytest's own plugin has it")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_collection(self) -> Iterator[None]:
+        """Take back what importing the tests does to the filters."""
+        with _filtered(()):
+            yield
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Filter as the test's marks say."""
+        with _filtered(text for mark in item.iter_markers("filterwarnings") for text in mark.args):
+            yield
+
+
+@contextlib.contextmanager
+def _filtered(marks: Iterable[str]) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda *_, **__: None
+        for kind in (PendingDeprecationWarning, DeprecationWarning):
+            warnings.simplefilter("always", kind)
+        for text in marks:
+            warnings.filterwarnings(*parse_warning_filter(text, escape=False))
+        yield
 
 
 def with_options(more: Iterable[str], paths: Iterable[str]) -> list[str]:
