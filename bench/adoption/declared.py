@@ -115,15 +115,10 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
     poetry = _dict(tool.get("poetry"))
     for name, group in _dict(poetry.get("group")).items():
         groups[name] = (*groups.get(name, ()), *_poetry(_dict(group).get("dependencies")))
-    if "dev-dependencies" in poetry:
-        groups["dev"] = (*groups.get("dev", ()), *_poetry(poetry["dev-dependencies"]))
     for name, environment in _dict(_dict(tool.get("hatch")).get("envs")).items():
         table = _dict(environment)
         listed = (*_texts(table.get("dependencies")), *_texts(table.get("extra-dependencies")))
         groups[f"hatch {name}"] = listed
-    groups["uv dev"] = _texts(_dict(tool.get("uv")).get("dev-dependencies"))
-    for name, requirements in _dict(_dict(tool.get("pdm")).get("dev-dependencies")).items():
-        groups[name] = (*groups.get(name, ()), *_texts(requirements))
     own = (*_texts(project.get("dependencies")), *_poetry(poetry.get("dependencies")))
     metadata = {**poetry, **project}
     name, version, stated = (metadata.get(key, "") for key in ("name", "version", "license"))

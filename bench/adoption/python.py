@@ -83,8 +83,7 @@ def guess(
     support = (path for path in sources if basename(path) == "conftest.py" or _is_in_tests(path))
     imports = _imported(sources[path] for path in sorted({*test_files, *support}))
     root, doubts = _import_root(sources, imports, declared.name)
-    plugins = words(settings.get("required_plugins"))
-    requirements, undeclared = _requirements(imports, plugins, declared, internal_names(sources), wheel=wheel)
+    requirements, undeclared = _requirements(imports, declared, internal_names(sources), wheel=wheel)
     if undeclared:
         doubts.append(f"the tests import what no file of it declares: {', '.join(undeclared)}")
     if any(path.endswith((".pyx", ".pxd", ".c", ".rs", ".cpp")) for path in files):
@@ -215,7 +214,6 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
 
 def _requirements(
     imports: Mapping[str, bool],
-    plugins: Iterable[str],
     declared: DeclaredRequirements,
     internal: Collection[str],
     *,
@@ -239,8 +237,6 @@ def _requirements(
         elif is_needed and name and distribution(name) not in {*own, *_RUNNER, normal(declared.name)}:
             listed.setdefault(distribution(name), name)
             undeclared[module.partition(".")[0]] = None
-    for plugin in map(distribution, plugins):
-        listed.setdefault(plugin, offered.get(plugin, plugin))
     more = sorted(requirement for name, requirement in listed.items() if name not in own)
     return (*(() if wheel else declared.own), *more), [*undeclared]
 

@@ -142,9 +142,8 @@ def _bring(manifest: RepoManifest, source: Source, home: Home, folder: Path, rep
         raise
     finally:
         _remove(part)
-    checkout = at(home, manifest.name, key)
-    assert checkout is not None, "its marker was just written"
-    return checkout
+    left_out = tuple(to.left_out)
+    return Checkout(name=manifest.name, root=root, key=key, source=str(source), published=published, left_out=left_out)
 
 
 def _key(manifest: RepoManifest, source: Source, home: Home) -> str | None:

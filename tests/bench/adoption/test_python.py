@@ -29,7 +29,6 @@ DECLARATIONS = [
     ('[dependency-groups]\nbase = ["freezegun>=1"]\ntests = ["pytest", {include-group = "base"}]\n', {}),
     ('[project.optional-dependencies]\nall = ["freezegun>=1"]\ntests = ["demo[all]"]\n', {}),
     ('[tool.hatch.envs.test]\nextra-dependencies = ["freezegun>=1", "coverage[toml]"]\n', {}),
-    ('[tool.pdm.dev-dependencies]\ntest = ["freezegun>=1"]\n', {}),
     ("", {"setup.cfg": "[options.extras_require]\ntesting =\n    freezegun>=1  # the clock\n    tox\n"}),
     ("", {"setup.py": "MORE = ['freezegun>=1', 'mypy']\nsetuptools.setup(extras_require={'test': MORE})\n"}),
     ("", {"requirements/base-test.txt": "freezegun>=1\n", "requirements/tests.in": "-r base-test.txt\n-e .\n"}),
@@ -123,15 +122,6 @@ def test_a_module_with_an_underscore_before_its_name_is_brought_by_the_distribut
         "tests/test_demo.py": "from _pytest.monkeypatch import MonkeyPatch\nimport _strptime\n" + TEST,
     }
     assert suite(files).requirements == ()
-
-
-def test_plugins_that_the_settings_require_are_required() -> None:
-    files = {
-        "pyproject.toml": PROJECT + '[tool.pytest.ini_options]\nrequired_plugins = "pytest-env>=1"\n',
-        "demo.py": "",
-        "tests/test_demo.py": TEST,
-    }
-    assert suite(files).requirements == ("pytest-env",)
 
 
 def test_without_a_wheel_its_own_requirements_are_the_tests_too() -> None:

@@ -45,8 +45,7 @@ OPTIONS = (
 class Warnings:
     """Shows tests the warnings that pytest's plugin of this name shows them, which is off.
 
-    That one also keeps each warning and formats it, which costs what the code under test likes, and lets a warning's
-    own methods run between tests.
+    That one also formats each, which takes as long as the code under test likes, and runs its methods between tests.
     """
 
     @pytest.hookimpl
