@@ -23,12 +23,12 @@ _TESTS = frozenset(("test", "tests", "testing", "unit_tests", "unittests"))
 _TEST_GROUP = re.compile(r"(^|[^a-z])(tests?|testing|pytest|unittests?|check)([^a-z]|$)|tests_require|^tox py")
 """Names of groups whose requirements are the tests'."""
 _OTHER_GROUP = re.compile(r"lint|docs?\b|typing|types|mypy|style|bench|build|release|cover")
-_LEFT = (
+_REMOVED = (
     "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
     "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib"
 )
 """Modules that left the standard library after 3.11: no package of that name is what a suite means."""
-_STANDARD = sys.stdlib_module_names | set(_LEFT.split())
+_STANDARD = sys.stdlib_module_names | set(_REMOVED.split())
 _BROUGHT_BY = """
     PIL=Pillow OpenSSL=pyOpenSSL attr=attrs bs4=beautifulsoup4 bson=pymongo cv2=opencv-python dateutil=python-dateutil
     dns=dnspython dotenv=python-dotenv git=GitPython jwt=PyJWT magic=python-magic multipart=python-multipart
