@@ -1,20 +1,24 @@
 """The API base (InferCom paper): functions as others call them, found by usage or by summary, shown as signatures.
 
 Every function is a record: private ones, tests, inner functions and methods without a body too, as in the paper's
-section on the API base and its released code. The prompt for summaries is its Figure 6 and the released code's; the
-paper's examples are functions of CoderEval, tasks of a benchmark, so the examples here are our own. Summaries without
-a model (the first sentence of the docstring, else the words of the name; of a fragment its first comment, else the
-names of what it calls) are a substitute of ours for generators that follow no instructions.
+section on the API base and its released code. The prompt for summaries is the released code's. Its two examples are
+functions of CoderEval, tasks of a benchmark, so that those here are our own, unless a run takes the text from the
+user's checkout of the release (`released_templates`). Summaries without a model (the first sentence of the docstring,
+else the words of the name; of a fragment its first comment, else the names of what it calls) are a substitute of ours
+for generators that follow no instructions.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Literal, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.languages.base import ApiStyle, Language
 from ctxbench.bench.languages.outline import Function, Outline, Type
 from ctxbench.bench.retrieval.units import Unit
@@ -38,20 +42,24 @@ def units(
         path: POSIX, relative to the repository.
         text: the file, or what a view shows of it.
         language: its language.
-        by: ``usage``: a unit's keys are its usage examples; ``summary``: its code is the function's source too,
-            dedented, to be summarised; the usage examples are there for what gets no summary.
+        by: ``usage``: a unit's keys are its usage examples; ``summary``: it has the function's source too, as it
+            stands in the file without decorators and Javadoc, to be summarised, and a plain summary; the usage
+            examples are there for what gets no summary.
         quirks: as the released code makes usage examples.
         constructors: whether a class that declares no constructor is a record too.
     """
     file_outline, lines = language.outline(text), text.split("\n")
 
-    def unit(span: tuple[int, int], name: str, api_entry: str, keys: tuple[str, ...]) -> Unit:
-        place = Place(path=path, start=span[0], end=span[1])
+    def unit(
+        span: tuple[int, int], name: str, api_entry: str, keys: tuple[str, ...], function: Function | None = None
+    ) -> Unit:
+        record = Unit(place=Place(path=path, start=span[0], end=span[1]), text=api_entry, keys=keys, name=name)
         if by == "usage":
-            return Unit(place=place, text=api_entry, keys=keys, name=name)
-        return Unit(
-            place=place, text=api_entry, keys=keys, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]]))
-        )
+            return record
+        owner = name.split(".")[-2] if "." in name else ""
+        if function is None:
+            return replace(record, code="\n".join(lines[span[0] : span[1]]), summary=post_process(split(owner)))
+        return replace(record, code=function.code, summary=_of_function(function, owner))
 
     style = language.apis
     if style is None:
@@ -62,6 +70,7 @@ def units(
             function.qualified,
             style.text(function),
             tuple(dict.fromkeys(style.usages(function, path, quirks=quirks))),
+            function,
         )
         for function in file_outline.functions
         if style.takes(function, quirks=quirks)
@@ -84,43 +93,68 @@ def _without_constructor(file_outline: Outline, style: ApiStyle) -> Iterator[tup
                 yield types, (kind.lines[0], kind.head + kind.header.count("\n") + 1)
 
 
-Template = Literal["release", "figure6"]
-
 SYSTEM = "You are an expert programmer"
-"""The system message of the released code, for generators that have one."""
+"""The system message of the released code."""
 MAX_TOKENS = 100
+_CODE = "@{}@"
+"""What stands in the released templates for the code."""
+_DIGESTS = {
+    "java": "9370b0769676d617be980f6d0b195fefd8b0b92c14e191d4b1faa9e0ae237b14",
+    "python": "1f3540d8361664b52e3d5c3daa678bdab8ad569b18fbba62d14a5c0341020060",
+}
+"""Language -> SHA-256 of its released template, lines ended by newlines."""
+_released: Mapping[str, str] = {}
+"""Of this process: strategies run in processes of one run, which set them before the first of them."""
+
+
+def released_templates(checkout: Path) -> dict[str, str]:
+    """Return language -> the text that asks for a summary, from a checkout of InferCom's release.
+
+    Raises:
+        InputFault: if a file cannot be read, or holds another text.
+    """
+    templates = {}
+    for language, digest in _DIGESTS.items():
+        file = checkout / "utils" / f"{language}.prompt"
+        with explained(file):
+            templates[language] = file.read_text(encoding="utf-8")
+        if sha256(templates[language]) != digest:
+            raise InputFault(
+                "holds another text than InferCom's release",
+                where=str(file),
+                cure="give a checkout of MethodJiao/InferCom",
+            )
+    return templates
+
+
+def ask_with(templates: Mapping[str, str]) -> None:
+    """Have all summaries of this process asked for with templates; none for our own."""
+    global _released  # noqa: PLW0603 - as for the tokenizer of budgets: strategies call plain functions
+    _released = templates
+
 
 _NOISE = ("here is the summary:", "summary:", "summarize the code:")
 
 
-def summary_prompt(code: str, language: Language, *, template: str = "release") -> str:
+def summary_prompt(code: str, language: Language) -> str:
     """Return the text that asks for a summary of a function or a fragment of code.
 
     Args:
         code: the function, or what a model drafted.
         language: its language; the examples are in it.
-        template: ``release``: the instruction of the released code; ``figure6``: the bare pairs of the figure.
-
-    Raises:
-        InputFault: if there is no such template.
     """
-    if template not in get_args(Template):
-        raise InputFault(
-            f"there is no summary template {template!r}", cure=f"choose of {', '.join(get_args(Template))}"
-        )
-    label = "docstring:" if template == "figure6" else "summary:"
-    examples = (
-        "".join(f"code:\n{example}\n\n{label}\n{sentence}\n\n" for example, sentence in language.apis.SUMMARY_EXAMPLES)
-        if language.apis
-        else ""
-    )
-    if template == "figure6":
-        return f"{examples}code:\n{code}\n\n{label}"
+    return (_released.get(language) or _template(language)).replace(_CODE, code)
+
+
+def _template(language: Language) -> str:
+    """Return the released template with our own examples."""
+    pairs = language.apis.SUMMARY_EXAMPLES if language.apis else ()
+    examples = "".join(f"code:\n{example}\n\nsummary:\n{sentence}\n\n" for example, sentence in pairs)
     return (
         f"Act as an expert {language.label} programmer. Given a function code or a fragment, "
         f"summarize it with a short sentence.\n\nHere are two examples:\n\n{examples}"
         "Please answer strictly in the examples format and do not add extra sentences!\n"
-        f"code:\n{code}\n{label}"
+        f"code:\n{_CODE}\nsummary:\n"
     )
 
 
@@ -149,11 +183,6 @@ _NO_CALLS = frozenset(
 )
 
 
-def summarise(language: Language, units: Sequence[Unit]) -> list[str]:
-    """Return a plain summary of each API record (a `bench.retrieval.units.Summarise`)."""
-    return [_of_record(unit, language) for unit in units]
-
-
 def summary(code: str, language: Language) -> str:
     """Return a plain summary of a function or of a fragment; empty if it holds no word that says anything."""
     code = textwrap.dedent(code).strip("\n")
@@ -178,13 +207,6 @@ def first_sentence(text: str) -> str:
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())
     match = _SENTENCE.match(paragraph)
     return (match[1] if match is not None else paragraph).rstrip(".:! ")
-
-
-def _of_record(unit: Unit, language: Language) -> str:
-    owner = unit.name.split(".")[-2] if "." in unit.name else ""
-    code = unit.code if language.apis is None else language.apis.record(unit.code, owner)
-    function = next(iter(language.outline(code).functions), None)
-    return _of_function(function, owner) if function is not None else post_process(split(owner))
 
 
 def _of_function(function: Function, owner: str) -> str:

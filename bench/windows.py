@@ -3,6 +3,7 @@
 Owns the index of one snapshot, built once and shared by all its samples, and the filter that makes
 it safe for one of them. Definitions are those of RepoCoder's released code:
 
+* lines end where Python's `str.splitlines` ends them; a window's places are lines of the file, which newlines end;
 * a file of n lines gives, for i in 0, stride, 2*stride, … below n, the window of the lines
   ``[max(0, i - size // 2), min(n, i + size - size // 2))``;
 * windows of equal text are one unit that lists all its places, in the order of the sorted files;
@@ -79,6 +80,17 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
+    """Return the lines as the papers' programs cut them, and of each the line of the file, counted from 0.
+
+    The programs use `str.splitlines`, which also ends a line at a form feed and at seven other characters.
+    """
+    lines, file_lines = text.splitlines(), split_lines(text)
+    if len(lines) == len(file_lines):
+        return lines, range(len(lines))
+    return lines, [row for row, line in enumerate(file_lines) for _ in f"{line}\n".splitlines()][: len(lines)]
+
+
 def spans(lines: int, size: int, stride: int) -> list[tuple[int, int]]:
     """Return the windows ``[start, end)`` of a file of that many lines."""
     before = size // 2
@@ -102,9 +114,10 @@ class WindowIndex:
         self._tokens = tokens
         units: dict[str, list[Place]] = {}
         for path in sorted(texts):
-            lines = split_lines(texts[path])
+            lines, rows = code_lines(texts[path])
             for start, end in spans(len(lines), size, stride):
-                units.setdefault("\n".join(lines[start:end]), []).append(Place(path=path, start=start, end=end))
+                place = Place(path=path, start=rows[start], end=rows[end - 1] + 1)
+                units.setdefault("\n".join(lines[start:end]), []).append(place)
         self.texts = tuple(units)
         self.places = tuple(tuple(places) for places in units.values())
         self._in_file: dict[str, list[int]] = {}

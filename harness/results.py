@@ -71,16 +71,37 @@ def samples_label(name: str, *, limit: int | None = None, after: date | str | No
     return name + "".join(f"[{part}]" for part in parts)
 
 
+_RELEASED = ", asked as released"
+"""Ends the version of a summariser that was asked with the release's template."""
+
+
+def asked_by(version: str, templates: Mapping[str, str]) -> str:
+    """Return a summariser's version, apart where it was asked with the release's templates."""
+    return version + _RELEASED * bool(templates)
+
+
+def is_released(version: str) -> bool:
+    """Say whether a summariser of that version was asked with the release's templates."""
+    return version.endswith(_RELEASED)
+
+
 def generator_label(
-    spec: str, *, fim: bool = False, summariser: str = "", summarises_tests: bool = False, tokenizer: str = ""
+    spec: str,
+    *,
+    fim: bool = False,
+    summariser: str = "",
+    summarises_tests: bool = False,
+    released_template: bool = False,
+    tokenizer: str = "",
 ) -> str:
     """Return how leaderboards call a generator, with all in which runs differ that no other name tells.
 
-    That is whether it was shown what follows the cursor, who summarised in its place, and whether APIs of tests too,
-    and whether budgets were counted in p50k_base.
+    That is whether it was shown what follows the cursor, who summarised in its place, whether APIs of tests too and
+    with the release's template, and whether budgets were counted in p50k_base.
     """
     remarks = ["fim"] if fim else []
-    remarks += [f"summaries by {summariser}{', of tests too' * summarises_tests}"] if summariser else []
+    how = ", of tests too" * summarises_tests + _RELEASED * released_template
+    remarks += [f"summaries by {summariser}{how}"] if summariser else []
     remarks += [f"budgets in {tokenizer}"] if tokenizer == P50K_BASE else []
     return spec + "".join(f" [{remark}]" for remark in remarks)
 

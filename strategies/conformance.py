@@ -18,6 +18,7 @@ from pathlib import Path
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt, named
 from ctxbench.strategies.chat import Chat
 from ctxbench.strategies.layout import RULE
@@ -168,7 +169,10 @@ def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
             continue
         for place in block.places:
             try:
-                fault = _misplaced(block, place, repo.read(place.path).split("\n"), handed)
+                text = repo.read(place.path)
+                if len(text.splitlines()) > len(split_lines(text)):
+                    continue  # a line that ends at a form feed is shown as two
+                fault = _misplaced(block, place, text.split("\n"), handed)
             except InputFault as error:
                 fault = str(error)
             if fault:

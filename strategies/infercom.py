@@ -19,7 +19,6 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.spec import Spec
 from ctxbench.bench.types import Kind, Place, Query
-from ctxbench.bench.windows import split_lines
 from ctxbench.strategies.api import SUMMARY_ROLE, Block, BlockKind, Dropped, Execute, Generate, Prompt, text_block
 from ctxbench.strategies.layout import (
     HALF,
@@ -161,14 +160,14 @@ def drafted_line(infile: str, draft: str) -> str:
 
     Without a draft it is the last line of the in-file text; at the start of a line that is the line before.
     """
-    first = next((line for line in draft.split("\n") if line.strip()), "")
-    lines = split_lines(infile + first)
+    first = next(filter(str.strip, draft.splitlines()), "")
+    lines = f"{infile}{first}".splitlines()
     return lines[-1] if lines else ""
 
 
 def drafted_code(infile: str, draft: str) -> str:
     """Return that line and the other lines of the draft that are not blank: the code whose summary is the query."""
-    later_lines = [line for line in draft.split("\n") if line.strip()][1:]
+    later_lines = [line for line in draft.splitlines() if line.strip()][1:]
     return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
 
 
@@ -230,7 +229,7 @@ def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: i
 
 def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
     """Return one API as it is shown: its path, the repository's name first, and its text, each line marked."""
-    lines = [f"{repo}/{hit.place.path}", *hit.text.rstrip("\n").split("\n")]
+    lines = f"{repo}/{hit.place.path}\n{hit.text}".splitlines()
     text = "".join(f"{mark}{line}\n" for line in lines) + "\n"
     return Block(kind=BlockKind.API, text=text, places=(hit.place,), score=hit.score)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ctxbench.bench import code_tokens
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
-from ctxbench.bench.windows import WindowHit, split_lines
+from ctxbench.bench.windows import WindowHit, code_lines, spans, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 WHOLE = 4096
@@ -55,10 +55,11 @@ def pieces(text: str) -> list[str]:
 def build_infile(text: str, limit: int) -> str:
     """Return the last lines of `text` whose tokens, newlines not counted, stay within `limit`.
 
-    The walk stops at the first line that goes over. If that leaves no code at all, the last `limit`
-    tokens of that line are kept, where the papers' release returns an empty prompt.
+    Lines end as in the papers' programs (`bench.windows.code_lines`), and with a newline in what is returned. The walk
+    stops at the first line that goes over. If that leaves no code at all, the last `limit` tokens of that line are
+    kept, where the papers' release returns an empty prompt.
     """
-    lines = text.split("\n")
+    lines, _ = _shown_up_to(text)
     start, used = len(lines), 0
     while start:
         used += count(lines[start - 1])
@@ -69,6 +70,12 @@ def build_infile(text: str, limit: int) -> str:
     if start and not any(tail):
         tail = [last_tokens(lines[start - 1], limit), *tail]
     return "\n".join(tail)
+
+
+def _shown_up_to(text: str) -> tuple[list[str], Sequence[int]]:
+    """Return `code_lines` of a text that ends at the cursor: the last one is the cursor's, be it empty."""
+    lines, rows = code_lines(f"{text}.")
+    return [*lines[:-1], lines[-1][:-1]], rows
 
 
 def infile_block(query: Query, limit: int) -> Block:
@@ -92,15 +99,20 @@ def _shown_lines(query: Query, text: str) -> tuple[Place, ...]:
 
 
 def _first_line(query: Query, text: str) -> int:
-    return max(0, query.cursor.line - text.count("\n"))
+    _, rows = _shown_up_to(query.prefix)
+    return max(0, query.cursor.line - rows[-1] + rows[max(0, len(rows) - 1 - text.count("\n"))])
 
 
 def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
     """Return the remarks that the in-file text gives reason for; with `by_lines` a cut between lines is none."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
-    if block.cut and not (by_lines and query.prefix.endswith("\n" + block.text)):
+    if block.cut and not (by_lines and _text_of(query).endswith("\n" + block.text)):
         flags.append(TRIMMED)
     return tuple(flags)
+
+
+def _text_of(query: Query) -> str:
+    return "\n".join(_shown_up_to(query.prefix)[0])
 
 
 def infile_prompt(query: Query, limit: int) -> Prompt:
@@ -110,7 +122,7 @@ def infile_prompt(query: Query, limit: int) -> Prompt:
 
 
 def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: float) -> Block:
-    """Return similar code as it is shown; every line is a comment, for Java too.
+    """Return similar code as it is shown; every line is a comment, for Java too, and a last newline opens none.
 
     Args:
         paths: the files that the prompt names as its source, one line each.
@@ -119,41 +131,47 @@ def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: 
         score: how like the query it is.
     """
     named = "".join(f"# {path}\n" for path in paths)
-    code = "".join(f"# {line}\n" for line in text.split("\n"))
+    code = "".join(f"# {line}\n" for line in text.splitlines())
     shown = f"# the below code fragment can be found in:\n{named}{RULE}\n{code}{RULE}\n"
     return Block(kind=BlockKind.SIMILAR, text=shown, places=places, score=score)
 
 
-def lines_before(query: Query, most: int) -> list[str]:
-    """Return the up to `most` lines before the cursor line that the stored prompt shows."""
-    before = query.prefix.split("\n")[:-1]
+def lines_before(query: Query, most: int, start: int = 0) -> list[str]:
+    """Return the up to `most` lines before the cursor line, from the line of the file at which the prompt begins.
+
+    That is the one that the benchmark stored, else `start`.
+    """
+    lines, rows = _shown_up_to(query.prefix)
     # The prefix of an imported sample may begin in the middle of the file.
-    first = query.cursor.line - len(before)
-    start = max(query.context_start, query.cursor.line - most)
-    return before[max(0, start - first) :]
+    first, start = query.cursor.line - rows[-1], query.context_start or start
+    shown = [line for line, row in zip(lines, rows, strict=True) if start - first <= row < rows[-1]]
+    return shown[-most:]
 
 
-def unfinished_query(query: Query, size: int) -> str:
+def unfinished_query(query: Query, size: int, start: int = 0) -> str:
     """Return the first query: the `size` lines before the cursor line, the partial line left out."""
-    return "\n".join(lines_before(query, size))
+    return "\n".join(lines_before(query, size, start))
 
 
-def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first_only: bool = False) -> str:
+def draft_query(
+    query: Query, draft: str, size: int, *, start: int = 0, join: bool = True, first_only: bool = False
+) -> str:
     """Return the second query: half a window of lines before the cursor line, then as many drafted ones at most.
 
     Args:
         draft: the model's raw answer.
         size: lines of a window. Blank lines are left out; only among the drafted ones are they not counted.
+        start: the line at which the prompt begins, as for `lines_before`.
         join: write the partial line and the first drafted line as one line; else the partial line is left out.
-        first_only: use only the draft's first line that is not blank.
+        first_only: use only the draft's first line that is not blank; as InferCom's release, stripped if not joined.
     """
-    drafted = draft.split("\n")
+    drafted = draft.splitlines()
     if first_only:
-        drafted = [line for line in drafted if line.strip()][:1]
+        drafted = [line if join else line.strip() for line in drafted if line.strip()][:1]
     if join and any(line.strip() for line in drafted):
-        drafted[0] = query.prefix.rpartition("\n")[2] + drafted[0]
+        drafted[0] = _shown_up_to(query.prefix)[0][-1] + drafted[0]
     drafted = [line for line in drafted if line.strip()][: size // 2]
-    return "\n".join([*(line for line in lines_before(query, size // 2) if line.strip()), *drafted])
+    return "\n".join([*(line for line in lines_before(query, size // 2, start) if line.strip()), *drafted])
 
 
 def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
@@ -169,12 +187,14 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
     fragments = []
     for hit in hits:
         place = hit.places[0]
-        lines = split_lines(repo.read(place.path))
-        end = min(place.end + stride, len(lines))
+        lines, rows = code_lines(repo.read(place.path))
+        windows = ((rows[start], rows[end - 1] + 1, end) for start, end in spans(len(lines), size, stride))
+        ends = (end for *file_lines, end in windows if file_lines == [place.start, place.end])
+        end = min(next(ends, place.end) + stride, len(lines))
         start = max(0, end - size)
-        moved = Place(path=place.path, start=start, end=end)
+        moved = Place(path=place.path, start=rows[start], end=rows[end - 1] + 1)
         paths = [folder + place.path for place in hit.places]
-        fragments.append(fragment(paths, "\n".join(lines[start:end]), (moved,), hit.score))
+        fragments.append(fragment(paths, "".join(f"{line}\n" for line in lines[start:end]), (moved,), hit.score))
     return fragments
 
 

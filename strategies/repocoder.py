@@ -100,12 +100,13 @@ class WindowSearch:
 
     def undrafted(self) -> list[Block]:
         """Return what follows the windows most like the lines before the cursor line."""
-        hits = self._hits(unfinished_query(self.query, self.size))
+        hits = self._hits(unfinished_query(self.query, self.size, self.before))
         return extended(hits, self.repo, self.size, self.stride, self.folder)
 
     def drafted(self, draft: str, partial: str, lines: str) -> list[Block]:
         """Return the windows most like the lines around a draft; see `repocoder` for `q2_partial` and `q2_lines`."""
-        text = draft_query(self.query, draft, self.size, join=partial == "join", first_only=lines == "first")
+        join, first_only = partial == "join", lines == "first"
+        text = draft_query(self.query, draft, self.size, start=self.before, join=join, first_only=first_only)
         return as_found(self._hits(text), self.folder)
 
     def _hits(self, text: str) -> tuple[WindowHit, ...]:

@@ -146,10 +146,6 @@ class ApiStyle(Protocol):
         """Return the usage examples of a class that declares no constructor."""
         ...
 
-    def record(self, code: str, owner: str) -> str:
-        """Return the code of a record as a text that can be outlined."""
-        ...
-
 
 _NUMBER = r"\d\w*(?:\.(?:\d\w*|[eE][+-]?\d\w*|[jJdDfFlL]\b)?)?|\.\d\w*"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Span = tuple[int, int]
 """Start and exclusive end: of lines in a file, or of columns (characters) in a line."""
@@ -72,6 +72,8 @@ class Function:
     has_body: bool
     header: str = ""
     """As written, from ``def`` (or ``async``) to the return type, or from a Java method's annotations to ``throws``."""
+    code: str = field(default="", repr=False)
+    """All of it as written, from where `header` begins."""
 
     @property
     def qualified(self) -> str:

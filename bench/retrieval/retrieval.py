@@ -271,9 +271,7 @@ class Retrieval:
 
     def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
         """Give each API its summary as the key; where there is none, its first usage example (InferCom's release)."""
-        from ctxbench.bench import apis  # noqa: PLC0415
-
-        summaries = (self._summarise or apis.summarise)(language, units)
+        summaries = self._summarise(language, units) if self._summarise else [unit.summary for unit in units]
         return [
             dataclasses.replace(unit, keys=(summary or (unit.keys or (unit.name,))[0],))
             for unit, summary in zip(units, summaries, strict=True)

@@ -39,7 +39,9 @@ class Unit:
     name: str = ""
     """Of a function: its name, with the classes around it (``Cart.add``)."""
     code: str = ""
-    """Of an API: the function's whole source, which its summary is made from."""
+    """Of an API: the function's source, which a model's summary is made from."""
+    summary: str = ""
+    """Of an API: its plain summary, which no model wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,6 +132,7 @@ def generator(work: RunWork) -> str:
         fim=fim,
         summariser=choices.summariser,
         summarises_tests=choices.summarises_tests,
+        released_template=choices.released_template,
         tokenizer=choices.tokenizer,
     )
 

@@ -63,10 +63,10 @@ class ForkedCells:
     """Cells made by fork servers, each a process of its own for one sample."""
 
     def __init__(
-        self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, tokenizer: Path | None = None
+        self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
     ) -> None:
         """Prepare; a server starts when the first cell needs it. See `open_cells`."""
-        self._bounds, self._tokenizer = limits, tokenizer
+        self._bounds, self._common = limits, common or {}
         self._import_bounds = replace(
             limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)
         )
@@ -108,7 +108,7 @@ class ForkedCells:
                     return server
             if more not in self._servers:
                 visible = [*self._visible, *more]
-                self._servers[more] = ForkServer(self._hidden, visible, self._bounds.memory, self._tokenizer)
+                self._servers[more] = ForkServer(self._hidden, visible, self._bounds.memory, self._common)
             return self._servers[more]
 
     def _drop_ended(self) -> None:
@@ -291,7 +291,11 @@ class ForkedCells:
 
 @contextlib.contextmanager
 def open_cells(
-    hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None, tokenizer: Path | None = None
+    hidden: Sequence[Path],
+    workers: int,
+    *,
+    limits: StrategyBounds | None = None,
+    common: Mapping[str, Any] | None = None,
 ) -> Iterator[ForkedCells]:
     """Have cells; end all of them on leaving.
 
@@ -299,9 +303,10 @@ def open_cells(
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
         limits: of a strategy on one sample; None for the usual ones.
-        tokenizer: the file of p50k_base, to count budgets with; None to count them with `ctxcode-1`.
+        common: what all cells have in common: as ``tokenizer`` the file of p50k_base, to count budgets with, and as
+            ``templates`` what summaries are asked with; None for our own of both.
     """
-    cells = ForkedCells(hidden, workers, limits or StrategyBounds(), tokenizer)
+    cells = ForkedCells(hidden, workers, limits or StrategyBounds(), common)
     try:
         yield cells
     finally:

@@ -70,12 +70,12 @@ class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
     def __init__(
-        self, hidden: Sequence[Path], visible: Sequence[str], memory: int, tokenizer: Path | None = None
+        self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
         """Start it; each process of a cell may hold so many bytes of memory.
 
         No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
-        Budgets are counted with the file `tokenizer`, if there is one.
+        `common` is as for `open_cells`.
 
         Raises:
             MachineFault: if it cannot be started.
@@ -97,7 +97,7 @@ class ForkServer:
             "hidden": [str(Path(path).absolute()) for path in hidden],
             "visible": list(visible),
             "memory": memory,
-            "tokenizer": str(tokenizer.absolute()) if tokenizer else "",
+            **(common or {}),
             "users": [host.draw_uid() for _ in range(_USERS)],
             "private": any(map(private, visible)),
         }

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ctxbench import strategies
-from ctxbench.bench import languages
+from ctxbench.bench import apis, languages
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.harness.cells import cell, kernel, protocol
@@ -347,7 +347,8 @@ def main() -> None:
         return  # the trusted side was interrupted before it asked for anything
     scratch = Path(setup["scratch"])
     _load()
-    if setup["tokenizer"]:
+    apis.ask_with(setup.get("templates", {}))
+    if setup.get("tokenizer"):
         from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - for such runs alone
 
         layout.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file

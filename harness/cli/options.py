@@ -307,13 +307,33 @@ strategy_seconds_option = click.option(
 
 
 def summariser_options(function: F) -> F:
-    """Add ``--summariser`` and ``--summarise-tests``; the command receives a spec, empty for none, and a flag."""
+    """Add ``--summariser`` and what is for it.
+
+    The command receives a spec, empty for none, a flag, and ``summary_templates``, empty for our own.
+    """
 
     def check(context: click.Context, _: click.Parameter, value: bool) -> bool:
         if value and not context.params.get("summariser"):
             raise click.UsageError("--summarise-tests is for --summariser: a run's own generator is asked about all")
         return value
 
+    def read(context: click.Context, _: click.Parameter, value: Path | None) -> Mapping[str, str]:
+        if value is None:
+            return {}
+        if not context.params.get("summariser"):
+            raise click.UsageError("--summary-template is for --summariser: name the model that is asked")
+        from ctxbench.bench import apis
+
+        return apis.released_templates(value)
+
+    function = click.option(
+        "--summary-template",
+        "summary_templates",
+        type=click.Path(path_type=Path),
+        callback=read,
+        metavar="DIR",
+        help="Ask the summariser with the text of InferCom's release, of which DIR is a checkout (see docs/apis.md).",
+    )(function)
     function = click.option(
         "--summarise-tests",
         is_flag=True,

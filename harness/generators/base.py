@@ -71,6 +71,8 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     index: int = 0
     """Which of n samples this is."""
+    system: str = ""
+    """What a model that follows instructions is told before the prompt, as its system message; empty for nothing."""
     chat: Chat | None = None
     """What `prompt` is the text of, for a generator that calls `tools` itself; its answer is that text's protocol."""
     one_line: bool = False

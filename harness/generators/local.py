@@ -255,10 +255,11 @@ class Tokens:
             return self._marked(request.prompt)
         if not self._settings.chat:
             return self.plain(request.prompt.text)
+        system = [{"role": "system", "content": request.system}] * bool(request.system)
         message = {"role": "user", "content": utf8(answers.line_message(request))}
         try:
             text = self._tokenizer.apply_chat_template(
-                [message], tokenize=False, add_generation_prompt=True, date_string=_DATE
+                [*system, message], tokenize=False, add_generation_prompt=True, date_string=_DATE
             )
         except Exception as error:
             # A template is a program, which may fail in any way.

@@ -108,10 +108,6 @@ def _released(spec: Spec) -> Spec:
     return Spec(spec.name, arguments)
 
 
-TOKENIZER_OPTION = "--tokenizer"
-"""The switch of the difference that a run with budgets in p50k_base has not."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperDifference:
     """What a strategy does otherwise than its paper."""

@@ -23,7 +23,7 @@ from ctxbench.harness.leaderboard.compare import SolvedRegion
 from ctxbench.harness.leaderboard.notes import remarks
 from ctxbench.harness.leaderboard.render import WIDTH, markdown_table, printed, rich_table
 from ctxbench.harness.paper_tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, PaperRow
-from ctxbench.harness.papers.presets import TOKENIZER_OPTION, differences, encoders_of
+from ctxbench.harness.papers.presets import differences, encoders_of
 from ctxbench.harness.papers.reproduce import (
     PROFILE,
     Average,
@@ -254,8 +254,7 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     yield f"samples: ours {_samples(compared)}; the paper {' and '.join(benchmarks)}"
     yield f"generator: ours {generators} for every row; the paper {', '.join(dict.fromkeys(row.model for row in rows))}"
     if summarisers := dict.fromkeys(row.summariser for row in rows if row.summariser):
-        ours = compared.summariser or f"{generators}, as the generator (--summariser names another)"
-        yield f"summariser: ours {ours}; the paper {', '.join(summarisers)}"
+        yield f"summariser: ours {_summariser(compared)}; the paper {', '.join(summarisers)}"
     yield from _continuing(compared)
     yield from _encoders(compared)
     yield from _measured(compared, languages)
@@ -263,9 +262,19 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     for name, specs in compared.left_out.items():
         yield f"not run on {name}, which has samples in a language that they do not take: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
-        differs = [of for of in method.differs if of.switch != TOKENIZER_OPTION or compared.tokenizer == TOKENIZER]
+        differs = [of for of in method.differs if of.switch not in compared.options]
         if differs:
             yield f"{method.title} differs from the paper's: {'; '.join(map(str, differs))}"
+
+
+def _summariser(compared: ComparedTable) -> str:
+    """Return who wrote the summaries, and whether functions of tests were summarised."""
+    if not compared.summariser:
+        names, asked = " and ".join(compared.generators), ", asked about tests' functions too"
+        return f"{names}, as the generator (--summariser names another){asked * (not compared.continuing)}"
+    if "--summarise-tests" in compared.options:
+        return f"{compared.summariser}, asked about tests' functions too"
+    return f"{compared.summariser}, which was not asked about functions of tests and vendored files (--summarise-tests)"
 
 
 def _stored(compared: ComparedTable) -> Iterator[str]:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from ctxbench.bench import quickstart
 from ctxbench.bench import samples as sets
 from ctxbench.bench import spec as specs
-from ctxbench.bench.code_tokens import NAME as TOKENIZER
-from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
@@ -48,6 +46,16 @@ _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
 _RIGHT_OR_WRONG = ("pass@1", "em")
 
 
+def _options(choices: RunOptions) -> frozenset[str]:
+    """Return the options, as they are written, that each take a difference from the papers away."""
+    chosen = {
+        "--tokenizer": choices.tokenizer,
+        "--summary-template": choices.summary_templates,
+        "--summarise-tests": choices.summarise_tests or not choices.summariser,
+    }
+    return frozenset(option for option, value in chosen.items() if value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
     """A paper's table with our numbers beside it."""
@@ -64,8 +72,8 @@ class ComparedTable:
     """The generator that wrote the summaries; empty: each of `generators` did its own."""
     continuing: tuple[str, ...] = ()
     """Those of `generators` that follow no instructions."""
-    tokenizer: str = TOKENIZER
-    """That counted the budgets."""
+    options: frozenset[str] = frozenset()
+    """The options of the command that each take a difference from the paper away (`PaperDifference.switch`)."""
     solved: tuple[SolvedBy, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Sample set -> the specs that were not run over it, as they take no samples in one of its languages."""
@@ -190,7 +198,7 @@ def run(
         ours={spec: tuple(of) for spec, of in results.items()},
         summariser=choices.summariser if choices else "",
         continuing=tuple(spec for spec, model in models.items() if not model.capabilities.instructs),
-        tokenizer=P50K_BASE if choices and choices.tokenizer else TOKENIZER,
+        options=_options(choices) if choices else frozenset(),
         solved=tuple(regions),
         left_out={name: specs for name, specs in left_out.items() if specs},
     )

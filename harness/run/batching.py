@@ -176,6 +176,7 @@ class Batcher:
             request.kind,
             sampling_key(request.sampling),
             request.index,
+            *([f"system {request.system}"] if request.system else []),
             *(["one line"] if request.one_line else []),
             *([f"chat {request.chat.digest}"] if request.chat is not None else []),
         ]

@@ -52,15 +52,13 @@ from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
 from ctxbench.sandbox.types import Sandbox
-from ctxbench.strategies.api import Block, BlockKind, Execute, Prompt
+from ctxbench.strategies.api import Execute, Prompt, text_block
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
 """Summaries without a stored answer from which on it is told what they will take."""
-_LONGEST = 3000
-"""Tokens of a function that a model is shown for a summary; a longer one is cut at the end of a line."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
@@ -201,8 +199,11 @@ def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replac
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
     bounds = StrategyBounds.of_work(choices.strategy_seconds)
-    opens_cells = cells or functools.partial(open_cells, limits=bounds, tokenizer=choices.tokenizer)
+    tokenizer = str(choices.tokenizer.absolute()) if choices.tokenizer else ""
+    common = {"tokenizer": tokenizer, "templates": dict(choices.summary_templates)}
+    opens_cells = cells or functools.partial(open_cells, limits=bounds, common=common)
     workers = choices.workers or os.cpu_count() or 1
+    apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
         # As written, not canonical: the parts that the canonical spec leaves out still say how to ask.
         model = resolve(generator)
@@ -380,7 +381,7 @@ class Summaries:
         """
         requested_units = [unit for unit in units if self._asks(unit)]
         if not requested_units:
-            return apis.summarise(language, units)
+            return [unit.summary for unit in units]
         self._announce()
         answers = self.batcher.ask([self._request(unit.code, language) for unit in requested_units])
         self._note(answers)
@@ -388,7 +389,7 @@ class Summaries:
             unit.code: apis.post_process(answer.response.text)
             for unit, answer in zip(requested_units, answers, strict=True)
         }
-        return [(texts[unit.code] if self._asks(unit) else "") or apis.summarise(language, [unit])[0] for unit in units]
+        return [(texts[unit.code] if self._asks(unit) else "") or unit.summary for unit in units]
 
     def _asks(self, unit: Unit) -> bool:
         """Say whether the summariser is asked about a unit."""
@@ -420,9 +421,9 @@ class Summaries:
                 )
 
     def _request(self, code: str, language: Language) -> Request:
-        text = apis.summary_prompt(_cut(code), language)
-        prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
-        return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=apis.MAX_TOKENS))
+        prompt = Prompt(blocks=(text_block(apis.summary_prompt(code, language)),))
+        sampling = Sampling(max_tokens=apis.MAX_TOKENS)
+        return Request(prompt=prompt, system=apis.SYSTEM, language=language, sampling=sampling)
 
     def _note(self, answers: Sequence[Answer]) -> None:
         costs = {
@@ -439,8 +440,3 @@ def summary_units(snapshots: Callable[[], Mapping[str, Snapshot]]) -> Iterator[t
     for snapshot in snapshots().values():
         for path, text in snapshot.texts.items():
             yield snapshot.language, cut(path, text, snapshot.language)
-
-
-def _cut(code: str) -> str:
-    tokens = code_tokens.pieces(code)
-    return code if len(tokens) <= _LONGEST else "".join(tokens[:_LONGEST]).rpartition("\n")[0]

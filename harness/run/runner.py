@@ -38,7 +38,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import base, fim
-from ctxbench.harness.results import Measurement
+from ctxbench.harness.results import Measurement, asked_by
 from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, RunSummary
 from ctxbench.harness.run.resources import Resources, open_resources, summary_units
@@ -116,7 +116,7 @@ class Runs:
             tokenizer=P50K_BASE if choices.tokenizer else TOKENIZER,
             code=version("ctxbench"),
             summariser=summariser.spec if summariser else "",
-            summariser_version=summariser.generator.version if summariser else "",
+            summariser_version=asked_by(summariser.generator.version, choices.summary_templates) if summariser else "",
             summarises_tests=choices.summarise_tests and summariser is not None,
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from ctxbench.bench import apis
 from ctxbench.bench.engines.boxes import Engines, EngineSession
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.files import sha256
@@ -213,8 +214,9 @@ class Asker:
         def generate(prompt: Prompt | Chat, role: str, max_tokens: int) -> str:
             batcher = self._summariser if role == SUMMARY_ROLE else self._batcher
             sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
+            request = _asked_on_the_way(batcher.generator, sample, prompt, sampling_of_call)
             with elsewhere():
-                [answer] = batcher.ask([_asked_on_the_way(batcher.generator, sample, prompt, sampling_of_call)])
+                [answer] = batcher.ask([replace(request, system=apis.SYSTEM * (role == SUMMARY_ROLE))])
             calls.append((role, answer))
             return answer.response.text
 

@@ -13,7 +13,7 @@ import json
 import shlex
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -162,6 +162,8 @@ class StoredChoices:
     summariser: str = ""
     """Canonical spec; empty where the generator wrote the summaries."""
     summarises_tests: bool = False
+    released_template: bool = False
+    """Whether summaries were asked for with the release's template."""
     tokenizer: str = ""
     """That counted the budgets; empty if unknown."""
 
@@ -205,6 +207,8 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
+    if run.released_template:
+        words += ["--summary-template", "InferCom"]  # where the checkout lies is not stored
     if run.tokenizer == P50K_BASE:
         words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # where the file lies is not stored
     if run.limit is not None:
@@ -271,6 +275,8 @@ class RunOptions:
     """Spec of the generator that writes summaries; empty: the run's own."""
     summarise_tests: bool = False
     """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
+    summary_templates: Mapping[str, str] = field(default_factory=dict)
+    """Language -> the released text that asks a summariser for a summary; empty: our own (see `bench.apis`)."""
     measure: frozenset[Measurement] = EVERY
     """What is computed of a sample at once, beside the scores of the default profile."""
     max_cost: float | None = None

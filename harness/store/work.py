@@ -17,7 +17,7 @@ from sqlalchemy import Connection, func, select
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import is_tested
-from ctxbench.harness.results import Load, Origin
+from ctxbench.harness.results import Load, Origin, is_released
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
@@ -240,6 +240,7 @@ def _choices(run: Any, sandbox: str) -> StoredChoices:
         sandbox=sandbox,
         summariser=redacted(run.summariser),
         summarises_tests=run.summarises_tests,
+        released_template=is_released(run.summariser_version),
         tokenizer=run.tokenizer,
     )
 

@@ -19,7 +19,7 @@ from sqlalchemy import Column, Connection, Table, insert, select, tuple_
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Sample
-from ctxbench.harness.results import Origin, Status, generator_label, samples_label
+from ctxbench.harness.results import Origin, Status, generator_label, is_released, samples_label
 from ctxbench.harness.store import schema as t
 
 V = TypeVar("V")
@@ -273,6 +273,7 @@ def shown_generator(run: Any) -> str:
         fim=json.loads(run.sampling).get("fim", False),
         summariser=redacted(run.summariser),
         summarises_tests=run.summarises_tests,
+        released_template=is_released(run.summariser_version),
         tokenizer=run.tokenizer,
     )
 

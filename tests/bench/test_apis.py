@@ -1,13 +1,24 @@
 """API records as units, what is shown of them, how they are found, and their summaries."""
 
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
 from ctxbench.bench import languages
-from ctxbench.bench.apis import first_sentence, post_process, split, summarise, summary, summary_prompt, units
+from ctxbench.bench.apis import (
+    ask_with,
+    first_sentence,
+    post_process,
+    released_templates,
+    split,
+    summary,
+    summary_prompt,
+    units,
+)
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
@@ -126,10 +137,15 @@ def test_by_usage_the_keys_are_usage_examples() -> None:
 def test_by_summary_there_is_the_source_too() -> None:
     unit = found(STORE, by="summary")["CartStore.Inner.run"]
     assert unit.keys == ("inner.run()",)
-    assert unit.code == 'def run(self) -> None:\n    """Run it."""'
+    assert unit.code == 'def run(self) -> None:\n            """Run it."""'
     assert unit.text == found(STORE)["CartStore.Inner.run"].text
     unit = found(CART, JAVA, by="summary")["Cart.checkout"]
-    assert unit.code.startswith("/** Pays. */\npublic Invoice checkout(")
+    assert unit.code.startswith("public Invoice checkout(") and unit.summary == "pays"
+    decorated = found("class A:\n  @b\n  def f(): return (\n    1)  # c\n", by="summary")["A.f"]
+    assert decorated.code == "def f(): return (\n    1)  # c"
+    assert found("class A { @B void f() { } int g() { return 1; } // c\n}", JAVA, by="summary")["A.g"].code.endswith(
+        "}"
+    )
 
 
 def test_constructors_of_classes_without_one() -> None:
@@ -206,19 +222,12 @@ Please answer strictly in the examples format and do not add extra sentences!
 code:
 def f():
     """Go."""
-summary:'''
+summary:
+'''
 
 
 def test_the_release_template_byte_for_byte() -> None:
     assert summary_prompt('def f():\n    """Go."""', PYTHON) == RELEASE
-
-
-def test_the_figure_has_pairs_only() -> None:
-    text = summary_prompt("void f() { }", JAVA, template="figure6")
-    assert text.startswith("code:\npublic int seatsLeft(")
-    assert text.endswith("\n\ncode:\nvoid f() { }\n\ndocstring:")
-    assert text.count("code:") == text.count("docstring:") == 3
-    assert "summary:" not in text
 
 
 def test_java_is_asked_about_java() -> None:
@@ -229,17 +238,32 @@ def test_java_is_asked_about_java() -> None:
 
 @pytest.mark.parametrize("language", languages.every())
 def test_the_examples_are_code(language: Language) -> None:
-    examples = summary_prompt("", language, template="figure6").split("code:\n")[1:3]
+    examples = summary_prompt("", language).split("\ncode:\n")[1:3]
     for example in examples:
-        code = example.partition("\n\ndocstring:")[0]
+        code = example.partition("\n\nsummary:")[0]
         found = language.outline(code if language == PYTHON else f"class X {{\n{code}\n}}")
         assert len(found.functions) == 1
         assert not found.broken
 
 
-def test_unknown_template() -> None:
-    with pytest.raises(InputFault, match="choose of release, figure6"):
-        summary_prompt("", PYTHON, template="figure7")
+def test_a_checkout_of_the_release_brings_its_own_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputFault, match=r"utils/java\.prompt"):
+        released_templates(tmp_path)
+    (tmp_path / "utils").mkdir()
+    digests = {}
+    for language in ("java", "python"):
+        text = f"Say in {language}.\ncode:\n@{{}}@\nsummary:\n"
+        (tmp_path / "utils" / f"{language}.prompt").write_text(text, newline="\r\n")
+        digests[language] = sha256(text)
+    with pytest.raises(InputFault, match="holds another text than InferCom's release"):
+        released_templates(tmp_path)
+    monkeypatch.setattr("ctxbench.bench.apis._DIGESTS", digests)
+    ask_with(released_templates(tmp_path))
+    try:
+        assert summary_prompt("x = 1", PYTHON) == "Say in python.\ncode:\nx = 1\nsummary:\n"
+    finally:
+        ask_with({})
+    assert summary_prompt("x", PYTHON).startswith("Act as")
 
 
 @pytest.mark.parametrize(
@@ -326,8 +350,7 @@ def test_plain_summaries_of_python_records() -> None:
         '        """Load It. Or not."""\n        def inner(): ...\n\n\nclass Bare: ...\n'
     )
     records = units("a.py", text, PYTHON, by="summary", constructors=True)
-    made = dict(zip([record.name for record in records], summarise(PYTHON, records), strict=True))
-    assert made == {
+    assert {record.name: record.summary for record in records} == {
         "HTTPCart.__init__": "http cart",
         "HTTPCart.add_item": "http cart add item",
         "HTTPCart.load": "load it",
@@ -342,8 +365,7 @@ def test_plain_summaries_of_java_records() -> None:
         "  /** Pays all. */\n  void pay() { }\n  interface Shelf { int size(); }\n}\n"
     )
     records = units("Cart.java", text, JAVA, by="summary")
-    made = dict(zip([record.name for record in records], summarise(JAVA, records), strict=True))
-    assert made == {
+    assert {record.name: record.summary for record in records} == {
         "Cart.Cart": "cart",
         "Cart.getCount": "cart get count",
         "Cart.pay": "pays all",

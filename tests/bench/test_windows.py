@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ctxbench.bench import windows
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.types import Place
-from ctxbench.bench.windows import Target, WindowIndex, index, spans, split_lines
+from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, spans, split_lines
 
 
 def test_the_windows_of_the_definition() -> None:
@@ -21,6 +21,21 @@ def test_the_windows_of_the_definition() -> None:
 def test_lines_are_what_newlines_end() -> None:
     assert split_lines("") == [] and split_lines("\n") == [""] and split_lines("a\n\nb") == ["a", "", "b"]
     assert split_lines("a\x0cb\u2028c\n") == ["a\x0cb\u2028c"]  # str.splitlines would cut here
+
+
+@given(st.text(st.sampled_from("ab\n\x0b\x0c\x1c\x85\u2028"), max_size=12))
+def test_the_programs_lines_know_their_lines_of_the_file(text: str) -> None:
+    lines, rows = code_lines(text)
+    assert lines == text.splitlines() and len(rows) == len(lines)
+    of_file = split_lines(text)
+    assert list(rows) == sorted(rows) and set(rows) == set(range(len(of_file)))
+    assert all(line in of_file[row] for line, row in zip(lines, rows, strict=True))
+
+
+def test_a_window_is_cut_at_form_feeds_and_its_places_are_lines_of_the_file() -> None:
+    built = WindowIndex({"a.py": "a\n\x0c\nb\x1cc\nd\n"}, size=2, stride=1)
+    assert built.texts == ("a", "a\n", "\n", "\nb", "b\nc", "c\nd")
+    assert [(p.start, p.end) for (p,) in built.places] == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4)]
 
 
 def test_windows_of_equal_text_are_one_unit_in_the_order_of_sorted_files() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from ctxbench.bench import code_tokens
-from ctxbench.bench.apis import MAX_TOKENS, summary_prompt
+from ctxbench.bench.apis import MAX_TOKENS, SYSTEM, summary_prompt
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
@@ -38,7 +38,8 @@ class Memory:
 
 
 def unit(name: str, code: str) -> Unit:
-    return Unit(place=Place(path="a.py", start=0, end=1), text=name, name=name, code=code)
+    plain = name.replace(".", " ").lower()
+    return Unit(place=Place(path="a.py", start=0, end=1), text=name, name=name, code=code, summary=plain)
 
 
 PAY = unit("Cart.pay", "def pay(self): return 1")
@@ -72,7 +73,7 @@ def test_the_model_is_asked_once_for_equal_code() -> None:
         assert summaries(PYTHON, [PAY, PAY]) == ["pays the bill"] * 2
         assert summaries(PYTHON, [PAY]) == ["pays the bill"]
     [request] = seen
-    assert request.prompt.text == summary_prompt(PAY.code, PYTHON)
+    assert (request.prompt.text, request.system) == (summary_prompt(PAY.code, PYTHON), SYSTEM)
     assert (request.sampling.max_tokens, request.sampling.temperature) == (MAX_TOKENS, 0)
 
 
@@ -108,21 +109,6 @@ def test_nothing_to_summarise() -> None:
     with batching(generator) as batcher:
         assert Summaries(batcher)(JAVA, []) == []
     assert generator.batches == []
-
-
-def test_a_long_function_is_cut_at_a_lines_end() -> None:
-    lengths: list[int] = []
-
-    def measure(request: Request) -> str:
-        code = request.prompt.text.rpartition("code:\n")[2].removesuffix("\nsummary:")
-        lengths.append(code_tokens.count(code))
-        assert code.endswith(" + 1")
-        return "long"
-
-    code = "def f():\n" + "    x = x + 1\n" * 2000 + "    return x"
-    with batching(Scripted(measure)) as batcher:
-        Summaries(batcher)(PYTHON, [unit("f", code)])
-    assert 2900 < lengths[0] <= 3000
 
 
 @pytest.mark.parametrize(("count", "tells"), [(200, False), (201, True)])

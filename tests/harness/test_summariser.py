@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from ctxbench.bench.apis import SYSTEM
+from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
 from ctxbench.harness.results import COSTS, OFFLINE_COSTS, SUMMARY_COSTS, spec_of_label
@@ -99,20 +101,34 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(pair: Pair) -> None:
+def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, text = tmp_path / "release", "Say it.\ncode:\n@{}@\nsummary:\n"
+    (release / "utils").mkdir(parents=True)
+    for language in ("java", "python"):
+        (release / "utils" / f"{language}.prompt").write_text(text)
+    monkeypatch.setattr("ctxbench.bench.apis._DIGESTS", dict.fromkeys(("java", "python"), sha256(text)))
     ids = [
         pair.run(*options, summariser=bool(given)).out.split()[0]
         for given, options in (
             (False, ()),
             (True, ()),
             (True, ("--summarise-tests",)),
+            (True, ("--summary-template", str(release))),
         )
     ]
-    assert len(set(ids)) == 3
+    assert len(set(ids)) == 4
+    sent = [[message["role"] for message in call["messages"]] for call in pair.teller.calls]
+    assert sent == [["system", "user"]] * len(sent)
+    assert {call["messages"][0]["content"] for call in pair.teller.calls} == {SYSTEM}
+    released = [call for call in pair.teller.calls if call["messages"][1]["content"].startswith("Say it.")]
+    assert len(released) >= len(FUNCTIONS) + 2, "drafts too, which cells ask about"
     assert {"test_tax_of_others", "copied_of_others"} <= asked_about(pair.teller)
     with open_store(pair.home.database) as store:
         tables = {table.run.id: table for table in run_tables(store)}
-        assert [spec_of_label(tables[id_].run.generator) for id_ in ids] == [tables[ids[0]].run.generator] * 3
+        assert [spec_of_label(tables[id_].run.generator) for id_ in ids] == [tables[ids[0]].run.generator] * 4
+        assert tables[ids[3]].run.generator.endswith(", asked as released]")
         assert (
             tables[ids[1]]
             .run.generator.partition(" [summaries by ")[2]
@@ -120,8 +136,9 @@ def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(pair:
         )
     commands = [json.loads(run_cli("runs", id_, "--format", "json", "--home", str(pair.home.root)).out) for id_ in ids]
     words = [command[0]["command"] if isinstance(command, list) else command["command"] for command in commands]
-    assert ["--summariser" in command for command in words] == [False, True, True]
-    assert ["--summarise-tests" in command for command in words] == [False, False, True]
+    assert ["--summariser" in command for command in words] == [False, True, True, True]
+    assert ["--summarise-tests" in command for command in words] == [False, False, True, False]
+    assert ["--summary-template" in command for command in words] == [False, False, False, True]
 
 
 def test_a_summariser_that_follows_no_instructions_is_refused(pair: Pair) -> None:
@@ -168,13 +185,15 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
     )
     assert result.code == 0, result.err
     head = " ".join(result.out.split())
-    assert f"summariser: ours {spec}; the paper Llama3-8B-Instruct" in head
+    asked = f"summariser: ours {spec}, which was not asked about functions of tests and vendored files"
+    assert f"{asked} (--summarise-tests); the paper Llama3-8B-Instruct" in head
     assert asked_about(pair.teller) >= FUNCTIONS
 
 
-def test_an_option_without_use_is_refused(pair: Pair) -> None:
-    refused = pair.run("--summarise-tests", summariser=False)
-    assert refused.code == 2 and "--summarise-tests is for --summariser" in refused.err
+@pytest.mark.parametrize("option", [("--summarise-tests",), ("--summary-template", "nowhere")])
+def test_an_option_without_use_is_refused(pair: Pair, option: tuple[str, ...]) -> None:
+    refused = pair.run(*option, summariser=False)
+    assert refused.code == 2 and f"{option[0]} is for --summariser" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ctxbench.harness.cells import Cells, InlineCells, StrategyBounds
 
 @contextlib.contextmanager
 def open_inline(
-    hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None, tokenizer: None = None
+    hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None, common: object = None
 ) -> Iterator[Cells]:
     """Yield cells that run strategies in this process, which counts budgets by `ctxcode-1`."""
     yield InlineCells()

@@ -30,6 +30,26 @@ def test_the_file_is_kept_from_the_end_line_by_line() -> None:
     assert build_infile("", 5) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "limit", "shown", "first"),
+    [
+        ("a\x0cb\n\x0c\nc = ", 99, "a\nb\n\n\nc = ", 0),
+        ("a\x0cb\n\x0c\nc = ", 4, "b\n\n\nc = ", 0),
+        ("a\x0cb\n\x0c\nc = ", 3, "\n\nc = ", 1),
+        ("x = 1\n\x1cy\u2028z", 1, "z", 1),
+        ("a\x0b", 9, "a\n", 0),
+    ],
+)
+def test_lines_end_as_in_the_programs_and_are_counted_as_in_the_file(
+    text: str, limit: int, shown: str, first: int
+) -> None:
+    query = make_query(prefix=text, cursor=Cursor(line=text.count("\n"), column=len(text.rpartition("\n")[2])))
+    block = infile_block(query, limit)
+    assert block.text == shown and first_shown_line(query, limit) == first
+    assert block.places == (Place(path=query.path, start=first, end=query.cursor.line + 1),)
+    assert infile_prompt(query, limit).flags == ()
+
+
 def test_a_line_over_the_limit_ends_the_walk() -> None:
     long = "x = [" + "1, " * 99
     assert build_infile(f"a\n{long}\nb\nc", 20) == "b\nc"

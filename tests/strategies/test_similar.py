@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.types import Cursor, Place
 from ctxbench.bench.windows import WindowHit
@@ -63,6 +65,8 @@ def test_a_block_names_every_place_and_comments_blank_lines() -> None:
     assert candidate.text == (
         f"# the below code fragment can be found in:\n# x.java\n# y.java\n{rule}\n# a\n# \n# b\n{rule}\n"
     )
+    # The program reads the window's text again, and so loses a blank line at its end.
+    assert as_found([replace(hit, text="a\n\nb\n")])[0].text == candidate.text
 
 
 def test_packing_takes_what_fits_best_last_and_records_the_rest() -> None:
@@ -118,6 +122,10 @@ def test_the_second_query_ends_at_twenty_lines_and_leaves_blank_ones_out() -> No
     assert lines == [*LINES[20:30], *[f"d{i}" for i in range(10)]]
     gaps = make_query(prefix="a\n\n  \nb\n", cursor=Cursor(line=4, column=0))
     assert draft_query(gaps, "c", 20) == "a\nb\nc"
+    odd = make_query(prefix="a\x0cb\n\x1cz = ", cursor=Cursor(line=1, column=5))
+    assert unfinished_query(odd, 20) == "a\nb" and unfinished_query(odd, 1) == "b"
+    assert draft_query(odd, "1\r2\u2028\n 3", 20) == "a\nb\nz = 1\n2\n 3"
+    assert draft_query(odd, "\x0c 1\n2", 20, join=False, first_only=True) == "a\nb\n1"
 
 
 def test_an_empty_draft_adds_nothing() -> None:

@@ -47,14 +47,13 @@ def takes(function: Function, *, quirks: bool) -> bool:
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
-def record(code: str, owner: str) -> str:
-    """Return the code of a record as a text that can be outlined."""
-    return f"class {owner or 'X'} {{\n{code}\n}}\n"
-
-
 def text(function: Function) -> str:
-    """Return a method in its classes as an API entry shows it."""
-    return _wrapped(function.types, f"{_stripped(function.header)};".split("\n"))
+    """Return a method in its classes as an API entry shows it.
+
+    A method of a class that has no body ends in two semicolons, its own and the release's.
+    """
+    end = ";;" if not function.has_body and function.types[-1:] and function.types[-1].kind == "class" else ";"
+    return _wrapped(function.types, f"{_stripped(function.header)}{end}".splitlines())
 
 
 def constructor_text(types: Sequence[Type]) -> str:
@@ -78,7 +77,7 @@ def _wrapped(types: Sequence[Type], member: list[str]) -> str:
 
 
 def _stripped(header: str) -> str:
-    return "\n".join(line.strip() for line in header.split("\n"))
+    return "\n".join(line.strip() for line in header.splitlines())
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
@@ -127,7 +126,10 @@ def class_type(returns: str, *, quirks: bool = False) -> str:
     bare = "".join(bare.split())
     if bare in _PRIMITIVES or bare.endswith("]"):
         return ""
-    return bare if quirks else bare.rpartition(".")[2]
+    if quirks:
+        # The release reads a generic type's name only where that is not qualified.
+        return "" if "." in bare and returns.rstrip().endswith(">") else bare
+    return bare.rpartition(".")[2]
 
 
 def lowered(name: str) -> str:

@@ -153,6 +153,7 @@ class _Reader:
             constructor=node.type != "method_declaration",
             has_body=body is not None,
             header=self._header(node),
+            code=self.source.text(node),
         )
 
     def _parameters(self, node: Node | None) -> Iterator[FunctionParameter]:

@@ -46,11 +46,6 @@ def takes(function: Function, *, quirks: bool) -> bool:
     return True
 
 
-def record(code: str, owner: str) -> str:
-    """Return the code of a record as a text that can be outlined."""
-    return code
-
-
 def text(function: Function) -> str:
     """Return a function as an API entry shows it.
 

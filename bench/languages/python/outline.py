@@ -137,6 +137,7 @@ class _Reader:
             constructor=name == "__init__" and bool(types),
             has_body=body[0] < body[1],
             header=self._header(node),
+            code=self.source.text(node),
         )
 
     def _parameters(self, node: Node | None) -> tuple[FunctionParameter, ...]:

@@ -107,7 +107,8 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
     if request.chat is not None:
         fields |= chat_fields(request.chat)
     else:
-        fields |= {"messages": [{"role": "user", "content": text}]} if settings.chat else {"prompt": text}
+        system = [{"role": "system", "content": request.system}] * bool(request.system)
+        fields |= {"messages": [*system, {"role": "user", "content": text}]} if settings.chat else {"prompt": text}
     # OpenAI's newer models know only the long name, all other servers know the short one. Thoughts count as well.
     fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature

@@ -162,7 +162,8 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     assert "not shown: the paper's rows of java (--languages java)" in text
     times = " ".join(render.table(beside("infercom-table6", "minilm", {}), ["python"]).split())
     assert "encoder: ours minilm for every row; the paper prints none" in times and "not shown" not in times
-    assert "summariser: ours mine, as the generator (--summariser names another); the paper Llama3-8B-Inst" in times
+    asked = "summariser: ours mine, as the generator (--summariser names another), asked about tests' functions too"
+    assert f"{asked}; the paper Llama3-8B-Inst" in times
     assert "summariser" not in text
     chosen = " ".join(render.table(beside("icl-table2", "minilm", {}), ["python", "java"]).split())
     assert "ours minilm for every row, but bm25 where the row has it; the paper codet5p-110m, unixcoder" in chosen
