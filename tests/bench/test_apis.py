@@ -142,6 +142,8 @@ def test_by_summary_there_is_the_source_too() -> None:
     unit = found(CART, JAVA, by="summary")["Cart.checkout"]
     assert unit.code.startswith("public Invoice checkout(") and unit.summary == "pays"
     decorated = found("class A:\n  @b\n  def f(): return (\n    1)  # c\n", by="summary")["A.f"]
+    generic = found("class A[T: (int, str), U](B[T]):\n  def f[V](self, x: V): ...\n")["A.f"]
+    assert generic.text == "class A(B[T]):\n    \n    def f(self, x: V)"
     assert decorated.code == "def f(): return (\n    1)  # c"
     assert found("class A { @B void f() { } int g() { return 1; } // c\n}", JAVA, by="summary")["A.g"].code.endswith(
         "}"

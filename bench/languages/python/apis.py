@@ -36,6 +36,8 @@ REMARK = re.compile(
     r"|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#(?P<comment>[^\n]*)",
     re.DOTALL,
 )
+_TYPE_PARAMETERS = re.compile(r"^(class\s+\w+)\s*\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*\]")
+"""Those of a class, which the release does not read."""
 _BOUND = ("self", "cls")
 _CLASS_LEVEL = ("@staticmethod", "@classmethod")
 _INDENT = " " * 4
@@ -57,12 +59,12 @@ def text(function: Function) -> str:
     if not function.types:
         return signature
     lines = [*function.decorators] or [""]
-    return "\n".join([f"{function.types[-1].header}:", *(_INDENT + line for line in [*lines, signature])])
+    return "\n".join([constructor_text(function.types), *(_INDENT + line for line in [*lines, signature])])
 
 
 def constructor_text(types: Sequence[Type]) -> str:
     """Return a class without a constructor as an API entry shows it."""
-    return f"{types[-1].header}:"
+    return f"{_TYPE_PARAMETERS.sub(r'\1', types[-1].header)}:"
 
 
 def constructor_name(types: Sequence[Type]) -> str:
