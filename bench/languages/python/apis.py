@@ -64,7 +64,7 @@ def text(function: Function) -> str:
 
 def constructor_text(types: Sequence[Type]) -> str:
     """Return a class without a constructor as an API entry shows it."""
-    return f"{_TYPE_PARAMETERS.sub(r'\1', types[-1].header)}:"
+    return _TYPE_PARAMETERS.sub(r"\1", types[-1].header) + ":"
 
 
 def constructor_name(types: Sequence[Type]) -> str:

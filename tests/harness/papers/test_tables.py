@@ -1,6 +1,7 @@
 """Our record of the papers' tables: whole, and equal to the transcription it was made from."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from ctxbench.bench.errors import UnknownName
 from ctxbench.harness import paper_tables
 from ctxbench.harness.papers.presets import differences, methods, names_in, presets
 from ctxbench.strategies import registry
+from scripts import fidelity_page
 from scripts.fidelity_page import PAGE, page
 from scripts.paper_tables import OUT, converted
 
@@ -113,3 +115,18 @@ def test_a_switch_is_a_parameter_of_the_strategy_or_an_option() -> None:
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m scripts.fidelity_page`"
+
+
+def test_without_checkouts_the_stored_counts_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = json.loads(fidelity_page.COUNTS.read_text(encoding="utf-8"))
+    assert len(re.findall(r"\b[0-9a-f]{40}\b", stored["notes"][0])) == 2, "the commits of both checkouts"
+    for row in stored["rows"]:
+        for share in row["counts"].values():
+            assert share["of"] - share["equal"] == sum(share["differ"].values()) or "summary" in row["ours"]
+    monkeypatch.setattr(fidelity_page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr("sys.argv", ["fidelity_page"])
+    fidelity_page.main()
+    assert capsys.readouterr().out.count("\n") == 1
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page()
