@@ -73,8 +73,8 @@ The authors' programs were run beside ours, over the same samples, and equal pro
 section stays as it is stored.
 
 Where `lc.infercom` differs, it is by usage examples, which are the paper's unless `+releaseB` makes the release's, and
-by functions behind the cursor, which no view shows. InferCom's commit is its first: later ones read the place of a block
-in another form than RepoCoder's program writes it, and differ in nothing else that is counted here.
+by functions behind the cursor, which no view shows. InferCom's commit is its first: later ones read the place of a
+block in another form than RepoCoder's program writes it, and differ in nothing else that is counted here.
 """
 
 
