@@ -86,7 +86,7 @@ def test_published_numbers_stand_below_runs_of_their_benchmark(stored: Fill) -> 
 def test_all_published_numbers_need_no_run(stored: Fill, tmp_path: Path) -> None:
     stored()
     rows = json.loads(run_cli("leaderboard", DB, "--published", "all", "--format", "json").out)
-    assert {row["benchmark"] for row in rows} == {"codereval", "crosscodeeval", "projbench"}
+    assert {row["benchmark"] for row in rows} == {"codereval", "crosscodeeval", "projbench", "sota_test"}
     home = tmp_path / "home"
     assert "CrossCodeEval, java" in run_cli("leaderboard", "--home", str(home), "--published", "all").out
     assert not home.exists()

@@ -361,7 +361,7 @@ def test_diagnostics_are_a_table_of_their_own() -> None:
     }
     made = board([make_table(values, REPOS)])
     plain, shown = render.table(made), render.table(made, diagnostics=True)
-    for heading in ("api_recall % [95%]", "hallucinated % [95%]", "made_up_names names [95%]"):
+    for heading in ("api_recall % [95%]", "hallucinated % [95%]", "made_up_names [95%]"):
         assert heading in shown and heading not in plain
     assert "api_recall" in render.markdown(made, diagnostics=True)
     [record] = render.records(made)
