@@ -379,7 +379,6 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _joined(lines: Iterable[str], most: int) -> str:
-    """Return lines joined, as many as `most` tokens hold."""
     kept: list[str] = []
     room = most
     for line in lines:

@@ -152,7 +152,6 @@ def _difference(first: _Trial, second: _Trial, setting: str, reason: str) -> str
 
 
 def _first_difference(first: _Trial, second: _Trial) -> str:
-    """Return the name of the first part in which two trials differ; empty if they are equal."""
     for at, (mine, theirs) in enumerate(zip_longest(first.model_prompts, second.model_prompts)):
         if mine != theirs:
             return f"prompt in call {at} of the model"
@@ -251,7 +250,6 @@ def _path_fault(trial: _Trial) -> str:
 
 
 def _showing(trial: _Trial, text: str) -> str:
-    """Return the name of the first part that contains a text; empty if none does."""
     for at, prompt in enumerate(trial.model_prompts):
         if text in prompt:
             return f"the prompt in call {at} of the model"

@@ -203,7 +203,6 @@ def retrieve(
 
 
 def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a summary of each stretch of code, blank ones left out, and remarks."""
     texts, flags = [], () if generate.summarises else ("plain_summary",)
     for code in codes:
         if not generate.summarises:
@@ -217,7 +216,6 @@ def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tu
 
 
 def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
-    """Return the units that any of the texts is most like."""
     best_hits: dict[tuple[object, str], Hit] = {}
     for text in texts if top else ():
         for hit in repo.search(text, unit=unit, ranker=ranker, top=top):
@@ -364,7 +362,6 @@ def stretches(body: list[str]) -> list[str]:
 
 
 def _infile(query: Query, inner_prompt: Prompt, limit: int) -> Block:
-    """Return the inner strategy's in-file text, cut to the limit."""
     last = inner_prompt.blocks[-1] if inner_prompt.blocks else None
     if last is None or last.kind is not BlockKind.INFILE:
         return infile_block(query, limit)

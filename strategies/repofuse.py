@@ -108,14 +108,12 @@ def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]
 def _ranked(
     query: Query, repo: Repository, candidates: Sequence[RankedPiece], encoder: str, tokens: int
 ) -> list[tuple[float, RankedPiece]]:
-    """Return the candidates with their scores, best first; among equals in the order found."""
     text = last_tokens(query.prefix, tokens)
     scores = repo.similarity(text, [candidate.text for candidate in candidates], ranker=encoder) if candidates else ()
     return sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
 
 
 def _pack(ranked: Sequence[tuple[float, RankedPiece]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
-    """Take from the best down, under a header; stop at the first that does not fit."""
     header = f"{mark} Here are some relevant code fragments from other files of the repo:\n\n"
     blocks = [
         Block(
@@ -155,7 +153,6 @@ def definitions(query: Query, repo: Repository) -> list[RankedPiece]:
 
 
 def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str], Outline]) -> RankedPiece | None:
-    """Return what a name stands for; None if its file has no such definition."""
     text = repo.read(name.path)
     if name.kind == "module":
         spans = [(0, len(split_lines(text)))]

@@ -107,7 +107,6 @@ def cocogen(
 
 
 def _contexts(query: Query, repo: Repository, encoder: str, most: int) -> list[Block]:
-    """Return the functions most like the task, the most similar last."""
     hits = repo.search(problem(query), unit="function", ranker=encoder, top=most) if most else ()
     blocks = [Block(kind=BlockKind.SIMILAR, text=hit.text, places=(hit.place,), score=hit.score) for hit in hits]
     return blocks[::-1]
@@ -120,7 +119,6 @@ def _suggested(fault: DraftFault, draft: DraftedFile, symbols: Symbols) -> tuple
 
 
 def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
-    """Return retrieved blocks and the file up to the cursor, for a model that goes on there."""
     apart = text_block("\n\n")
     left_context = left_block(query, WHOLE)
     return Prompt(
@@ -185,7 +183,6 @@ def _shots() -> str:
 
 
 def _question(query: Query) -> tuple[Block, ...]:
-    """Return the problem between quotes, its signature as a block of its own: it is of the target file."""
     signature = _signature(query)
     whole = f'Q: "{problem(query)}"\n'
     at = whole.index(_SIGNATURE) + len(_SIGNATURE)
@@ -277,7 +274,6 @@ class Checker:
         return tuple(first_faults.values())
 
     def _messages(self, tree: ast.Module, draft: DraftedFile) -> Iterator[DraftFault]:
-        """Yield pyflakes's messages about the function's lines."""
         from pyflakes.checker import Checker as Pyflakes  # type: ignore[import-untyped]  # noqa: PLC0415
 
         messages: Iterable[object] = Pyflakes(tree, filename=self._query.path).messages

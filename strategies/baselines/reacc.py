@@ -79,7 +79,6 @@ def _score(hits: Mapping[Chunk, Hit], chunk: Chunk) -> float:
 
 
 def _with_next(repo: Repository, hit: Hit) -> Block:
-    """Return a chunk and the one behind it in its file as one block."""
     path = hit.place.path
     chunks = units(path, repo.read(path), repo.language, UNIT)
     at = next((at for at, chunk in enumerate(chunks) if chunk.place == hit.place and chunk.text == hit.text), None)
@@ -94,7 +93,6 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
 
 
 def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
-    """Return chunk and left context, cut at the beginning."""
     left_context = left_block(query, whole)
     flags = infile_flags(query, left_context, by_lines=False)
     room = whole - count(left_context.text)

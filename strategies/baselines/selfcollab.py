@@ -110,7 +110,6 @@ def selfcollab(
 
 
 def _opening(query: Query, role: str) -> str:
-    """Return the first message of a role: team, requirement, role."""
     requirement = target(query, "clean").replace("\n\n", "\n").strip(".")
     return f"{TEAM}\n The requirement from users is: \n{{'requirement':\n'{requirement}'\n}}\n\n{role}"
 

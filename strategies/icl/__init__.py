@@ -172,7 +172,6 @@ class PromptBuilder:
         return parse_steps(generate(prompt, role="steps", max_tokens=STEPS_TOKENS))
 
     def _documents(self, generate: Generate) -> list[Block]:
-        """Return the documentation of the retrieved files, then that of the current one."""
         hits: list[Hit] = []
         if self.extra and self.question:
             hits = self.finder.in_files(self.question, self.extra, without=(self.query.path,))
@@ -244,7 +243,6 @@ _ROWS: dict[str, tuple[str, IclRecipe]] = {
 
 
 def _register(name: str, summary: str, recipe: IclRecipe) -> None:
-    """Register one row, with the parameters that mean something to it."""
     defaults = IclOptions(extra_files=recipe.extra_files)
 
     def quiet(query: Query, repo: Repository, **arguments: Any) -> Prompt:

@@ -84,7 +84,6 @@ def shown_code(path: str, lines: FileLines, score: float | None = None) -> Block
 
 
 def _function(hit: Hit) -> Block:
-    """Return a function at the margin, as the paper's figures show it."""
     texts = tuple(hit.text.removesuffix("\n").split("\n"))
     numbers = tuple(range(hit.place.start, hit.place.start + len(texts)))
     return shown_code(hit.place.path, FileLines(texts, numbers).dedented(), hit.score)

@@ -136,7 +136,6 @@ def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
 
 
 def _span_of_target(parsed: Outline, name: str, before: str, stub: str) -> tuple[int, int] | None:
-    """Return the lines of the target function in the text without the stub."""
     cursor = before.count("\n")
     if before and not before.endswith("\n"):
         cursor += 1
@@ -149,7 +148,6 @@ def _span_of_target(parsed: Outline, name: str, before: str, stub: str) -> tuple
 
 
 def _declaration(before: str, name: str) -> int:
-    """Return the last line that may declare the name."""
     word = re.compile(rf"\b{re.escape(name)}\s*\(")
     lines = split_lines(before) if before else [""]
     return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), len(lines) - 1)
