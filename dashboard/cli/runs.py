@@ -194,7 +194,6 @@ def _table(works: Sequence[RunWork]) -> Iterator[str]:
 
 
 def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterator[str]:
-    """Yield a heading and the rows, in columns; numbers to the right."""
     cells = [[_cell(row[column]) for column in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     right = [any(isinstance(row[column], int) for row in rows) for column in columns]

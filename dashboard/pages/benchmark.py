@@ -45,7 +45,6 @@ def page() -> None:
 
 
 def _home_sets() -> dict[str, tuple[str, view.Manifest]]:
-    """Return name -> digest and manifest of the home folder's sets; of a damaged one its fault is shown."""
     manifests: dict[str, tuple[str, view.Manifest]] = {}
     for name in sets.names(data.home()):
         try:
@@ -63,7 +62,6 @@ def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]
 
 
 def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerator) -> None:
-    """Show a set of the home folder, its numbers at the `top`."""
     measured = _measured(str(data.home().root), sample_set.name, sample_set.digest)
     runs = sum(choice.runs for choice in data.sets() if choice.digest == sample_set.digest)
     with top:
@@ -89,7 +87,6 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
 
 
 def _stored(sample_set: view.SetInfo, top: DeltaGenerator) -> None:
-    """Show a set that the home folder lacks: what the store knows of it."""
     counted = data.cached(contents, sample_set.digest)
     with top:
         planned = sum(count.samples for count in counted)

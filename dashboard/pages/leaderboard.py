@@ -57,7 +57,6 @@ def page() -> None:
 
 
 def _choose(tabs: Any) -> _Choice | None:
-    """Let the reader choose; `tabs` is where language and model stand."""
     set_column, metric_column, baseline_column, more_column = st.columns(4)
     profile_column, level_column, invalid_column, after_column = st.expander(
         "More choices: metric profile, level, invalid samples, newer samples"

@@ -59,7 +59,6 @@ def _run_label(work: RunWork) -> str:
 
 
 def _runs_over(samples: str) -> list[RunWork]:
-    """Return the runs over a sample set, by what `dashboard.data.sets` calls it."""
     # What is kept changes with the database; that a process is gone changes nothing there.
     runs = watched(data.store(), data.cached(works))
     if samples == _ALL:

@@ -142,7 +142,6 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
 
 
 def _generator(samples: StoredSet, where: Any) -> str:
-    """Let the reader choose one of several generators, or any."""
     if len(samples.generators) < 2:
         return view.ANY
     options = [view.ANY, *samples.generators]
@@ -181,7 +180,6 @@ def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> st
 
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
-    """Show a page of the samples that fit; return the sample to open, or nothing."""
     filters, order, typed, page_column = _filters(choice, differs, more)
     total = data.cached(search, filters, order=order, limit=1)[0]
     page = choices.number("Page", 1, view.pages(total), name="page", default=1, where=page_column)
@@ -383,7 +381,6 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
 
 
 def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
-    """Show a completion against the reference: of lines by words, of functions by lines."""
     same = diff.equal(reference, completion)
     if same:
         show.note("The completion is the reference.")

@@ -183,7 +183,6 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
 
 
 def _digits(number: float | None, half: float | None) -> Figure | None:
-    """Return a number that sorts as one and shows the digits that its interval justifies."""
     return None if number is None else Figure(numbers.written(number, half))
 
 

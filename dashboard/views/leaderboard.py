@@ -201,7 +201,6 @@ def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence
 
 
 def _whole(strategy: str, name: str) -> str:
-    """Return what a short name leaves out parameters of."""
     is_all = name.endswith(strategy.partition("(")[0].rpartition(".")[2] + "".join(strategy.partition("(")[1:]))
     return "" if is_all or strategy.replace("(name=", "(") in name else strategy
 

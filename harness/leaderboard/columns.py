@@ -232,13 +232,10 @@ _SHARES = {
 
 
 def _offline_column(key: str) -> Column:
-    """Declare the column of a cost of a run's summaries of APIs."""
     return Column(key=key, value=lambda _, row: row.run.offline.get(key))
 
 
 def _middle_column(key: str, heading: str, text: str) -> Column:
-    """Declare the column of another middle of the metric that ranks, which is there of bits."""
-
     def written(group: Group, row: Row) -> str:
         estimate = row.metrics.get(group.metric)
         half = numbers.half_width(estimate.low, estimate.high) if estimate else None

@@ -174,7 +174,6 @@ def _number(cell: str) -> str:
 
 
 def _label(text: str, labels: set[str]) -> str:
-    """Return a label that no other float of this text has."""
     stem = "tab:" + "-".join(re.findall(r"[a-z0-9]+", text.lower()))
     label, number = stem, 2
     while label in labels:

@@ -125,7 +125,6 @@ def _superseded(group: Group) -> list[str]:
 
 
 def _repetitions(group: Group) -> list[str]:
-    """Say which rows are several runs, and what part repetition has in their uncertainty."""
     rows = [row for row in group.rows if row.run.repetitions]
     if not rows:
         return []
@@ -185,7 +184,6 @@ def notes_of_overall(overall: Sequence[Overall]) -> tuple[str, ...]:
 
 
 def _invalid(group: Group, instructions: Instructions) -> list[str]:
-    """Say how many samples no score is to rest on, and what they would change."""
     marks: Counter[str] = Counter()
     for row in group.rows:
         marks |= Counter(row.marks)
@@ -205,7 +203,6 @@ def _invalid(group: Group, instructions: Instructions) -> list[str]:
 
 
 def _ages(group: Group) -> list[str]:
-    """Say whether the model may have read the samples."""
     ages = group.ages
     if ages is None:
         return []
@@ -321,7 +318,6 @@ def missing_scores(group: Group) -> list[str]:
 
 
 def _has_scores(row: Row, names: Sequence[str]) -> bool:
-    """Return whether a row has these metrics; without any, whether it has one of its profile's own."""
     if names:
         return all(name in row.metrics for name in names)
     return any(common_metric(name) is None for name in row.metrics)
@@ -377,7 +373,6 @@ def _lacking(group: Group, instructions: Instructions) -> list[str]:
 
 
 def _counts(rows: Sequence[Row], count_of: Callable[[Row], int]) -> str:
-    """Name the strategies of rows of which a count is not 0, each with its count."""
     return ", ".join(f"{row.run.strategy} {count}" for row in rows if (count := count_of(row)))
 
 

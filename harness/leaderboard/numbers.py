@@ -97,7 +97,6 @@ class Outcomes:
 
 
 def _are(table: RunTable, status: Status) -> NDArray[np.bool_]:
-    """Return which samples have a status."""
     if status not in table.status:
         return np.zeros(len(table.status), dtype=np.bool_)
     return np.fromiter((actual is status for actual in table.status), dtype=np.bool_, count=len(table.status))

@@ -255,7 +255,6 @@ def plans(
 
 
 def _plan(maker: GroupMaker, base: int, effect: float, rows: int) -> Plan:
-    """Return the plan of one group; raise `InputFault` if its runs cannot tell."""
     run, metric = maker.tables[base].run, maker.metric
     others = [index for index in maker.ranked if index != base] if base in maker.ranked else []
     gaps = [pair.gap for pair in maker.aligned([(index, base) for index in others], metric)]

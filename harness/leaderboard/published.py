@@ -153,7 +153,6 @@ def _letters(text: str) -> str:
 
 
 def _highlighted(rows: Sequence[PaperRow], language: str, generators: set[str]) -> tuple[PaperRow, ...]:
-    """Return the rows of the groups' own models, and the best of all; what is printed in two tables once."""
     once: dict[tuple[str, ...], PaperRow] = {}
     for row in rows:
         once.setdefault((row.model, row.strategy, str(_numbers(row, language))), row)
@@ -283,7 +282,6 @@ def _cell(row: PaperRow, language: str, column: str) -> str:
 
 
 def _flags(listing: Listing) -> list[str]:
-    """Return what is doubtful of the numbers in the table, in words."""
     column_names = set(_columns(listing))
     return _grouped(
         (f"{row.preset} {key.partition('.')[2]}", text)

@@ -348,7 +348,6 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
 
 
 def _overall(overall: Overall) -> dict[str, Any]:
-    """Return a record with the keys of a row's contract, and nothing that cannot be said over two languages."""
     run = overall.run
     return {
         "samples": " + ".join(overall.samples),

@@ -122,7 +122,6 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
 
 
 def _info(runs: Sequence[RunInfo]) -> RunInfo:
-    """Describe pooled runs under the id of the first seed, which stays as more are added."""
     return replace(
         runs[0],
         sampling=json.dumps(json.loads(runs[0].sampling) | {"seed": [_seed(run) for run in runs]}, sort_keys=True),

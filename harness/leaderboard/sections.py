@@ -179,7 +179,6 @@ def _nothing_ranked(group: Group) -> str:
 
 
 def _leads(group: Group, names: Sequence[str]) -> str:
-    """Return which row stands first among those that are ranked, and with what."""
     first, scale = group.rows[0], group.scales[group.metric]
     value = first.metrics[group.metric]
     interval = f"{numbers.interval(value.mean, value.low, value.high)} {scale.unit}"
@@ -200,7 +199,6 @@ def _leads(group: Group, names: Sequence[str]) -> str:
 
 
 def _called(group: Group, names: Sequence[str]) -> Family:
-    """Return the family with the names of its rows."""
     of_strategy = dict(zip((row.run.strategy for row in reversed(group.rows)), reversed(names), strict=True))
     nearest = group.family.nearest
     against = group.family.against and (names[group.rows.index(group.base)] if group.base else "")
@@ -212,7 +210,6 @@ def _called(group: Group, names: Sequence[str]) -> Family:
 
 
 def _nothing_tested(group: Group, names: Sequence[str]) -> str:
-    """Say why no pair of a group that has ranked rows is tested."""
     base = group.base
     if not group.all_pairs and base is not None and (base.run.control or base.missing or not base.run.ranked):
         name = names[group.rows.index(base)]
@@ -246,7 +243,6 @@ def _other_metrics(group: Group, names: Sequence[str]) -> str:
 
 
 def _against_baseline(group: Group, names: Sequence[str]) -> str:
-    """Return which rows are significantly better than the baseline, which are worse, and which neither."""
     base = group.rows.index(group.base) if group.base in group.rows else -1
     better, worse, neither = verdicts = ([], [], [])  # type: tuple[list[str], list[str], list[str]]
     for place, row in enumerate(group.ranked):
@@ -330,13 +326,11 @@ def _shortened(group: Group, share: float) -> list[str]:
 
 
 def _strategies(group: Group, place: int) -> list[str]:
-    """Return the strategies of the other rows."""
     own = group.rows[place].run.strategy
     return [row.run.strategy for row in group.rows if row.run.strategy != own]
 
 
 def _shared_origin(group: Group) -> Origin | None:
-    """Return where all rows come from that are no controls, if that is one place."""
     origins = {row.run.origin for row in group.rows if not row.run.control}
     return origins.pop() if len(origins) == 1 else None
 
@@ -573,6 +567,5 @@ def _spec(row: Row) -> Spec | None:
 
 
 def _without(spec: Spec, parameter: str, row: Row) -> str:
-    """Return what the row would be called without the parameter."""
     bare = replace(spec, arguments={key: value for key, value in spec.arguments.items() if key != parameter})
     return label(replace(row, run=replace(row.run, strategy=str(bare))))

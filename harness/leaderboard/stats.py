@@ -229,7 +229,6 @@ def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[fl
 
 
 def _resampled(column: Clustered, seed: str) -> Array:
-    """Return the means of all draws, shape (draws,)."""
     count = len(column.sums)
     sums = rounded(column.sums, 0, term_bits(count))
     totals = [sums.take(drawn).sum(axis=1) for drawn in _draws(seed, count)]

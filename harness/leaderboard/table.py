@@ -202,7 +202,6 @@ class GroupMaker:
         )
 
     def _by_mean(self, rows: Sequence[int]) -> list[int]:
-        """Return rows that have the metric that ranks, the best mean first."""
         means = {i: statistics.fmean(self.values[i][self.metric].values.tolist()) for i in rows}
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         return sorted(rows, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
@@ -262,7 +261,6 @@ class GroupMaker:
         return [[(i, self.base) for i in members if self.tables[i].run.origin is origin] for origin in Origin]
 
     def _tested(self, keys: Sequence[tuple[int, int]], metric: str) -> dict[tuple[int, int], Difference]:
-        """Test pairs of rows together under a metric."""
         if not keys:
             return {}
         aligned, seed, scale = self.aligned(keys, metric), f"{self.seed}/{metric}", self.scales[metric]
@@ -322,7 +320,6 @@ class GroupMaker:
         )
 
     def _around_cutoff(self, table: RunTable, mine: Values) -> tuple[Estimate | None, Estimate | None]:
-        """Return the estimates of the ranking metric before and after the model's cutoff."""
         column = mine.get(self.metric)
         if not column or self.ages is None or not (self.ages.before and self.ages.after):
             return None, None
@@ -340,7 +337,6 @@ class GroupMaker:
         return before, after
 
     def _estimates(self) -> list[dict[str, Estimate]]:
-        """Return for each row metric -> estimate; all rows of one metric together."""
         by_row: list[dict[str, Estimate]] = [{} for _ in self.tables]
         for name, scale in self.scales.items():
             present = [i for i in range(len(self.tables)) if self.values[i][name].with_invalid is not None]
@@ -382,7 +378,6 @@ class GroupMaker:
 
 
 def _metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics that some run has a value of, sorted."""
     columns = [(name, column) for table in tables for name, column in table.metrics.items()]
     return sorted({name for name, column in columns if any(value is not None for value in column)})
 
