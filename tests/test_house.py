@@ -154,6 +154,7 @@ _NAMING = {
     "bench/adoption/guess.py": "which language a repository is in",
     "bench/adoption/python.py": "what the files of a Python project tell",
     "bench/adoption/trial.py": "what pytest, pip and javac say that a suite lacks",
+    "bench/apis.py": "the digests of the templates that InferCom released",
     "bench/engines/conformance.py": "its sample of code",
     "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
     "bench/formats/repoeval.py": "a benchmark of Python repositories",
