@@ -304,7 +304,7 @@ def board(
 
     Args:
         samples: only runs over this sample set.
-        metric: what ranks; None for ``pass@1`` of functions, ``context_gain`` for ``incontext``, else ``es``.
+        metric: what ranks; None for ``pass@1`` of functions, ``copyable_bits`` for ``incontext``, else ``es``.
         baseline: the strategy that differences refer to; None for ``lc.infile``.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.

@@ -60,8 +60,8 @@ _WIDE = 8
 _SHIFT = 0.006
 """Of the axis, from one strategy's interval to the next one's at the same value."""
 
-_BESIDE = ("em", "es", "id_f1", GAIN)
-_BESIDE_PASSES = (GAIN, "es", "id_f1", "em")
+_BESIDE = ("em", "es", "id_f1", GAIN, COPYABLE)
+_BESIDE_PASSES = (GAIN, "es", "id_f1", "em", COPYABLE)
 _MOST_BESIDE = 3
 _DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
