@@ -18,6 +18,7 @@ from ctxbench.bench.repositories.pypi import normal
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?")
 _VERSIONS = r"\s*\(?(([~=!<>]=|===|[<>])\s*v?\d[\w.*+!-]*[\s,]*)*\)?\s*"
+_POM_NAME = re.compile(r"<name>([^<]*)</name>")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _REQUIREMENTS_FILE = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements?/[\w.-]+)\.(txt|in|pip)$")
 
@@ -74,7 +75,8 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     groups |= _environments(files)
     name = next((reading.name for reading in readings if reading.name), "")
     version = next((reading.version for reading in readings[::-1] if reading.version), "")
-    poms = re.findall(r"<license>.*?<name>\s*([^<]+?)\s*</name>", files.get("pom.xml", ""), re.DOTALL)
+    stated = [_POM_NAME.search(part[:2000]) for part in files.get("pom.xml", "").split("<license>")[1:]]
+    poms = [match[1].strip() for match in stated if match]
     licences = (*(pair for reading in readings for pair in reading.licences), *_licences("pom.xml", poms, ()))
     return DeclaredRequirements(name, version, _usable(own), _expanded(name, groups), licences)
 
@@ -111,7 +113,7 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
         groups[name] = _texts(requirements)
     raw_groups = _dict(data.get("dependency-groups"))
     for name in raw_groups:
-        groups[name] = (*groups.get(name, ()), *_group(name, raw_groups, ()))
+        groups[name] = (*groups.get(name, ()), *_group(name, raw_groups))
     poetry = _dict(tool.get("poetry"))
     for name, group in _dict(poetry.get("group")).items():
         groups[name] = (*groups.get(name, ()), *_poetry(_dict(group).get("dependencies")))
@@ -135,12 +137,15 @@ def _licences(file: str, stated: object, classifiers: object) -> tuple[tuple[str
     return tuple((file, name) for name in names if name and len(name) < 200 and not name.startswith("file:"))
 
 
-def _group(name: str, groups: Mapping[str, Any], outer: tuple[str, ...]) -> Iterator[str]:
-    for item in groups[name] if isinstance(groups.get(name), list) else ():
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict) and (inner := str(item.get("include-group"))) not in (*outer, name):
-            yield from _group(inner, groups, (*outer, name))
+def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
+    # Each group once: groups that include each other could ask for any number of turns.
+    names = [name]
+    for group in names:
+        for item in groups[group] if isinstance(groups.get(group), list) else ():
+            if isinstance(item, str):
+                yield item
+            elif isinstance(item, dict) and (inner := str(item.get("include-group"))) not in names:
+                names.append(inner)
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
@@ -173,7 +178,7 @@ def _setup_py(text: str) -> DeclaredRequirements:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             constants[node.targets[0].id] = _literal(node.value, constants)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "setup":
+        elif isinstance(node, ast.Call) and asts.called(node) == "setup":
             keywords |= {word.arg: _literal(word.value, constants) for word in node.keywords if word.arg}
     groups = {str(name): _texts(listed) for name, listed in _dict(keywords.get("extras_require")).items()}
     groups["tests_require"] = _texts(keywords.get("tests_require"))
@@ -188,7 +193,7 @@ def _literal(node: ast.expr, constants: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         return {key.value: _literal(value, constants) for key, value in pairs if isinstance(key, ast.Constant)}
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
         return ast.literal_eval(node)
     return None
 
@@ -220,18 +225,22 @@ def _metadata(text: str) -> DeclaredRequirements:
 
 def _requirements_files(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     paths = [path for path in sorted(files) if _REQUIREMENTS_FILE.search(path)]
-    return {path: tuple(_listed(files[path], path, files, ())) for path in paths}
+    return {path: tuple(_listed(files[path], path, files)) for path in paths}
 
 
-def _listed(text: str, path: str, files: Mapping[str, str], outer: tuple[str, ...]) -> Iterator[str]:
-    """Yield the requirements that the text of a file lists, and those of the files that it includes."""
-    for line in _lines(text.replace("\\\n", " ")):
-        inner = re.match(r"(?:-r|--requirement)[ =]*(\S+)", line)
-        place = normpath(join(dirname(path), inner.group(1))) if inner else ""
-        if place and place not in (*outer, path):
-            yield from _listed(files.get(place, ""), place, files, (*outer, path))
-        elif not line.startswith(("-", "{")):
-            yield re.sub(r"\s+--hash=.*$", "", line)
+def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield the requirements that the text of a file lists, and those of the files that it includes, each once."""
+    texts = {path: text}
+    # It grows while it is read.
+    for place in (places := [path]):
+        for line in _lines(texts[place].replace("\\\n", " ")):
+            inner = re.match(r"(?:-r|--requirement)[ =]*(\S+)", line)
+            included = normpath(join(dirname(place), inner.group(1))) if inner else ""
+            if included and included not in texts:
+                texts[included] = files.get(included, "")
+                places.append(included)
+            elif not line.startswith(("-", "{")):
+                yield re.sub(r"\s+--hash=.*$", "", line)
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -242,7 +251,7 @@ def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         if section.startswith("testenv"):
             text = _section(parser, section).get("deps", "").replace("{toxinidir}/", "")
             text = re.sub(r"^[ \t]*[\w{},.!-]+:\s+", "", text, flags=re.MULTILINE)
-            groups[f"tox {section.partition(':')[2] or 'tests'}"] = tuple(_listed(text, "tox.ini", files, ()))
+            groups[f"tox {section.partition(':')[2] or 'tests'}"] = tuple(_listed(text, "tox.ini", files))
     return groups
 
 
@@ -250,16 +259,16 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
     """Return groups in which the project's own extras, ``project[test]``, stand for what they bring."""
     by_extra = {normal(group): listed for group, listed in groups.items()}
 
-    def whole(requirements: Iterable[str], outer: tuple[str, ...]) -> Iterator[str]:
-        for requirement in requirements:
-            if not name or distribution(requirement) != normal(name):
-                yield requirement
-                continue
-            for extra in extras_of(requirement):
-                if extra not in outer:
-                    yield from whole(by_extra.get(extra, ()), (*outer, extra))
+    def whole(group: str) -> Iterator[str]:
+        extras = [normal(group)]
+        for extra in extras:
+            for requirement in groups[group] if extra is extras[0] else by_extra.get(extra, ()):
+                if not name or distribution(requirement) != normal(name):
+                    yield requirement
+                else:
+                    extras.extend(inner for inner in extras_of(requirement) if inner not in extras)
 
-    return {group: _usable(whole(listed, (normal(group),))) for group, listed in groups.items() if listed}
+    return {group: _usable(whole(group)) for group, listed in groups.items() if listed}
 
 
 def _usable(requirements: Iterable[str]) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
             yield from ((alias.name, is_needed) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from ((f"{node.module}.{alias.name}", is_needed) for alias in node.names)
-        elif isinstance(node, ast.Call) and "importorskip" in ast.unparse(node.func):
+        elif isinstance(node, ast.Call) and asts.called(node) == "importorskip":
             yield from ((str(word.value), False) for word in node.args if isinstance(word, ast.Constant))
         later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.If)
         guarded = isinstance(node, ast.Try) and bool(node.handlers)

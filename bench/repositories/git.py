@@ -11,6 +11,7 @@ rebase nor a wrong clock makes old code look new. Everything is asked of a bare 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -45,6 +46,8 @@ _PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
 # These win over the .gitattributes of the tree: `git archive` must leave nothing out (many projects mark
 # their tests export-ignore) and rewrite nothing.
 _ATTRIBUTES = "* -export-ignore -export-subst -text !eol -ident !filter !working-tree-encoding\n"
+_LINK = "120000"
+"""The mode of a symbolic link in a tree."""
 
 
 def fetch(source: GitSource, to: Destination) -> date:
@@ -245,13 +248,23 @@ class History:
         points = [self._point]
         if isinstance(self.since, date):
             points = sorted(place.stem for place in self._place("").parent.glob("????-??-??.json"))
-        kept: dict[str, Days | None] = {}
+        blamed: dict[str, Days | None] = {}
         for point in points:
-            if point <= self._point and self._place(point).is_file():
-                for key, days in json.loads(self._place(point).read_bytes()).items():
-                    dated = {int(line): date.fromisoformat(day) for line, day in (days or {}).items()}
-                    kept[key] = None if days is None else {k: v for k, v in dated.items() if self._is_after(v)}
-        return kept
+            # What cannot be read, or has a day that no commit has, is blamed again.
+            with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
+                if point <= self._point:
+                    blamed |= self._read(json.loads(self._place(point).read_bytes()))
+        return blamed
+
+    def _read(self, stored: Mapping[str, Mapping[str, str] | None]) -> dict[str, Days | None]:
+        blamed: dict[str, Days | None] = {}
+        commit_days = set(self._newer.days.values())
+        for key, days in stored.items():
+            dated = {int(line): date.fromisoformat(day) for line, day in (days or {}).items()}
+            newer = {line: day for line, day in dated.items() if self._is_after(day)}
+            if commit_days.issuperset(newer.values()):
+                blamed[key] = None if days is None else newer
+        return blamed
 
     def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
         """Blame a file of so many lines as far back as that point.
@@ -419,21 +432,37 @@ def _top(path: Path) -> Path | None:
 
 
 def head(folder: Path) -> GitSource | None:
-    """Return the commit that a folder holds; None if it is no git repository, or holds anything else."""
-    if _top(folder) != folder.resolve() or _asked(folder, "status", "--porcelain") != "":
+    """Return the commit that a folder holds; None if it is no git repository, or holds anything else.
+
+    Its files are compared here: `git status` would run the filters and the monitor that the folder's own configuration
+    names, and whoever made the folder chose them.
+    """
+    if _top(folder) != folder.resolve():
         return None
     commit = _asked(folder, "rev-parse", "--verify", "HEAD")
-    return GitSource(url=folder.resolve().as_uri(), commit=commit) if commit else None
+    tree = _asked(folder, "ls-tree", "-rz", "HEAD")
+    if not commit or not tree or _asked(folder, "ls-files", "--others", "--exclude-standard") != "":
+        return None
+    for mode, kind, blob, path in re.findall(r"(\d+) (\w+) (\w+)\t([^\0]+)", tree):
+        if kind == "blob" and mode != _LINK:
+            try:
+                content = (folder / path).read_bytes()
+            except OSError:
+                return None
+            if _blob(content, len(commit)) != blob:
+                return None
+    return GitSource(url=folder.resolve().as_uri(), commit=commit)
 
 
 def _asked(folder: Path, *arguments: str) -> str | None:
     """Ask the user's git about a folder of theirs; None if it has no answer."""
     try:
-        # Without variables by which a caller that is git itself points to another repository.
+        # Without variables by which a caller that is git itself points to another repository. Nothing is fetched.
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        command = ["git", *arguments]
+        own |= {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
+        command = ["git", "-c", "core.fsmonitor=false", *arguments]
         answer = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, UnicodeDecodeError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip()
 

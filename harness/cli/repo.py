@@ -10,6 +10,7 @@ import click
 
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.visible import visible
 from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, sandbox_option, workers_option
 from ctxbench.harness.cli.terminal import say
 
@@ -205,7 +206,7 @@ def add(
         report=say,
     )
     for doubt in adoption.doubts:
-        say(f"{adoption.manifest.name}: to be looked at: {doubt}")
+        say(f"{adoption.manifest.name}: to be looked at: {visible(' '.join(doubt.split()))}")
     click.echo(f"{adoption.path}: {' '.join(adoption.remarks[1:])}")
     trial = adoption.trial
     if trial is not None and not trial.passed:

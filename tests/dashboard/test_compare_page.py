@@ -148,7 +148,7 @@ def test_functions_that_only_one_solves_are_listed_with_a_way_to_each(database: 
 
 
 def test_unasked_the_best_are_compared_and_the_address_says_so(database: Home, runs: dict[str, str]) -> None:
-    page = app("compare", database.root, samples="demo")
+    page = app("compare", database.root, samples="demo", generator="incontext")
     assert not page.exception and not page.error
     assert query_of(page)["first"] == [runs["lc.infile"]]
     assert set(query_of(page)["runs"]) == {runs["lc.repocoder"], runs["lc.random_windows"]}
@@ -164,7 +164,8 @@ def test_one_run_alone_says_what_to_do(database: Home, runs: dict[str, str]) -> 
 
 
 def test_a_run_that_is_not_of_the_set_is_refused_in_a_line(database: Home, runs: dict[str, str]) -> None:
-    page = app("compare", database.root, samples="demo", first="0" * 12, runs=[runs["lc.repocoder"], "<b>nobody</b>"])
+    asked = {"first": "0" * 12, "runs": [runs["lc.repocoder"], "<b>nobody</b>"], "generator": "incontext"}
+    page = app("compare", database.root, samples="demo", **asked)
     assert not page.exception and "Baseline: there is no 000000000000 here" in page_text(page)
     assert drawn_table(page)[0]["strategy"] == "lc.repocoder"
 

@@ -76,7 +76,7 @@ def test_the_url_of_another_database_holds(small: Home, tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_tables_are_those_of_one_set_language_and_generator(database: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_HOME", str(database.root))
-    assert [choice.samples for choice in data.sets()] == ["demo", "functions", "demo[:4]", "planted"]
+    assert [choice.samples for choice in data.sets()] == ["demo", "functions", "planted", "demo[:4]"]
     assert {table.run.generator for table in data.tables("demo")} == {"incontext", HARMFUL}
     assert [table.run.strategy for table in data.tables("demo", "python", "incontext")] == list(STRATEGIES)
     assert data.tables("demo", "java") == [] and data.tables("gone") == []

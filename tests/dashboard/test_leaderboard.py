@@ -225,7 +225,7 @@ def check(found: list[dict[str, str]], records: list[dict[str, Any]], metric: st
     """Compare every cell of the page's table with the JSON."""
     assert len(found) == len(records) > 0
     for line, row in zip(found, records, strict=True):
-        named = {"vs" if of.startswith("vs ") else of.replace(" bits ", " % "): cell for of, cell in line.items()}
+        named = {"vs" if of.startswith("vs ") else of.replace("_bits ", "_bits % "): cell for of, cell in line.items()}
         beside = {"em", "es", "id_f1"} - {metric} if metric != "pass@1" else {"es", "id_f1"}
         full = expected(row, metric, beside)
         assert {name: named.get(name) for name in full} == full

@@ -40,6 +40,11 @@ def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
     return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
 
 
+def called(call: ast.Call) -> str:
+    """Return the last name of what is called, empty where it is no name."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
 def only_function(text: str) -> FunctionNode | None:
     """Return the function that a text is, whatever its indentation; None if it is not one function.
 
