@@ -139,13 +139,14 @@ def _licences(file: str, stated: object, classifiers: object) -> tuple[tuple[str
 
 def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
     # Each group once: groups that include each other could ask for any number of turns.
-    names = [name]
-    for group in names:
-        for item in groups[group] if isinstance(groups.get(group), list) else ():
+    names = {name: groups.get(name)}
+    for group in (waiting := [name]):
+        for item in listed if isinstance(listed := names[group], list) else ():
             if isinstance(item, str):
                 yield item
             elif isinstance(item, dict) and (inner := str(item.get("include-group"))) not in names:
-                names.append(inner)
+                names[inner] = groups.get(inner)
+                waiting.append(inner)
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
@@ -260,13 +261,15 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
     by_extra = {normal(group): listed for group, listed in groups.items()}
 
     def whole(group: str) -> Iterator[str]:
-        extras = [normal(group)]
-        for extra in extras:
-            for requirement in groups[group] if extra is extras[0] else by_extra.get(extra, ()):
+        listed = {normal(group): groups[group]}
+        for extra in (waiting := list(listed)):
+            for requirement in listed[extra]:
                 if not name or distribution(requirement) != normal(name):
                     yield requirement
-                else:
-                    extras.extend(inner for inner in extras_of(requirement) if inner not in extras)
+                    continue
+                for inner in set(extras_of(requirement)) - listed.keys():
+                    listed[inner] = by_extra.get(inner, ())
+                    waiting.append(inner)
 
     return {group: _usable(whole(group)) for group, listed in groups.items() if listed}
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.adoption.adopt import Adoption, _test_doubts, adopt, check_ref, resolve
+from ctxbench.bench.adoption.declared import declared
 from ctxbench.bench.adoption.trial import Trial, Workbench
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
@@ -409,6 +410,22 @@ def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(tmp_path: Pa
     assert changed.doubts[0].endswith("1 link")
 
 
+def test_a_clone_runs_no_command_of_its_own_configuration(tmp_path: Path) -> None:
+    trying = Trying(tmp_path)
+    git(trying.tree, "init", "--quiet")
+    git(trying.tree, "add", ".")
+    git(trying.tree, "commit", "--quiet", "-m", "x")
+    for name, command in (("core.fsmonitor", "touch"), ("filter.x.clean", "cat; touch"), ("diff.external", "touch")):
+        git(trying.tree, "config", name, f"{command} {tmp_path / 'ran'}")
+    (trying.tree / ".git" / "info" / "attributes").write_text("* filter=x\n")
+    for file in trying.tree.rglob("*.py"):
+        file.touch()
+    assert isinstance(trying.adopt(None).manifest.sources[0], GitSource)
+    assert not (tmp_path / "ran").exists()
+    git(trying.tree, "status")
+    assert (tmp_path / "ran").exists(), "such a clone runs something where git itself is asked"
+
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAMES = [
     ("pypi:Flask_SQLAlchemy==3.1", "flask_sqlalchemy"),
@@ -482,3 +499,18 @@ def test_an_index_that_tells_when_it_was_uploaded_is_believed() -> None:
         b' {"filename": "demo-2.0.tar.gz", "url": "y", "hashes": {}, "upload-time": 7}]}',
     )
     assert [offer.uploaded for offer in pypi._parse(page)] == [date(2024, 5, 6), None]
+
+
+def test_what_a_stranger_nests_without_end_is_read_once() -> None:
+    groups = "".join(f'g{n} = [{{include-group = "g{n + 1}"}}, {{include-group = "g{n + 1}"}}]\n' for n in range(300))
+    extras = "".join(f'e{n} = ["x[e{n + 1}]", "x[e{n + 1}]"]\n' for n in range(300))
+    files = {
+        "pyproject.toml": '[project]\nname = "x"\n[project.optional-dependencies]\n'
+        f'{extras}e300 = ["six"]\n[dependency-groups]\n{groups}g300 = ["six"]\n',
+        "setup.py": f"setup{'.a' * 3000}()\n",
+        "pom.xml": "<license>" * 20_000,
+        **{f"requirements/{n}.txt": f"-r {n + 1}.txt\n-r {n + 1}.txt\n" for n in range(1100)},
+        "requirements/1100.txt": "six\n",
+    }
+    found = declared(files)
+    assert {found.groups[name] for name in ("g0", "e0", "requirements/0.txt")} == {("six",)}

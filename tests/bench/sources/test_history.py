@@ -227,7 +227,15 @@ def test_an_interrupt_loses_nothing(origin: Origin, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         build([origin.manifest()], Home(tmp_path), "new", since=DAY, progress=interrupted)
     (kept,) = (tmp_path / "cache" / "history").glob("shop-*/ages/2024-06-01.json")
-    assert list(json.loads(kept.read_text()).values()) == [{"4": "2025-01-01"}]
+    stored = json.loads(kept.read_text())
+    assert list(stored.values()) == [{"4": "2025-01-01"}]
+    digests = set()
+    poisoned = json.dumps({key: {"4": "9999-12-31"} for key in stored})
+    for number, text in enumerate((kept.read_text(), "", '{"a":', "[]", '{"k": 5}', '{"k": {"x": 1}}', poisoned)):
+        kept.write_text(text)
+        kept.with_stem("2020-aa-bb").write_text(text)
+        digests.add(build([origin.manifest()], Home(tmp_path), f"new{number}", since=DAY).digest)
+    assert len(digests) == 1, "what cannot be read is blamed again"
 
 
 def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) -> None:
