@@ -32,7 +32,7 @@ from ctxbench.bench.repositories.sources import (
 _ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt .in .pip .xml"
 _READ = frozenset(_ENDS.split())
 """Ends of the files that tell something."""
-_NAMED = ("licen", "copying", "unlicense", "pkg-info", "notice")
+_NAMED = ("licen", "copying", "eula", "commons", "pkg-info", "notice")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
 """Of a file that is read for what it tells."""
@@ -223,7 +223,7 @@ def _files(root: Path, paths: list[Path]) -> Mapping[str, bytes]:
     tree: dict[str, bytes] = {}
     for path in sorted(paths):
         name = path.name.lower()
-        if path.suffix.lower() not in _READ and not name.startswith(_NAMED):
+        if path.suffix.lower() not in _READ and not any(part in name for part in _NAMED):
             continue
         place = root / path
         with explained(place):

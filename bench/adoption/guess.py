@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -92,31 +94,100 @@ def _size(tree: Mapping[str, bytes], language: Language) -> int:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z]+|\d+(?:\.[1-9]\d*)*", text.lower())
+    return re.findall(r"[^\W\d_]+|\d+(?:\.[1-9]\d*)*", text.lower())
 
 
 UNKNOWN = "LicenseRef-unknown"
 _LICENCE_FILE = re.compile(
     r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )
-_LIBRARIES = ("license_expression", "licenseclassifier", "licenselynx")
-_NO_TEXT = (".py", ".xml", ".toml", ".cfg", ".ini", ".in", ".kt", ".groovy")
-_NOTICE = re.compile(
-    r"\W*(portions )?(copyright\b(?! (holder|notice|owner))|©|\(c\))"
-    r"(?!.*\b(not?|may|must|shall|us(e|ed|es|ing)|only|without|subject|(forbid|prohibit|permi|grant|licen|commerc)\w*)\b).*"
-    r"|\W*((all|some) rights reserved|\d+)?\W*",
+_TERMS_FILE = re.compile(
+    r"licen[cs]es?/[^/]+|(docs?/)?[^/]*(licen|copying|eula|commons.?clause|notice)[^/]*", re.IGNORECASE
+)
+_TERMS_IN_DATA = re.compile(r"(licen[cs]es?|copying|eula)\.[^/]+(?<!\.py)", re.IGNORECASE)
+_RESTRICTS = re.compile(
+    r"\b(no[tnr]?|may|must|shall|us(e|ed|es|ing)|only|for|if|un(til|less)|free(?! software)"
+    r"|exce(pt|ption)s?|without|subject|pa(y|id|ys)|fees?|s[eo]l[dl]|sales?"
+    r"|(forbid|prohibit|restrict|permi|grant|licen|commerc|exclusiv|evaluat|propriet|confiden|intern|priva|expir)\w*)\b",
     re.IGNORECASE,
 )
-"""A line that says whose it is, and neither grants nor forbids, or is empty: such ones and titles are not compared."""
-_TITLE = frozenset(
-    _words("a the new revised simplified original modified clear no attribution public software foundation")
+_LIBRARIES = ("license_expression", "licenseclassifier", "licenselynx")
+_NO_TEXT = (".py", ".xml", ".toml", ".cfg", ".ini", ".in", ".kt", ".groovy")
+_MARK = re.compile(r"\W*(portions )?(copyright\b(?! (holder|notice|owner))|©|\(c\))", re.IGNORECASE)
+_OWNER = re.compile(
+    r"(copyright|\(c\)|©|[\[<{](year|yyyy|xxxx|owner( organization)?|copyright holders?|name of author)[\]>}]"
+    r"|[\[<{]name of copyright owner[\]>}]"
+    r"|<?\b(https?://|[\w.+-]+@)[\w./~-]+>?|(19|20)\d\d(-present\b)?|all rights reserved\.?$)",
+    re.IGNORECASE,
 )
-_TITLE |= frozenset(_words("Apache Python Zope licence license version v"))
-_RIGHTS = {"MIT": "and/or sell", "BSD-2-Clause": "with or without", "BSD-3-Clause": "with or without"}
-"""Rights without which the library still takes a text for that licence."""
+_NAME = re.compile(
+    r"\(?\"?([A-Z][\w'’&-]*(\.(?=\w)[\w'’&-]+)*|([A-Z]\.-?)+|(Inc|Ltd|Corp|Co|Jr)\.|[-–&]"
+    r"|and|by|of|the|de|van|von|der|et|al|contributors?|authors?|developers|holders?|owners?|team|project|its|others|inc)\"?\)?,?"
+)
+_TITLES = {
+    "BSD-2": "simplified",
+    "BSD-3": "new revised modified",
+    "BSD-3-Clause-Clear": "clear",
+    "BSD-4": "original",
+    "MIT-0": "no attribution",
+    "Apache": "software",
+    "PSF": "python software foundation",
+    "ZPL": "zope public",
+    "MPL": "mozilla public",
+    "EPL": "eclipse public",
+    "GPL": "gnu general public",
+    "LGPL": "gnu lesser library general public",
+    "AGPL": "gnu affero general public",
+}
+"""How an identifier begins -> words that its name has, and that of no other."""
+_TITLE = frozenset(_words("a the licence license licenses licensed under version v"))
+_BSD = (
+    "with or without",
+    "redistribution and use in source and binary forms with or without modification are permitted provided that the "
+    "following conditions are met",
+)
+_RIGHTS = {
+    "MIT-0": (
+        "and/or sell",
+        "free of charge to any person obtaining a copy of this software and associated documentation files the "
+        "software to deal in the software without restriction including without limitation the rights to use",
+        "distribute sublicense and/or sell copies",
+    ),
+    "BSD-2-Clause": _BSD,
+    "BSD-3-Clause": _BSD,
+}
+_RIGHTS["MIT"] = (
+    *_RIGHTS["MIT-0"],
+    "subject to the following conditions the above copyright notice and this permission notice",
+)
+"""Words without which, or with others between which, the library still takes a text for that licence."""
+_HOLDERS = re.compile(
+    r"\b(?:shall (?!be )(.{,300}?) be liable|provided by (.{,300}?) as is|nor the names of (.{,300}?) may be)\b"
+)
+_HOLDER = frozenset(
+    _words(
+        "the copyright holder holders owner owners author authors contributor contributors and or regents foundation"
+    )
+) | frozenset(_words("its their project isc licensor party parties apache software any other s name names of"))
+_HIDDEN = re.compile(r"<[a-z/!][^<>]*>|&#?\w+;", re.IGNORECASE)
+"""What the library passes over."""
+_PLACE = re.compile(
+    r"<((https?|mailto):[^\s<>]+|years?|owner|copyright holders?|name of (author|copyright holder)|program( name)?"
+    r"|organization|signature of Ty Coon"
+    r"|one line to give the (program|library)'s name and a brief idea of what it does\.)>",
+    re.IGNORECASE,
+)
 _GNU = re.compile(r"[AL]?GPL-\d\.\d")
-_ADVICE = re.compile(r"How to Apply These Terms to Your New Programs.{,2600}?why-not-lgpl\.html>?\.", re.DOTALL)
-"""What follows the terms of GPL-3.0, in more forms than the library knows."""
+_ADVICE = "How to Apply These Terms to Your New Programs"
+_ADVICE_DIGEST = "983ed54e8e0f0a1c"
+"""Of the words that follow the terms of GPL-3.0, without addresses; in more forms than the library knows."""
+_VAGUE = re.compile(
+    r"[-\s](like|style|type|based|derived|variant|similar|compatible)\b|(?<![:/])/(?!/)(?!.*\.)", re.IGNORECASE
+)
+MOST_OF_LINE = 500
+MOST_OF_TEXT = 200_000
+MOST_WORDS = 14
+MOST_TITLES = 20
 _EXTENT = re.compile(r"-(only|or-later)$")
 
 
@@ -150,8 +221,11 @@ def licence(
         weights.need(_LIBRARIES, where="licence", cure="pip install 'ctxbench[licences]' and repeat this with --force")
     except InputFault as fault:
         return UNKNOWN, "; ".join([f"its licence was not read: {fault}", *statements])
-    texts = [_compared(path, files[path]) for path in _licence_files(files)]
-    if not claims and not texts:
+    paths = _licence_files(files)
+    texts = [_compared(path, files[path]) for path in paths]
+    others = _other_terms(files, paths)
+    statements = [*(f"{path} says other things" for path in others), *statements]
+    if not claims and not texts and not others:
         return UNKNOWN, "its files name no licence that is recognised: write its SPDX expression"
     readings = {text: _expression(text) for text in first}
     expressions = {expression for expression in readings.values() if expression}
@@ -162,7 +236,7 @@ def licence(
     options = {spdx for spdx in expressions if _parts(spdx) == names and not _GNU.fullmatch(spdx)}
     for name in names if len(names) == 1 else ():
         options |= _extents(name, texts, sources) if _GNU.fullmatch(name) else names
-    if agreed and len(options) == 1 and not any(text.deviation for text in texts):
+    if agreed and len(options) == 1 and not others and not any(text.deviation for text in texts):
         return options.pop(), ""
     if agreed and not options and _GNU.fullmatch(" ".join(names)):
         statements.append("nothing says whether later versions are meant too")
@@ -177,39 +251,105 @@ def licence(
 
 def _licence_files(files: Mapping[str, str]) -> list[str]:
     paths = [path for path in sorted(files) if _LICENCE_FILE.fullmatch(path) and not path.endswith(_NO_TEXT)]
-    texts = [path for path in paths if files[path].strip()]
-    return [path for path in texts if "/" not in path] or texts
+    return [path for path in paths if "/" not in path] or paths
+
+
+def _other_terms(files: Mapping[str, str], read: Sequence[str]) -> list[str]:
+    """Return the other files whose names are those of terms, and which say something else."""
+    texts = [_words(files[path]) for path in read]
+    others = []
+    for path in sorted(files):
+        name = basename(path).lower()
+        is_data = path.endswith(_NO_TEXT) and not _TERMS_IN_DATA.fullmatch(path)
+        if path in read or is_data or not _TERMS_FILE.fullmatch(path):
+            continue
+        words = _words(re.sub(r"\.\. (literal)?include:: \S+", "", files[path]))
+        usual = name.startswith("notice") and files[path].isascii() and not _RESTRICTS.search(files[path])
+        if not usual and words not in texts and not (words and _TITLE.issuperset(words)):
+            others.append(path)
+    return others
+
+
+def _is_notice(line: str) -> bool:
+    """Say whether a line says whose it is and nothing else, or has no words."""
+    words = _words(line)
+    if not words or line.strip(" .\t").isdecimal() or words == ["all", "rights", "reserved"]:
+        return True
+    plain = "".join(char for char in unicodedata.normalize("NFKD", line) if not unicodedata.combining(char))
+    if len(line) > MOST_OF_LINE or not _MARK.match(line) or not plain.replace("©", "").replace("–", "").isascii():
+        return False
+    # An address counts as a word, so that none follows a full stop.
+    plain = _OWNER.sub(
+        lambda match: " & " if re.search("//|@", match[0]) else " ",
+        re.sub(r"^\W*portions ", "", plain.strip(), flags=re.IGNORECASE),
+    )
+    tokens = [token for token in plain.split() if re.search(r"\w|&", token)]
+    tokens[-1:] = [token.rstrip(".") for token in tokens[-1:]]
+    return len(tokens) <= MOST_WORDS and not _RESTRICTS.search(plain) and all(map(_NAME.fullmatch, tokens))
 
 
 def _compared(path: str, text: str) -> _LicenceText:
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
+    if len(text) > MOST_OF_TEXT or not re.search(r"[a-zA-Z]", text):
+        return _LicenceText(path, frozenset(), ": it is empty, too large or cannot be read")
+    terms, heading, advice = text.partition(_ADVICE)
+    addressless = re.sub(r"https?://\S+", "", f"{heading}{advice}".lower())
+    digest = hashlib.sha256(" ".join(re.findall(r"[a-z]+", addressless)).encode()).hexdigest()
+    if digest.startswith(_ADVICE_DIGEST) and "GNU GENERAL PUBLIC LICENSE" in terms:
+        text = terms
     names: set[str] = set()
-    others: list[str] = []
+    titles: list[str] = []
+    bodies: list[str] = []
     end = 0
     for region in identify_license(text, 0):
         # The library takes whatever stands between a line with "copyright" and a licence for a part of that.
         lines = text[region.start : region.end].splitlines(keepends=True)
-        head = [
-            *takewhile(lambda line: _NOTICE.fullmatch(line) or re.match(r"\W*copyright", line, re.IGNORECASE), lines)
-        ]
+        head = [*takewhile(lambda line: _is_notice(line) or re.match(r"\W*copyright", line, re.IGNORECASE), lines)]
         body = "".join(lines[len(head) :])
         inner = next((match for match in identify_license(body, 0) if match.id == region.id), None)
         if inner is not None and not body.startswith("http"):
-            others += [text[end : region.start], *head, body[: inner.start]]
+            titles += "\n".join([text[end : region.start], *head, body[: inner.start]]).splitlines()
+            bodies.append(body[inner.start :])
             names.add(region.id)
             end = region.end
-    usual = _TITLE.union(*(_words(name) for name in names))
-    lines = [
-        line for line in _ADVICE.sub("", "\n".join([*others, text[end:]])).splitlines() if not _NOTICE.fullmatch(line)
-    ]
-    words = " ".join(line for line in lines if not usual.issuperset(_words(line))).split()
-    plain = " ".join(text.lower().split())
-    lacking = [right for name, right in _RIGHTS.items() if name in names and right not in plain]
-    deviation = "".join(f", but lacks {right!r}" for right in lacking)
+    titles = [*dict.fromkeys(line for line in titles if not _is_notice(line))]
+    lines = [line for line in titles if len(titles) > MOST_TITLES or not _is_title(line, names)]
+    lines += [line for line in text[end:].splitlines() if not _is_notice(line)]
+    for body in bodies:
+        lines += [tag.group() for tag in _HIDDEN.finditer(body) if not _PLACE.fullmatch(tag.group())]
+    lines += [line for line in text.splitlines() if _is_foreign(line) and not _is_notice(line)]
+    words = " ".join(dict.fromkeys(lines)).split()
+    plain = " ".join(_words(text)).replace("and or", "and/or")
+    lacking = [right for name in sorted(names) for right in _RIGHTS.get(name, ()) if right not in plain]
+    deviation = f", but lacks {lacking[0]!r}" if lacking else ""
+    strange = [word for match in _HOLDERS.findall(plain) for word in _words(" ".join(match)) if word not in _HOLDER]
+    if strange and not names.isdisjoint((*_RIGHTS, "ISC")):
+        deviation = deviation or f", but names {strange[0]!r} where its holders are named"
     if words:
-        deviation = f"{', but also says' if names else ', it begins with'} {' '.join(words[:12])!r}"
+        deviation = f"{', but also says' if names else ', it begins with'} {' '.join(words[:12])[:300]!r}"
     return _LicenceText(path, frozenset(names), deviation)
+
+
+def _is_foreign(line: str) -> bool:
+    return any(char in "\0\ufffd" or (char.isalnum() and not char.isascii()) for char in line)
+
+
+def _usual(names: Iterable[str]) -> frozenset[str]:
+    """Return the words that the names of some identifiers may have."""
+    words = {word for name in names for word in _words(name)}
+    return _TITLE.union(
+        words, *(_words(text) for start, text in _TITLES.items() if any(name.startswith(start) for name in names))
+    )
+
+
+def _is_title(line: str, names: set[str]) -> bool:
+    words = _words(line)
+    if len(words) > MOST_WORDS or not _usual(names).issuperset(words):
+        return False
+    if "MIT-0" in names and "mit" in words and not {"0", "attribution"} & {*words}:
+        return False
+    return _expression(line.strip(" #*=\t")) in ("", *names)
 
 
 def _expression(name: str) -> str:
@@ -218,7 +358,8 @@ def _expression(name: str) -> str:
     from licenselynx.licenselynx import LicenseLynx  # noqa: PLC0415 - an extra
 
     licensing = get_spdx_licensing()
-    mapped = LicenseLynx.map(name)
+    # Some of the names that the library maps are of texts that are alike.
+    mapped = None if _VAGUE.search(name) else LicenseLynx.map(name)
     for text in (name, mapped.id if mapped else ""):
         with contextlib.suppress(ExpressionError):
             # What SPDX deprecated is read as another one, and an empty text as None.
@@ -236,9 +377,8 @@ def _parts(expression: str) -> frozenset[str]:
 
 def _akin(name: str, names: frozenset[str]) -> bool:
     """Say whether a name that several licences bear can be that of one that was read."""
-    initials = "".join(word[0] for word in _words(name))
-    families = {identifier.partition("-")[0].lower() for identifier in names}
-    return any(re.search(rf"\b{family}", f"{name.lower()} {initials} {initials[1:]}") for family in families)
+    own = any(_usual([identifier]).issuperset(_words(name)) for identifier in names)
+    return own and not _TITLE.issuperset(_words(name)) and bool(re.fullmatch(r"[\w\s.,()'\":-]+", name))
 
 
 def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:

@@ -106,6 +106,7 @@ ALONE += (
     "JSON",
     "MIT-0",
 )
+ADVICE = "\nHow to Apply These Terms to Your New Programs: never sell it. <https://x.org/why-not-lgpl.html>.\n"
 GPL3, LGPL21 = TEXTS["GPL-3.0-only"], TEXTS["LGPL-2.1-only"]
 RIGHT: list[tuple[dict[str, str], str]] = [
     *(({"LICENSE": TEXTS[name]}, name) for name in ALONE),
@@ -141,6 +142,15 @@ RIGHT: list[tuple[dict[str, str], str]] = [
         "MIT OR Apache-2.0",
     ),
     ({"setup.py": "setup(name='x', license='Apache 2.0', classifiers=['License :: OSI Approved'])\n"}, "Apache-2.0"),
+    ({"LICENSE": TEXTS["MIT"].replace("<year> <copyright holders>", "2010-2026, Jürgen O'Neill <j@x.org>")}, "MIT"),
+    (
+        {
+            "LICENSE": TEXTS["Apache-2.0"],
+            "NOTICE": "This product includes software developed at The Foo.\n",
+            "docs/license.rst": "License\n=======\n.. include:: ../LICENSE\n",
+        },
+        "Apache-2.0",
+    ),
     ({"pom.xml": pom("The Apache Software License, Version 2.0")}, "Apache-2.0"),
 ]
 DOUBTS: list[tuple[dict[str, str], str]] = [
@@ -172,6 +182,58 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     ({"pyproject.toml": project('"Ours-1.0"')}, "pyproject.toml says 'Ours-1.0': write its SPDX expression"),
     ({"pom.xml": pom("Apache-2.0", "MIT")}, "its licence is not certain"),
     ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "its files name no licence"),
+    ({"LICENSE": TEXTS["MIT"] + "\n禁止商业使用。\n"}, "also says '禁止商业使用。'"),
+    ({"LICENSE": TEXTS["MIT"] + "\n© 公司 禁止商业使用。\n"}, "also says '© 公司"),
+    ({"LICENSE": TEXTS["MIT"] + "\nCopyright Foo. You n\u043et \u043cay\n"}, "also says 'Copyright Foo."),
+    ({"LICENSE": "\ufffd" * 99, "PKG-INFO": info("License: MIT")}, "LICENSE is no text that SPDX lists: it is empty,"),
+    (
+        {"LICENSE": "-" * 1_000_000, "PKG-INFO": info("License: MIT")},
+        "LICENSE is no text that SPDX lists: it is empty,",
+    ),
+    ({"LICENSE": "", "PKG-INFO": info("License: MIT")}, "LICENSE is no text that SPDX lists: it is empty,"),
+    ({"LICENSE": TEXTS["GPL-3.0-only"] + ADVICE, "PKG-INFO": info("License: GPL-3.0-only")}, "also says 'How to Apply"),
+    ({"LICENSE": TEXTS["MIT"] + ADVICE}, "MIT, but also says 'How to Apply"),
+    ({"LICENSE": TEXTS["MIT"].replace("distribute, sublicense,", "distribute,")}, "lacks 'distribute sublicense"),
+    ({"LICENSE": TEXTS["MIT"].replace(", free of charge,", "")}, "but lacks 'free of charge"),
+    ({"LICENSE": TEXTS["MIT"].replace("AUTHORS OR", "COMPANIES AND")}, "names 'companies' where its holders"),
+    ({"LICENSE": TEXTS["MIT"].replace("copies of", "copies <no sale> of")}, "also says '<no sale>'"),
+    ({"LICENSE": TEXTS["MIT"] + "\nNo modified software.\n"}, "also says 'No modified"),
+    ({"LICENSE": "The Apache License\n" + TEXTS["MIT"]}, "also says 'The Apache"),
+    ({"LICENSE": "MIT License\n" + TEXTS["MIT-0"].partition("\n")[2]}, "MIT-0, but also says 'MIT License'"),
+    ({"LICENSE": TEXTS["MIT"], "LICENSES/other.txt": "No sale."}, "LICENSES/other.txt says other things"),
+    (
+        {"LICENSE": TEXTS["MIT"], "docs/EULA.md": "No sale.", "NOTICE": "Do not."},
+        "NOTICE says other things; docs/EULA.md",
+    ),
+    ({"EULA.txt": "No use.", "PKG-INFO": info("License: MIT")}, "EULA.txt says other things"),
+    *(
+        (
+            {"LICENSE": TEXTS["MIT"].replace("<year> <copyright holders>", f"2020 Foo{terms}")},
+            "also says 'Copyright (c) 2020",
+        )
+        for terms in (
+            ". Research institutions exclusively.",
+            ", evaluation copy; expires after 30 days",
+            ". Pay 5 EUR to Foo each month",
+            ", No Commercial Use",
+            " Free For Students",
+            ": firms pay",
+            ", nur zur privaten Verwendung",
+            " x" * 300,
+        )
+    ),
+    *(
+        ({"LICENSE": TEXTS["MIT"], "PKG-INFO": info(f"License: {name}")}, f"says {name!r}")
+        for name in (
+            "not MIT",
+            "My Internal Terms",
+            "MIT plus Commons Clause",
+            "MIT AND Proprietary",
+            "MIT-like",
+            "\u041cIT",
+        )
+    ),
+    *(({"PKG-INFO": info(f"License: {name}")}, f"says {name!r}: write its SPDX") for name in ("MIT-like", "MIT/X11")),
     ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "its files name no licence"),
     ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "its files name no licence"),
 ]
