@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 import click
 
-SECONDS = 2.0
+SECONDS = 1.5
 """The time that a command has to end tidily after the first interrupt."""
 INTERRUPT_CODE = 130
 INTERRUPTED = "ctxbench: interrupted; run the same command again to go on"

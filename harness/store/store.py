@@ -105,7 +105,14 @@ class Store:
         with turn, explained(self.where), self._engine.connect() as plain:
             connection = with_others(plain) if together else plain
             with connection.begin():
-                yield connection
+                try:
+                    yield connection
+                except BaseException:
+                    # An interrupt may leave psycopg in the middle of its pipeline, where nothing can be rolled back.
+                    # The server does that when the connection ends.
+                    if self._engine.dialect.name == "postgresql":
+                        connection.invalidate()
+                    raise
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
         """Hold the lock on a run; gives whether it is held.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg._pipeline_base import BasePipeline
 from sqlalchemy import URL, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
@@ -332,3 +333,19 @@ def test_what_is_imported_is_as_in_sqlite(store: Store, tmp_path: Path) -> None:
         assert run_tables(store) == run_tables(other)
         assert completed(store, one.run) == completed(other, one.run)
     assert [table.metrics for table in run_tables(store)] == [{"pass@1": (0.5, 0.5)}]
+
+
+def test_an_interrupt_within_a_write_says_nothing_and_stores_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupt(pipeline: BasePipeline, *, flush: bool = True) -> Iterator[None]:
+        if flush:
+            raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patch, pytest.raises((KeyboardInterrupt, MachineFault)):
+        patch.setattr(BasePipeline, "_fetch_gen", interrupt)
+        store.add_generations([make_generation(id=str(number)) for number in range(3)])
+    assert not caplog.records
+    assert count(store, "generation") == 0
+    store.add_generations([make_generation()])
