@@ -1,13 +1,23 @@
 """The documentation as a site: whole, searchable, and without a link that leads nowhere."""
 
+from __future__ import annotations
+
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from scripts import site
+from tests.dashboard.browser import ARGUMENTS, CHROMIUM
+from tests.dashboard.test_accessible import findings
+from tests.helpers.extras import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.slow
 
@@ -57,3 +67,38 @@ def test_links_that_lead_nowhere_end_it(tmp_path: Path) -> None:
     assert "2 issues found" in str(fault.value), fault.value
     assert "fim.md:" in str(fault.value) and "samples.md:" in str(fault.value)
     assert not (tmp_path / "site").exists()
+
+
+@pytest.fixture(scope="module")
+def page(built: Path) -> Iterator[Page]:
+    """Return a page of a browser that reads the site from a disk."""
+    program = shutil.which(CHROMIUM)
+    if program is None:
+        missing("no browser: `apt-get install chromium`")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield opened.new_page()
+        opened.close()
+
+
+def test_the_search_works_from_a_disk_and_typing_in_it_goes_nowhere_else(built: Path, page: Page) -> None:
+    address = (built / "tutorial.html").as_uri()
+    page.goto(address)
+    page.locator("[data-md-component=search] button").click()
+    words = "n p, s. / f wilson"
+    page.keyboard.type(words, delay=30)
+    field = page.locator("input[type=text]:visible, input[role=combobox]:visible").first
+    assert field.input_value() == words and page.url == address
+    field.fill("wilson")
+    page.get_by_text("Statistics").last.wait_for()
+    assert page.url == address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(scheme: Literal["light", "dark"], built: Path, page: Page) -> None:
+    page.emulate_media(color_scheme=scheme)
+    for file in sorted(built.glob("*.html")):
+        page.goto(file.as_uri(), wait_until="load")
+        assert findings(page, ("serious", "critical"), None) == [], file.name

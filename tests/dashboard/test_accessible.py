@@ -25,12 +25,12 @@ _OPTIONS = {"rules": {"target-size": {"enabled": True}}}
 """Buttons and links of at least 24 by 24 pixels, or with room around them: WCAG 2.2."""
 
 
-def findings(page: Page) -> list[str]:
-    """Return what axe-core calls moderate or worse, a line a kind with the first element."""
+def findings(page: Page, impacts: tuple[str, ...] = _SERIOUS, options: Any = _OPTIONS) -> list[str]:
+    """Return what axe-core calls so bad, a line a kind with the first element."""
     from axe_playwright_python.sync_playwright import Axe
 
-    violations: list[dict[str, Any]] = Axe().run(page, options=_OPTIONS).response["violations"]
-    return [f"{kind['id']}: {kind['nodes'][0]['html'][:200]}" for kind in violations if kind["impact"] in _SERIOUS]
+    violations: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
+    return [f"{kind['id']}: {kind['nodes'][0]['html'][:200]}" for kind in violations if kind["impact"] in impacts]
 
 
 @pytest.mark.slow
