@@ -26,7 +26,7 @@ HEAD = """| repositories | true means | pairs that differ | found: Holm | step-d
 |---:|---|---:|---:|---:|---:|---:|
 """
 RUNS = 1000
-REPOSITORIES = (6, 8, 10, 12)
+REPOSITORIES = (8, 12)
 EFFECTS = (
     (0.0, 0.0, 0.0, 2.5, 2.5),
     (0.0, 0.0, 1.5, 3.0, 3.5),
