@@ -1,6 +1,6 @@
 """The agreement study: does what `incontext` measures predict published models? ``python -m scripts.agreement``.
 
-Its rules were fixed before it was run; docs/agreement.md quotes them. This writes the rest of that page, and its two
+Its rules were fixed before it was run: scripts/agreement.md. This writes the outcome into docs/agreement.md, and its two
 pictures, from the files that ship.
 """
 
