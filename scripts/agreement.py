@@ -1,7 +1,7 @@
 """The agreement study: does what `incontext` measures predict published models? ``python -m scripts.agreement``.
 
-Its rules were fixed before it was run: scripts/agreement.md. This writes the outcome into docs/agreement.md, and its two
-pictures, from the files that ship.
+Its rules were fixed before it was run: scripts/agreement.md. This writes the outcome into docs/agreement.md, and its
+two pictures, from the files that ship.
 """
 
 from __future__ import annotations
