@@ -56,9 +56,9 @@ COUNTS = Path(__file__).with_name("fidelity_counts.json")
 _HEAD = """\
 # Beside the papers
 
-Every strategy that a [preset](presets.md) runs, beside what its paper ran: where it is defined, which program was
-released, what is equal and what is not. `ctxbench reproduce` states the same differences above its table. What a run
-has of its own (samples, model, encoder, summariser, hygiene) stands there too.
+Every strategy that a [preset](strategies.md#presets) runs, beside what its paper ran: where it is defined, which
+program was released, what is equal and what is not. `ctxbench reproduce` states the same differences above its table.
+What a run has of its own (samples, model, encoder, summariser, hygiene) stands there too.
 
 What is called equal was compared with the papers' figures and listings and with the released code, and is held by
 tests. A difference with a switch (a parameter of the strategy, or an option of the command) can be taken away, and what

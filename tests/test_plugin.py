@@ -22,7 +22,7 @@ PACKAGE, ALONE = ("nearest_functions.py", "pyproject.toml"), "guess_first.py"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def files_of_the_page(name: str = "writing-a-strategy.md") -> dict[str, str]:
+def files_of_the_page(name: str = "strategy.md") -> dict[str, str]:
     """Return name -> text of the files that a page shows."""
     page = (DOCS / name).read_text(encoding="utf-8")
     return dict(re.findall(r"^```(?:python|toml)\n# ([\w.-]+)\n(.*?)^```", page, re.S | re.M))
@@ -34,7 +34,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outside")
     place = folder / "venv"
     strategy = {name: files_of_the_page()[name] for name in PACKAGE}
-    pages = {"metric": "metric.md", "generator": "writing-a-generator.md", "format": "formats.md"}
+    pages = {"metric": "metric.md", "generator": "generator.md", "format": "formats.md"}
     packages = {"strategy": strategy, **{kind: files_of_the_page(page) for kind, page in pages.items()}}
     for package, files in packages.items():
         (folder / package).mkdir()

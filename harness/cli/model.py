@@ -75,8 +75,8 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
 def add(path: Path, name: str, license_name: str, chat: bool) -> None:
     """Give a model on this machine a name: a GGUF file, or a folder that transformers reads.
 
-    PATH may also be a TOML file of entries, as docs/models.md shows. Entries are kept in models.toml, in the folder of
-    models.
+    PATH may also be a TOML file of entries, as docs/first-model.md shows. Entries are kept in models.toml, in the
+    folder of models.
     """
     from ctxbench.harness.generators.models import adding
 

@@ -332,7 +332,7 @@ def summariser_options(function: F) -> F:
         type=click.Path(path_type=Path),
         callback=read,
         metavar="DIR",
-        help="Ask the summariser with the text of InferCom's release, of which DIR is a checkout (see docs/apis.md).",
+        help="Ask the summariser with the text of InferCom's release; DIR is a checkout of it (see docs/strategy.md).",
     )(function)
     function = click.option(
         "--summarise-tests",

@@ -102,7 +102,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
             # The lines are done and shown all the same; the exit code and the last line report the fault.
             steps.faults.append(missing)
     if not live:
-        say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/models.md)")
+        say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/first-model.md)")
     say(
         "Next: all other strategies beside these, `ctxbench results import --reference ctxbench-2-lite` and "
         "`ctxbench leaderboard`; then your own: `ctxbench strategy --help`"

@@ -234,13 +234,13 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     else:
         yield "the paper's numbers alone: nothing was run (--generator sets ours beside them)"
     if compared.table.headlines:
-        yield "averages: points gained, the mean over settings of which all rows are there (docs/presets.md)"
+        yield "averages: points gained, the mean over settings of which all rows are there (docs/strategies.md)"
     printed = dict.fromkeys(language for row in rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]
     if hidden:
         yield f"not shown: the paper's rows of {' and '.join(hidden)} (--languages {hidden[0]})"
     if any(row.flags for row in rows):
-        yield "?: the number as printed cannot be right (docs/presets.md says why)"
+        yield "?: the number as printed cannot be right (--format json says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
 
@@ -291,12 +291,12 @@ def _continuing(compared: ComparedTable) -> Iterator[str]:
     if which and compared.table.kind is Kind.FUNCTION:
         yield (
             f"{which} {follows} no instructions: steps and documentation are taken from docstrings, no role is played "
-            "and no reasons are given (docs/icl.md, docs/baselines.md)"
+            "and no reasons are given (docs/strategies.md)"
         )
     elif which and not compared.summariser and any(row.summariser for row in compared.table.rows):
         yield (
             f"{which} {follows} no instructions: summaries, of drafts too, are plain ones that no model wrote "
-            "(docs/apis.md)"
+            "(docs/strategy.md)"
         )
 
 

@@ -264,7 +264,7 @@ def _register(name: str, summary: str, recipe: IclRecipe) -> None:
     function.__signature__ = inspect.Signature([*fixed, *keywords])
     meanings = "".join(f"    {option}: {MEANING[option]}\n" for option in options)
     function.__doc__ = (
-        f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{meanings}"
+        f"{summary}\n\nFrom the ICL-strategies paper; `docs/strategies.md` says what is ours.\n\nArgs:\n{meanings}"
     )
     strategy(name, kinds=(Kind.FUNCTION,))(function)
 

@@ -194,12 +194,12 @@ def test_stored_answers_to_functions_are_shown_once_there_are_any(
             assert "lc.repocoder" not in shown
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/models.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/first-model.md"])
 def test_the_answers_on_a_page_are_those_that_ship(page: str) -> None:
     results = reference.models("ctxbench-2-lite")["qwen2.5-coder-0.5b"]
     shown = "\n".join(blocks("text", (ROOT / page).read_text(encoding="utf-8")))
     parts = re.split(r"^(\S+#\S+)$", shown, flags=re.M)[1:]
-    assert len(parts) == (6 if "models" in page else 2)
+    assert len(parts) == (6 if "model" in page else 2)
     for sample, answers in zip(parts[::2], parts[1::2], strict=True):
         at = [of.id for of in results.samples].index(sample)
         stored = {run.strategy: " ".join(run.texts[at].split()) for run in results.runs}

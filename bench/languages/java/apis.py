@@ -1,7 +1,7 @@
 """APIs of Java as the InferCom paper finds and shows them: usage examples, headers without bodies, plain remarks.
 
 Where the paper and its released code differ, the paper is followed; ``quirks`` gives what the release would have made
-(docs/apis.md lists the differences).
+(docs/strategy.md lists the differences).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def code(char: str) -> int:
 class Prior:
     """The static part of the model: n-grams of common tokens and the spelling of unseen ones.
 
-    Counted once from public code (docs/incontext.md, *Fitting*); only counts, and the texts of tokens common to
+    Counted once from public code (tests/harness/generators/README.md); only counts, and the texts of tokens common to
     many files, are kept.
     """
 

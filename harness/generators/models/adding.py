@@ -56,7 +56,7 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
         try:
             table.parse(text, file)
         except InputFault as error:
-            cure = "give another --name, or write the entry into a TOML file (docs/models.md) and add that"
+            cure = "give another --name, or write the entry into a TOML file (docs/first-model.md) and add that"
             raise InputFault(error.what, where=str(path), cure=cure) from error
         write_atomic(file, text)
     return added

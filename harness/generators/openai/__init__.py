@@ -57,7 +57,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
-    `OpenAISettings` says what most parameters are, and ``docs/generators.md`` all of them. With `bits` it measures
+    `OpenAISettings` says what most parameters are, and ``docs/generator.md`` all of them. With `bits` it measures
     context gain itself, which takes a server that gives ``echo`` with ``logprobs``; `tokenizer` is a folder with the
     model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
     With `tools` the server is sent the tools of a strategy's chats as such.
