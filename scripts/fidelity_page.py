@@ -1,4 +1,4 @@
-"""Write docs/fidelity.md, strategies beside what the papers ran: ``python -m scripts.fidelity_page``.
+"""Write into docs/fidelity.md what differs from the papers: ``python -m scripts.fidelity_page``.
 
 With checkouts of the authors' programs it counts anew how many prompts are equal:
 
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.retrieval.units import Unit, cutter
 from ctxbench.bench.types import Sample
 from ctxbench.bench.windows import code_lines
-from ctxbench.harness.papers.presets import Fidelity, PaperDifference, methods, names_in, presets
+from ctxbench.harness.papers.presets import Fidelity, methods
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.strategies import layout
 from ctxbench.strategies.registry import resolve
@@ -53,24 +53,12 @@ from ctxbench.strategies.registry import resolve
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"
 COUNTS = Path(__file__).with_name("fidelity_counts.json")
-_HEAD = """\
-# Beside the papers
-
-Every strategy that a [preset](strategies.md#presets) runs, beside what its paper ran: where it is defined, which
-program was released, what is equal and what is not. `ctxbench reproduce` states the same differences above its table.
-What a run has of its own (samples, model, encoder, summariser, hygiene) stands there too.
-
-What is called equal was compared with the papers' figures and listings and with the released code, and is held by
-tests. A difference with a switch (a parameter of the strategy, or an option of the command) can be taken away, and what
-that comes to is given: paired differences on `ctxbench-1-lite` with `incontext`, 95% intervals over repositories,
-Python (12 repositories) and Java (6). One without a switch stays, and was not measured unless a count is given.
-"""
+BEGIN, END = "<!-- python -m scripts.fidelity_page -->\n", "<!-- end -->"
 _COUNTED_HEAD = """\
-## Prompts counted
+### Prompts counted
 
 The authors' programs were run beside ours, over the same samples, and equal prompts were counted, byte for byte.
-`python -m scripts.fidelity_page` does it again with your checkouts (its `--help` names the options); without them this
-section stays as it is stored.
+`python -m scripts.fidelity_page` counts again with your checkouts (its `--help` names the options).
 
 Where `lc.infercom` differs, it is by usage examples, which are the paper's unless `+releaseB` makes the release's, and
 by functions behind the cursor, which no view shows. InferCom's commit is its first: later ones read the place of a
@@ -78,47 +66,45 @@ block in another form than RepoCoder's program writes it, and differ in nothing 
 """
 
 
-def page() -> str:
-    """Return the page."""
-    return "\n".join([_HEAD, *_counted(), *(_section(method) for method in methods())])
+def written(text: str) -> str:
+    """Return a page with what this script writes put between its marks."""
+    head, _, rest = text.partition(BEGIN)
+    return f"{head}{BEGIN}\n{_section()}\n{END}{rest.partition(END)[2]}"
 
 
-def _section(method: Fidelity) -> str:
-    tables = [row.table for row in presets().values() if any(map(method.covers, names_in(row.strategy)))]
-    rows = [
-        ("paper", method.paper),
-        ("presets of", ", ".join(f"`{name}`" for name in dict.fromkeys(tables))),
-        ("program", method.program or "none was released"),
-        ("equal", method.equal),
-        *([("comes to", "<br>".join(method.measured))] if method.measured else []),
-    ]
-    differs = "".join(
-        f"| {difference.what} | {_code(difference.switch)} | {_comes_to(difference)} |\n"
-        for difference in method.differs
+def _section() -> str:
+    differing: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for method in methods():
+        for row in method.differs:
+            differing[row.what, _code(row.switch), "<br>".join(row.comes_to)].append(f"`{method.title}`")
+    equal = "".join(_equal(method) for method in methods())
+    differs = "".join(f"| {', '.join(names)} | {' | '.join(cells)} |\n" for cells, names in differing.items())
+    return (
+        "### What is equal\n\n| strategy | paper | released program | equal |\n|---|---|---|---|\n"
+        f"{equal}\n### What differs\n\n| strategy | differs | switch | changes |\n|---|---|---|---|\n"
+        f"{differs}\n{_counted()}"
     )
+
+
+def _equal(method: Fidelity) -> str:
     names = ", ".join(f"`{name}`" for name in (method.title, *method.also))
-    facts = "".join(f"| {name} | {text} |\n" for name, text in rows)
-    return f"## {names}\n\n| | |\n|---|---|\n{facts}\n| differs | switch | comes to |\n|---|---|---|\n{differs}"
+    measured = "".join(f"<br>changes: {text}" for text in method.measured)
+    return f"| {names} | {method.paper} | {method.program or 'none'} | {method.equal}{measured} |\n"
 
 
 def _code(switch: str) -> str:
     return f"`{switch}`" if switch else "none"
 
 
-def _comes_to(difference: PaperDifference) -> str:
-    return "<br>".join(difference.comes_to) or "not measured"
-
-
-def _counted() -> Iterator[str]:
-    """Yield the section of counts, as they are stored."""
+def _counted() -> str:
+    """Return the section of counts, as they are stored."""
     stored = json.loads(COUNTS.read_text(encoding="utf-8"))
+    notes = "".join(f"- {line}\n" for line in stored["notes"])
     rows = "".join(
         f"| {row['ours']} | {row['program']} | {_share(row, 'python')} | {_share(row, 'java')} |\n"
         for row in stored["rows"]
     )
-    yield _COUNTED_HEAD
-    yield "".join(f"- {line}\n" for line in stored["notes"])
-    yield f"| ours | the program | Python | Java |\n|---|---|---|---|\n{rows}"
+    return f"{_COUNTED_HEAD}\n{notes}\n| ours | the program | Python | Java |\n|---|---|---|---|\n{rows}"
 
 
 def _share(row: Mapping[str, Any], language: str) -> str:
@@ -677,7 +663,7 @@ def main() -> None:
         COUNTS.write_text(json.dumps(_record(options, counts), indent=1) + "\n", encoding="utf-8")
     else:
         print("no checkout given (--repocoder, --infercom): the stored counts stay")
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

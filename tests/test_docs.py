@@ -29,7 +29,7 @@ def test_every_command_and_option_has_help(path: str, command: click.Command) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "installed"), [("benchmarks.md", formats.sample_names), ("results.md", formats.prediction_names)]
+    ("name", "installed"), [("benchmark.md", formats.sample_names), ("results.md", formats.prediction_names)]
 )
 def test_the_tables_of_formats_name_every_one(name: str, installed: Callable[[], tuple[str, ...]]) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")

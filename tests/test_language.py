@@ -54,7 +54,7 @@ export function count(Cart: string[]): number {
 
 
 def test_the_page_shows_a_package_that_is_short() -> None:
-    files = files_of_the_page("adding-a-language.md")
+    files = files_of_the_page("repository.md")
     assert set(files) == set(PACKAGE)
     assert len([line for line in files[PACKAGE[0]].splitlines() if line.strip()]) <= 50
 
@@ -63,7 +63,7 @@ def test_the_page_shows_a_package_that_is_short() -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the page's package into a folder of its own."""
     folder = tmp_path_factory.mktemp("outside")
-    for name, content in files_of_the_page("adding-a-language.md").items():
+    for name, content in files_of_the_page("repository.md").items():
         (folder / name).write_text(content, encoding="utf-8")
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(folder / "site"), str(folder)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)

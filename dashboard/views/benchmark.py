@@ -316,7 +316,7 @@ STAGES: Mapping[str, str] = {
 
 DROP_HELP: Mapping[str, str] = {
     "what": "What was left out.",
-    "reason": "As the set's manifest names it; docs/samples.md and docs/functions.md say what each means.",
+    "reason": "As the set's manifest names it; docs/repository.md says what each means.",
     "count": "Their number, in all repositories.",
     "repositories": "How many repositories lost some.",
 }

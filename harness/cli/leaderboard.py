@@ -50,7 +50,7 @@ _INVALID = click.option(
     show_default=True,
     help="Invalid samples: broken (their own answer fails their tests) or vacuous (an empty body passes them).",
 )
-_AFTER = after_option("Only samples whose code is dated after DATE (see docs/contamination.md).")
+_AFTER = after_option("Only samples whose code is dated after DATE (see docs/fidelity.md).")
 _STRICT = click.option(
     "--strict", is_flag=True, help="Count completions that passed and are not plain as failed (docs/verdicts.md)."
 )

@@ -386,7 +386,7 @@ def generator() -> None:
 def list_generators() -> None:
     """List the installed generators: name, summary, parameters with their defaults.
 
-    Each also takes cutoff=2024-06, the day or month up to which its model was trained (see docs/contamination.md).
+    Each also takes cutoff=2024-06, the day or month up to which its model was trained (see docs/fidelity.md).
     """
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import spelled

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 @summariser_options
 @tokenizer_option
 @limit_option
-@after_option("Take only samples whose code is dated after DATE (see docs/contamination.md).")
+@after_option("Take only samples whose code is dated after DATE (see docs/fidelity.md).")
 @click.option(
     "--n", type=click.IntRange(1, MOST_K), metavar="N", help="Completions a sample; default: the largest K, else 1."
 )

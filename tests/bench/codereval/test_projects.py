@@ -23,7 +23,7 @@ ROOT = Path(manifests.__file__).resolve().parents[2]
 REPOS = ROOT / "bench" / "repos"
 OWN = REPOS / "codereval-tests"
 NAMES = sorted(path.stem for path in REPOS.glob("codereval-*.toml"))
-PAGE = ROOT / "docs" / "codereval-tests.md"
+PAGE = OWN / "README.md"
 OUTSIDE = frozenset({"socket", "urllib", "http", "time"})
 
 

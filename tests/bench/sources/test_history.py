@@ -270,7 +270,7 @@ def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: p
     origin.commit("2024-12-01", {"shop/pay.py": pay(USES[:4])})
     origin.commit("2025-03-01", {"shop/pay.py": pay(USES[:5])})
     origin.manifest()
-    page = (Path(__file__).parents[3] / "docs" / "contamination.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "fidelity.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".ctxbench").mkdir()
     (tmp_path / ".ctxbench" / "cutoffs.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])

@@ -135,7 +135,7 @@ def test_fetch_of_nothing_is_a_usage_error() -> None:
     assert result.code == 2 and "--set" in result.err
 
 
-DOCS = Path(__file__).parents[3] / "docs" / "repositories.md"
+DOCS = Path(__file__).parents[3] / "docs" / "repository.md"
 PROJECT = '[project]\nname = "till"\nversion = "1.4"\nlicense = "MIT"\n'
 PACKAGE = {
     "pyproject.toml": PROJECT + '[project.optional-dependencies]\ntest = ["pytest>=6", "six"]\n',
@@ -165,7 +165,7 @@ def test_the_example_of_the_docs(fake: FakeSandbox, tmp_path: Path, monkeypatch:
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CTXBENCH_HOME")
-    section = DOCS.read_text().partition("## Adopt one")[2].partition("\n## ")[0]
+    section = DOCS.read_text().partition("## Add a repository")[2].partition("\n## ")[0]
     block = re.search(r"```sh\n(.*?)```", section, re.S)
     assert block is not None
     commands = [line.split("#")[0].split() for line in block.group(1).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""The tables of docs/attacks.md, from the cases: `python -m tests.sandbox.attacks.listing` writes them."""
+"""The tables of the README beside this file, from the cases: `python -m tests.sandbox.attacks.listing` writes them."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.sandbox.attacks.case import CASES
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.forgery import FORGERIES, SLOW, Forgery
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "attacks.md"
+PAGE = Path(__file__).with_name("README.md")
 
 
 def tables() -> str:

@@ -1,4 +1,4 @@
-"""docs/attacks.md says what the tests say: no attack is listed that is not tried, none is tried that is not listed."""
+"""The README says what the tests say: no attack is listed that is not tried, none is tried that is not listed."""
 
 from tests.sandbox.attacks.case import CASES
 from tests.sandbox.attacks.listing import PAGE, named, written
