@@ -7,6 +7,9 @@ With checkouts of the authors' programs it counts anew how many prompts are equa
 Their code runs in processes of its own, with their checkout on its path, over samples of a set in the home. What needs
 a model or a service is given, the same to both sides: a draft, summaries, and vectors by our encoder `hashed`. Nothing
 of theirs is kept but the counts, in ``fidelity_counts.json`` beside this file.
+
+InferCom's commit is its first: later ones read the place of a block in another form than RepoCoder's program writes it,
+and differ in nothing else that is counted.
 """
 
 from __future__ import annotations
@@ -57,12 +60,12 @@ BEGIN, END = "<!-- python -m scripts.fidelity_page -->\n", "<!-- end -->"
 _COUNTED_HEAD = """\
 ### Prompts counted
 
-The authors' programs were run beside ours, over the same samples, and equal prompts were counted, byte for byte.
-`python -m scripts.fidelity_page` counts again with your checkouts (its `--help` names the options).
+The authors' programs ran beside ctxbench over the same samples of `ctxbench-2-lite`, with the same drafts, summaries
+and vectors, and equal prompts were counted, byte for byte. `python -m scripts.fidelity_page` counts again with your
+checkouts. The commits and what both sides were given are in `scripts/fidelity_counts.json`.
 
-Where `lc.infercom` differs, it is by usage examples, which are the paper's unless `+releaseB` makes the release's, and
-by functions behind the cursor, which no view shows. InferCom's commit is its first: later ones read the place of a
-block in another form than RepoCoder's program writes it, and differ in nothing else that is counted here.
+`lc.infercom` differs by usage examples, which are the paper's unless `+releaseB` takes the release's, and by functions
+behind the cursor, which no view shows.
 """
 
 
@@ -99,12 +102,11 @@ def _code(switch: str) -> str:
 def _counted() -> str:
     """Return the section of counts, as they are stored."""
     stored = json.loads(COUNTS.read_text(encoding="utf-8"))
-    notes = "".join(f"- {line}\n" for line in stored["notes"])
     rows = "".join(
         f"| {row['ours']} | {row['program']} | {_share(row, 'python')} | {_share(row, 'java')} |\n"
         for row in stored["rows"]
     )
-    return f"{_COUNTED_HEAD}\n{notes}\n| ours | the program | Python | Java |\n|---|---|---|---|\n{rows}"
+    return f"{_COUNTED_HEAD}\n| ours | the program | Python | Java |\n|---|---|---|---|\n{rows}"
 
 
 def _share(row: Mapping[str, Any], language: str) -> str:
