@@ -71,7 +71,7 @@ def results(**em: float) -> ReferenceResults:
     ("better", "worse", "words"),
     [
         (1.0, 0.0, "EM 100.0 [100.0, 100.0], ES 0.0 [0.0, 0.0], gain in bits 2.0 [2.0, 2.0]; it holds."),
-        (0.0, 1.0, "EM -100.0 [-100.0, -100.0], ES 0.0 [0.0, 0.0], gain in bits -2.0 [-2.0, -2.0]; the opposite holds."),
+        (0.0, 1.0, "EM -100.0 [-100.0, -100.0], ES 0.0 [0.0, 0.0], gain in bits -2.0 [-2.0, -2.0]; the opposite"),
         (1.0, 1.0, "EM 0.0 [0.0, 0.0], ES 0.0 [0.0, 0.0], gain in bits 0.0 [0.0, 0.0]; not significant."),
     ],
 )
