@@ -1,7 +1,7 @@
 """The agreement study: does what `incontext` measures predict published models? ``python -m scripts.agreement``.
 
-Its rules were fixed before it was run; docs/agreement.md quotes them. This writes the rest of that page, and its two
-pictures, from the files that ship.
+Its rules were fixed before it was run: scripts/agreement.md. This writes the outcome into docs/agreement.md, and its
+two pictures, from the files that ship.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import ReferenceResults
 from ctxbench.harness.leaderboard import signflip, stats
-from ctxbench.harness.leaderboard.stats import trimmed_mean
 from ctxbench.harness.metrics import COPY_MODEL, GAIN, gain_of
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.strategies.registry import is_control
@@ -222,22 +221,6 @@ def _cell(answer: Answer) -> str:
     return f"{answer.text}{'' if answer.passed is None else ': passed' if answer.passed else ': **failed**'}"
 
 
-def rows_table(ruler: Rows, judge: Rows) -> str:
-    """Return the rows of both models, the ruler's best first, as a Markdown table."""
-    heads = ("gain, `incontext`", "median", "trimmed", f"gain, `{JUDGE}`", "median", "trimmed", "ES", "ID-F1")
-    lines = [f"| strategy | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
-    for place in np.argsort(-ruler.means(), kind="stable").tolist():
-        gains = [rows.values[GAIN][place].tolist() for rows in (ruler, judge)]
-        cells = [
-            f"{number:.1f}"
-            for of in gains
-            for number in (statistics.fmean(of), statistics.median(of), trimmed_mean(of))
-        ]
-        cells += [f"{judge.means(metric)[place]:.0f}" for metric in ("es", "id_f1")]
-        lines.append(f"| `{ruler.strategies[place]}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     """Return what the study came to, in a few sentences."""
     verdicts, failing = [], []
@@ -322,9 +305,6 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     ]
     has_larger = any(rows_of(JUDGE, LARGER, language) for language in LANGUAGES)
     parts.append(questions_table(JUDGE, LARGER) if has_larger else f"`{LARGER}` has not answered lines yet.")
-    parts.append("## The rows")
-    for language, pair in both.items():
-        parts += [f"{LANGUAGES[language]}:", rows_table(*pair)]
     return "\n\n".join(parts) + "\n"
 
 

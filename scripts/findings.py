@@ -130,7 +130,7 @@ def difference(
 def _verdict(own: Estimate) -> str:
     if own.low is not None and own.low > 0:
         return "it holds"
-    return "it is the other way round" if own.high is not None and own.high < 0 else "it cannot be told"
+    return "the opposite holds" if own.high is not None and own.high < 0 else "not significant"
 
 
 def printed(finding: Finding, language: str) -> float:

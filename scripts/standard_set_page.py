@@ -1,4 +1,6 @@
-"""Write the table and picture of docs/standard-set.md from built sets: ``python -m scripts.standard_set_page HOME``.
+"""Write what docs/standard-set.md and bench/standard/README.md show of built sets.
+
+``python -m scripts.standard_set_page HOME``: the page's domains and picture, and the file's table of repositories.
 
 HOME holds the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set ctxbench-2``, and
 ``ctxbench-2-functions``, built with ``--kind function``.
@@ -20,13 +22,29 @@ from scripts import log_place, write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
+FILE = DOCS.parent / "bench" / "standard" / "README.md"
+"""Holds the whole table: twelve columns are too many for a page."""
 NAME, FUNCTIONS = "ctxbench-2", "ctxbench-2-functions"
-_BEGIN, _END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
+BEGIN, END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
 _COUNTS = ("files", "lines", "code", "usable lines", "tests", "usable functions")
 _WIDTH, _HEIGHT, _EDGE = 720, 420, 60
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
 """The axes' ends: lines of the repository's files, and those of them that could be samples."""
+
+
+def domains_table() -> str:
+    """Return a Markdown table: domain, repositories of each language; those of `lite` are bold."""
+    members, lite = standard.load(NAME), standard.load(f"{NAME}-lite").domains
+    language = {repository.name: str(repository.language) for repository in members.manifests}
+    names: dict[str, dict[str, list[str]]] = {domain: {} for domain in sorted(set(members.domains.values()))}
+    for name, domain in members.domains.items():
+        names[domain].setdefault(language[name], []).append(f"**{name}**" if name in lite else name)
+    lines = (
+        f"| {domain.replace('-', ' ')} | {' | '.join(', '.join(of.get(spoken, [])) for spoken in _COLOURS)} |"
+        for domain, of in names.items()
+    )
+    return "\n".join(["| domain | Python | Java |", "|---|---|---|", *lines, ""])
 
 
 def code_lines(repository: Snapshot) -> int:
@@ -124,7 +142,8 @@ def main() -> None:
     home = Home(Path(sys.argv[1]))
     repositories, tested = (samples.manifest_of(home, name)["repositories"] for name in (NAME, FUNCTIONS))
     code = {name: code_lines(part) for name, part in samples.snapshots(home, samples.load(home, NAME)).items()}
-    write_section(PAGE, _BEGIN, _END, table(repositories, tested, code))
+    write_section(FILE, BEGIN, END, table(repositories, tested, code))
+    write_section(PAGE, BEGIN, END, domains_table())
     PICTURE.write_text(picture(repositories), encoding="utf-8")
 
 

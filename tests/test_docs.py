@@ -40,6 +40,11 @@ def test_the_tables_of_formats_name_every_one(name: str, installed: Callable[[],
     assert tables
 
 
+def test_the_row_that_is_explained_is_the_tutorials() -> None:
+    tutorial, board = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "board.md"))
+    assert all(f"\n{line}\n" in tutorial for line in blocks("text", board)[0].splitlines())
+
+
 def test_readme_shows_working_code_in_its_first_35_lines() -> None:
     head = "\n".join(README.splitlines()[:35])
     assert "```sh" in head and "make quickstart" in head and "```python" in head

@@ -34,7 +34,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outside")
     place = folder / "venv"
     strategy = {name: files_of_the_page()[name] for name in PACKAGE}
-    pages = {"metric": "metrics.md", "generator": "generator.md", "format": "benchmark.md"}
+    pages = {"metric": "metric.md", "generator": "generator.md", "format": "benchmark.md"}
     packages = {"strategy": strategy, **{kind: files_of_the_page(page) for kind, page in pages.items()}}
     for package, files in packages.items():
         (folder / package).mkdir()

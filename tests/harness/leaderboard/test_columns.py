@@ -19,7 +19,7 @@ HELP = "Mean energy of the machine for a sample, in joules."
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Board:
-    """Return a board of runs with a cost that no list named before, declared as docs/columns.md says."""
+    """Return a board of runs with a cost that no list named before, declared as CONTRIBUTING.md says."""
     monkeypatch.setitem(COLUMNS, "energy", cost_column("energy", "energy J", HELP))
     for module, name in ((sections, "BESIDE"), (render, "RECORD")):
         assert getattr(module, name) is getattr(columns, name), "no other list says what stands there"

@@ -71,8 +71,8 @@ def results(**em: float) -> ReferenceResults:
     ("better", "worse", "words"),
     [
         (1.0, 0.0, "EM 100.0 [100.0, 100.0], ES 0.0 [0.0, 0.0], gain in bits 2.0 [2.0, 2.0]; it holds."),
-        (0.0, 1.0, "EM -100.0 [-100.0, -100.0], ES 0.0 [0.0, 0.0], gain in bits -2.0 [-2.0, -2.0]; it is the other"),
-        (1.0, 1.0, "EM 0.0 [0.0, 0.0], ES 0.0 [0.0, 0.0], gain in bits 0.0 [0.0, 0.0]; it cannot be told."),
+        (0.0, 1.0, "EM -100.0 [-100.0, -100.0], ES 0.0 [0.0, 0.0], gain in bits -2.0 [-2.0, -2.0]; the opposite"),
+        (1.0, 1.0, "EM 0.0 [0.0, 0.0], ES 0.0 [0.0, 0.0], gain in bits 0.0 [0.0, 0.0]; not significant."),
     ],
 )
 def test_a_finding_is_the_difference_over_the_lines_that_both_have(better: float, worse: float, words: str) -> None:
