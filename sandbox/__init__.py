@@ -1,6 +1,6 @@
-"""Boxes for untrusted code, one job at a time; knows nothing of samples, models or verdicts.
+"""Run untrusted code in boxes, one job at a time. The package knows nothing of samples, models or verdicts.
 
     environment ──prepare──> image ──open──> pool ──run(job)──> outcome
 
-Back ends: ``docker`` and ``bubblewrap``. There is no other way to run such code.
+The back ends are ``docker`` and ``bubblewrap``. Untrusted code runs in no other way.
 """

@@ -1,13 +1,13 @@
-"""Find and remove what killed processes left behind; never what belongs to a living one.
+"""Find and remove leftovers of killed processes, never anything of a living one.
 
-Everything of ours can be told to be abandoned:
+A leftover is recognised as follows:
 
-- boxes that are containers carry a label that names their process and its start (`sandbox.ownership`);
-- so do control groups, in their name;
-- scratch folders are locked by their process for as long as it lives;
-- other half-written folders and files (``.*.part``, ``.*.old``) are abandoned if no process that may write
-  such things is older than they are, and they are an hour old: another machine may share the home;
-- a container that a build of an image stopped in is abandoned when it is an hour old: no step takes that long.
+- a box that is a container has a label with its process and start time (`sandbox.ownership`);
+- so does a control group, in its name;
+- a scratch folder is locked by its process for as long as that lives;
+- any other half-written folder or file (``.*.part``, ``.*.old``) is abandoned if it is an hour old, because another
+  machine may share the home, and no process that may write such files is older than it;
+- a container left by an interrupted image build is abandoned after an hour: no step takes that long.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _OWNER, _IMAGE = "ctxbench.owner", "ctxbench.image"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Something that nobody will come back for."""
+    """Something that a dead process left behind."""
 
     what: str
-    """For people, e.g. ``container 0123456789ab``."""
+    """Description for people, e.g. ``container 0123456789ab``."""
     remove: Callable[[], None]
-    """Raises OSError or SandboxError if it cannot."""
+    """Removes it; raises OSError or SandboxError on failure."""
 
 
 def find(home: Path) -> Iterator[Leftover]:
-    """Yield everything that was left on this machine and in a home folder."""
+    """Yield every leftover on this machine and in a home folder."""
     yield from containers()
     for group in cgroups.abandoned():
         yield Leftover(f"control group {group}", partial(cgroups.remove_abandoned, group))
@@ -54,7 +54,7 @@ def find(home: Path) -> Iterator[Leftover]:
 
 
 def containers() -> Iterator[Leftover]:
-    """Yield boxes whose process is gone, and stopped containers that a killed build left; none without an engine."""
+    """Yield boxes of dead processes, and stopped containers of killed builds; nothing without an engine."""
     with contextlib.suppress(SandboxError), connected() as client:
         with engine_faults(SandboxLost, "docker"):
             boxes = client.api.containers(all=True, filters={"label": _OWNER})
@@ -85,7 +85,7 @@ def _scratch(folder: Path) -> Iterator[Leftover]:
 
 
 def half_written(home: Path) -> Iterator[Leftover]:
-    """Yield what was being written into a home folder, or replaced there, by a process that is gone."""
+    """Yield files and folders in a home that a dead process was writing or replacing."""
     starts = list(_writers())
     for path in _hidden(home):
         if path.suffix not in _HALF or not _mine(path):
@@ -97,14 +97,14 @@ def half_written(home: Path) -> Iterator[Leftover]:
         elif not locked and time.time() - modified > _AGE and all(start > modified for start in starts):
             place = path.with_name(path.name[1:].rsplit(".", 2)[0])
             if path.suffix == ".old" and not place.exists():
-                # It was put aside for a new one that never came: it is the only whole one.
+                # It was moved aside for a new one that never came, so it is the only complete copy.
                 yield Leftover(f"{place}, put back from {path.name}", _renaming(path, place))
             else:
                 yield Leftover(f"{'folder' if path.is_dir() else 'file'} {path}", _folder_removal(path))
 
 
 def _hidden(home: Path) -> Iterator[Path]:
-    """Yield hidden entries, without looking into them or into fetched trees, which hold others' files."""
+    """Yield hidden entries, but none inside hidden folders or fetched trees, which contain other people's files."""
     waiting = [home]
     while waiting:
         folder = waiting.pop()
@@ -122,7 +122,7 @@ def _hidden(home: Path) -> Iterator[Path]:
 
 
 def _mine(path: Path) -> bool:
-    """Return whether a path is this user's: others' leftovers are theirs to remove."""
+    """Return whether a path belongs to this user; other users remove their own leftovers."""
     with contextlib.suppress(OSError):
         return path.lstat().st_uid == os.geteuid()
     return False
@@ -130,7 +130,7 @@ def _mine(path: Path) -> bool:
 
 def _folder_removal(path: Path) -> Callable[[], None]:
     def remove() -> None:
-        # By programs: files may be too deep for Python, read-only, or of names that are no text.
+        # Programs do it: paths may be too deep for Python, read-only, or not valid text.
         for argv in (["chmod", "-R", "u+rwX", "--", str(path)], ["rm", "-rf", "--", str(path)]):
             process = subprocess.run(argv, capture_output=True, text=True, check=False)
         if process.returncode:
@@ -147,7 +147,7 @@ def _renaming(path: Path, place: Path) -> Callable[[], None]:
 
 
 def _writers() -> Iterator[float]:
-    """Yield when each other process that may write into a home began, in seconds since 1970."""
+    """Yield the start time of each other process that may write into a home, in seconds since 1970."""
     ticks = os.sysconf("SC_CLK_TCK")
     with contextlib.suppress(OSError):
         stat = Path("/proc/stat").read_text(encoding="ascii")
@@ -162,7 +162,7 @@ def _writers() -> Iterator[float]:
 
 
 def _may_write(process: Path) -> bool:
-    """Return whether a process is one of ours: by its command line, or by a library that only we are likely to use."""
+    """Return whether a process is ctxbench, by its command line or by a library that few other programs load."""
     with contextlib.suppress(OSError):
         words = (process / "cmdline").read_bytes().split(b"\0")
         if any(word.endswith((b"/ctxbench", b"ctxbench.harness.cli.main")) or word == b"ctxbench" for word in words):

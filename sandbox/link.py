@@ -1,4 +1,4 @@
-"""The pool's end of one box: greets it, sends trees and jobs, and trusts no answer unchecked."""
+"""The pool's connection to one box: sends the settings, trees and jobs, and checks every answer."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from ctxbench.sandbox.types import Box, Call, Command, Ended, Environment, Job, 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
-"""How much later than a job's own time its outcome may come, on a busy machine, before its box counts as lost."""
+"""Seconds after a job's own limit in which its outcome may still arrive, on a busy machine. After that its box is
+lost."""
 _HEAD = 1 << 16
-"""Bytes that an answer may have beside output and result."""
+"""Bytes of an answer beside its output and result, at most."""
 _CURE = "run it again; if it stays, see `ctxbench doctor`"
 _ROOM = "free some, or run fewer jobs at once"
 
 
 class Link:
-    """One box, from its start to its end."""
+    """A connection to one box, from its start to its end."""
 
     def __init__(self, box: Box, limits: Limits) -> None:
         """Talk to `box`, which has just been started."""
         self._box, self._limits, self._buffer = box, limits, bytearray()
         self._most = limits.output + limits.result + _HEAD
         self.jobs = 0
-        """Jobs that were begun in it."""
+        """Number of jobs begun in the box."""
 
     def greet(self, environment: Environment) -> dict[str, Any]:
-        """Send the settings, wait until the guest is ready; return what it says of itself.
+        """Send the settings, wait until the guest is ready, and return its greeting.
 
         Raises:
-            SandboxLost: if the box went away.
-            SandboxUnavailable: if the environment does not work in it, or it filters no system calls.
+            SandboxLost: if the box was lost.
+            SandboxUnavailable: if the environment does not work in it, or it cannot filter system calls.
         """
         deadline = time.monotonic() + GREETING_SECONDS
         names = ("memory", "file_bytes", "processes", "open_files", "output", "result")
@@ -57,10 +58,10 @@ class Link:
         return greeting
 
     def plant(self, tree: bytes) -> None:
-        """Send a tree frame, wait until it is written.
+        """Send a tree frame and wait until it is written.
 
         Raises:
-            SandboxLost: if the box went away.
+            SandboxLost: if the box was lost.
             SandboxUnavailable: if the tree cannot be written in it.
         """
         deadline = time.monotonic() + TREE_SECONDS
@@ -71,8 +72,8 @@ class Link:
         """Run a job.
 
         Raises:
-            SandboxLost: if the box went away, no outcome came, or the job was killed as the machine ran out of memory.
-            SandboxError: if the job cannot be begun.
+            SandboxLost: if the box was lost, no outcome came, or the machine ran out of memory and killed the job.
+            SandboxError: if the job cannot be started.
         """
         self.jobs += 1
         deadline = time.monotonic() + job.seconds + GRACE_SECONDS
@@ -83,26 +84,26 @@ class Link:
         try:
             outcome = _outcome(head, body)
         except (KeyError, TypeError, ValueError) as error:
-            raise SandboxLost(f"the box sent what is no outcome ({error})", cure=_CURE) from None
+            raise SandboxLost(f"the box sent a malformed outcome ({error})", cure=_CURE) from None
         shortage = head.get("shortage")
         if shortage == "box":
             raise MachineShort("the machine was out of memory while a job ran", cure=_ROOM)
         if shortage == "machine" and _was_killed(outcome):
-            # The count is of the whole machine's processes, and a job without a group may have used that memory
-            # itself: whether it did is told by what happens to others after it.
+            # The count covers all processes of the machine, and a job without a memory group may have used up that
+            # memory itself. The next jobs show which it was.
             raise SandboxLost("a job was killed while the machine was out of memory", cure=_ROOM)
         return outcome
 
     def finish(self) -> str:
-        """Wait until the traces of the last job are removed; return the box's trouble, empty if there is none.
+        """Wait until the traces of the last job are removed; return the box's trouble, or an empty text.
 
         Raises:
-            SandboxLost: if the box went away.
+            SandboxLost: if the box was lost.
         """
         return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no word"))
 
     def end(self) -> str:
-        """End the box; say why it had ended, if it had."""
+        """End the box; return why it had ended before, or an empty text."""
         return self._box.end()
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
@@ -140,9 +141,9 @@ class Link:
 
 @functools.cache
 def guest_files() -> Mapping[str, bytes]:
-    """Return the guest's files, as every box has them, by their paths in the folder of libraries.
+    """Return the guest's files by their paths in the box's library folder.
 
-    Read once: a guest that is edited while a process runs would not fit what that process has imported.
+    They are read once: a guest edited while a process runs would not fit the modules that the process has imported.
     """
     root = Path(__file__).resolve().parent
     paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
@@ -154,7 +155,7 @@ def guest_files() -> Mapping[str, bytes]:
 
 
 def tree_frame(environment: Environment) -> bytes:
-    """Return the frame that plants an environment's tree; empty if it has none.
+    """Return the frame that sends an environment's tree; empty without a tree.
 
     Raises:
         ValueError: if a path leads out of the working folder.
@@ -169,7 +170,7 @@ def job_frame(job: Job) -> bytes:
     """Return the frame of a job.
 
     Raises:
-        ValueError: if a path leads out of the working folder, or it names no program, function or time.
+        ValueError: if a path leads out of the working folder, or the program, function or time is missing.
     """
     check_paths(job.files)
     if not 0 < job.seconds < math.inf:
@@ -189,10 +190,10 @@ def _action(action: Command | Call) -> dict[str, Any]:
 
 
 def check_paths(files: object) -> None:
-    """Refuse paths that are not plain, relative and POSIX.
+    """Check that paths are plain, relative and POSIX.
 
     Raises:
-        ValueError: for the first of them.
+        ValueError: for the first path that is not.
     """
     for path in files:  # type: ignore[attr-defined]
         if not path or "\0" in path or {"", ".", ".."} & set(path.split("/")):
@@ -221,7 +222,7 @@ def _outcome(head: dict[str, Any], body: memoryview) -> Outcome:
 
 
 def _was_killed(outcome: Outcome) -> bool:
-    """Return whether the job's process was killed, or the one that a call says it ran untrusted code in."""
+    """Return whether the job's process was killed, or the process in which a call ran untrusted code."""
     inner = outcome.result.get("signal") if isinstance(outcome.result, dict) else None
     return signal.SIGKILL in (outcome.signal, inner)
 
@@ -231,12 +232,12 @@ def _whole(value: object) -> int | None:
 
 
 def _result(data: bytes) -> Any:
-    """Return plain JSON data that can be written out again; None if it is none."""
+    """Return plain JSON data that can be written again; None for anything else."""
     try:
         value = json.loads(data, parse_constant=_number, parse_float=_number)
         try:
             json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # halves of characters, which no file or database takes
+        except UnicodeEncodeError:  # half characters, which files and databases refuse
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
@@ -246,5 +247,5 @@ def _result(data: bytes) -> Any:
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number of JSON")
+        raise ValueError(f"{text} is not a JSON number")
     return value

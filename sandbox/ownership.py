@@ -1,6 +1,6 @@
 """Ownership between processes: locks, folders that exist whole or not at all, and labels that name a process.
 
-What a dead process left is so not taken for something in use.
+With these, leftovers of a dead process are not mistaken for something in use.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LOCKED, PART = ".ctxbench-", ".part"
-"""What the name of a folder being built starts and ends with; its builder holds a lock on it."""
+"""Start and end of the name of a folder that is being built; its builder holds a lock on it."""
 _SURELY_HELD = 60.0
-"""Seconds after which a living process has locked the folder that it made."""
+"""Age in seconds at which a living process has certainly locked its folder."""
 _FIRST = 0xEFFFFFFC
-"""The namespace that every process of a machine can be seen from; the kernel gives it this number."""
+"""Inode number that the kernel assigns to a machine's first pid namespace, from which all processes are visible."""
 
 
 @contextlib.contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock between processes (and threads) on `path`, a file made if missing.
+    """Hold an exclusive lock, between processes and threads, on the file `path`, which is created if missing.
 
-    The kernel frees it when its holder dies, so a crash leaves no lock behind.
+    The kernel releases it when its holder dies, so a crash leaves no lock behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -39,7 +39,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """Give an empty folder in `parent`, locked while this process lives, and remove it afterwards."""
+    """Yield an empty folder in `parent`, locked while this process lives; remove it afterwards."""
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -52,7 +52,7 @@ def scratch(parent: Path) -> Iterator[Path]:
 
 
 def abandoned(folder: Path) -> bool:
-    """Return whether nobody holds the lock on a folder that its maker locks, and it is old enough to say so."""
+    """Return whether a folder is unlocked, and old enough that its living builder would have locked it."""
     try:
         if time.time() - folder.lstat().st_mtime < _SURELY_HELD:
             return False
@@ -69,9 +69,9 @@ def abandoned(folder: Path) -> bool:
 
 
 def once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Return `folder`; where it is missing, `make` fills a folder aside that is then renamed to it.
+    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed to it.
 
-    A call that comes while another builds the same folder waits for it.
+    A second call waits while the first builds the same folder.
     """
     if folder.is_dir():
         return folder
@@ -86,16 +86,16 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
 
 
 def owner(pid: int | None = None) -> str:
-    """Return ``<pid>:<start time>:<pid namespace>`` of a process, this one by default.
+    """Return ``<pid>:<start time>:<pid namespace>`` of a process, by default this one.
 
-    A number used again differs in the time, that of a process in a container in the namespace.
+    The start time tells a reused number apart, and the namespace a process in a container.
     """
     number = os.getpid() if pid is None else pid
     return f"{number}:{started(number)}:{_namespace('self')}"
 
 
 def alive(label: str) -> bool:
-    """Return whether the process that `owner` named is still there; an unreadable label counts as alive."""
+    """Return whether the process with this `owner` label still exists; an unreadable label counts as alive."""
     parts = label.split(":")
     if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
         return True
@@ -108,12 +108,12 @@ def alive(label: str) -> bool:
 
 
 def started(pid: int) -> int:
-    """Return when a process began, in clock ticks since boot; 0 if it is gone, or where there is no ``/proc``."""
+    """Return the start of a process in clock ticks since boot; 0 if it is gone, or without ``/proc``."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0
-    # The second field is the program's name, which may hold blanks and brackets.
+    # The second field is the program's name, which may contain blanks and brackets.
     fields = stat.rpartition(")")[2].split()
     return 0 if fields[0] in "ZX" else int(fields[19])
 
@@ -126,7 +126,7 @@ def _namespace(process: str) -> int:
 
 
 def _inhabited(namespace: int) -> bool:
-    """Return whether a pid namespace has a process, or may have one that cannot be seen from here."""
+    """Return whether a pid namespace has a process, or may have one that is invisible from here."""
     if os.geteuid() != 0 or _namespace("self") != _FIRST:
         return True
     return any(_namespace(entry.name) == namespace for entry in Path("/proc").iterdir() if entry.name.isdigit())

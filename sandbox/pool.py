@@ -1,6 +1,6 @@
-"""Open boxes of one environment: prepared ahead, one job at a time each, thrown away when in doubt.
+"""A pool of boxes of one environment: started ahead, one job at a time in each, replaced when in doubt.
 
-It knows no back end: a `Launcher` starts boxes, a `Link` talks to each.
+It works with any back end: a `Launcher` starts boxes, and a `Link` talks to each.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, L
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
-"""Seconds before each try: a machine that was short of something may have it again."""
+"""Seconds before each attempt: a machine that lacked a resource may have it by then."""
 _PROBE_SECONDS = 60.0
 
 
 class BoxPool:
-    """See `sandbox.types.Pool`; `open_pool` makes and ends one."""
+    """A pool (see `sandbox.types.Pool`), opened and closed by `open_pool`."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits, width: int, reuse: int) -> None:
-        """Start nothing yet."""
+        """Prepare the pool; start nothing yet."""
         if width < 1 or reuse < 1:
             raise ValueError("a pool needs a width and a reuse of at least 1")
         self.image = launcher.image
         self.greeting: dict[str, Any] = {}
-        """What the first box said of itself: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
+        """The first box's greeting: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
         self._launcher, self._environment, self._limits = launcher, environment, limits
         self._tree, self._reuse = tree_frame(environment), reuse
         self._probe = _probe(limits)
         self._most = width + (width + 1) // 2
-        """Boxes there may be: those at work, and spares that are made ready meanwhile."""
+        """Most boxes at once: those that run jobs, and spares that are started meanwhile."""
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._links: set[Link] = set()
@@ -47,10 +47,10 @@ class BoxPool:
         self._workers = ThreadPoolExecutor(self._most, thread_name_prefix="sandbox")
 
     def begin(self) -> None:
-        """Make the first box ready.
+        """Start the first box.
 
         Raises:
-            SandboxUnavailable: if none can be.
+            SandboxUnavailable: if three attempts fail.
         """
         for pause in _PAUSES:
             time.sleep(pause)
@@ -65,12 +65,12 @@ class BoxPool:
         raise SandboxUnavailable(reason.what, where=reason.where, cure=reason.cure)
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box that no other job is in; see `sandbox.types.Pool.run`.
+        """Run a job in a box of its own; see `sandbox.types.Pool.run`.
 
         Raises:
-            SandboxLost: if three boxes were lost under it, and a harmless job's box too.
+            SandboxLost: if three boxes were lost during it, and the box of a harmless job too.
             SandboxError: if the job's files do not fit into the box.
-            ValueError: if the job itself is none.
+            ValueError: if the job is malformed.
         """
         job_frame(job)
         with self._slots:
@@ -91,7 +91,7 @@ class BoxPool:
         return outcome
 
     def _take(self, *, fresh: bool) -> Link:
-        """Return a box that is ready, make one if there is none; have the next one made meanwhile."""
+        """Return a ready box, or start one; start the next one in the background."""
         with self._lock:
             if self._closed:
                 raise SandboxLost("the pool is closed", cure="run jobs before it is left")
@@ -109,7 +109,7 @@ class BoxPool:
             raise
 
     def _choose(self) -> Future[Link] | None:
-        """Take a ready box out of the waiting ones, else the one that has been in the making for longest."""
+        """Take a ready box off the list, or the one that has been starting for longest."""
         for future in self._ready:
             if future.done() and future.exception() is None:
                 self._ready.remove(future)
@@ -117,7 +117,6 @@ class BoxPool:
         return self._ready.pop(0) if self._ready else None
 
     def _make(self) -> Link:
-        """Start a box and make it ready for a job."""
         if self._closed:
             raise SandboxLost("the pool is closed")
         link = Link(self._launcher.start(), self._limits)
@@ -152,7 +151,7 @@ class BoxPool:
                 self._workers.submit(self._end, link)
 
     def _renew(self, link: Link) -> Link:
-        """Make a used box ready again, or another one in its place."""
+        """Clean a used box for the next job, or replace it."""
         try:
             trouble = link.finish()
             if not trouble:
@@ -177,35 +176,35 @@ class BoxPool:
         return why
 
     def close(self) -> None:
-        """End every box, also those in the making; wait until that is done."""
+        """End every box, including those that are starting; wait until all are gone."""
         with self._lock:
             self._closed = True
             links = list(self._links)
         with contextlib.ExitStack() as stack:
-            # Each is called even where an interrupt breaks into another.
+            # The stack calls each of them, even if an interrupt breaks off another.
             stack.callback(self._workers.shutdown, wait=True, cancel_futures=True)
             for link in links:
                 stack.callback(link.end)
 
 
 def _probe(limits: Limits) -> Job:
-    """Return a job that does nothing, but uses most of the memory that it may: does the machine have it?"""
+    """Return a job that does nothing but allocate three quarters of its memory, to test whether the machine has it."""
     program = f"len(b'x' * {limits.memory * 3 // 4})"
     return Job(action=Command(argv=("python3", "-I", "-S", "-c", program)), seconds=_PROBE_SECONDS)
 
 
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
-    """Return a job's outcome, from its first box that is not lost: WRECKED where all are, on a machine that works.
+    """Return a job's outcome from the first box that is not lost; WRECKED if all are lost on a machine that works.
 
-    A harmless job follows each loss. With one at the end only, an engine that restarts could lose the job three times
-    and be back in time for it.
+    A harmless job follows each loss. A single one at the end would miss an engine that restarts: the engine could lose
+    the job three times and be back in time for it.
 
     Args:
-        run: runs the job; says whether it needs a box that nothing ran in before, which each try but the first does.
-        probe: runs a harmless job that exits with 0; not asked where the machine is at fault without doubt.
+        run: runs the job; its argument is whether the box must be new, which is so for each attempt but the first.
+        probe: runs a harmless job that exits with 0; not called if the machine is certainly at fault.
 
     Raises:
-        SandboxLost: if three boxes were lost under it, and a harmless job's box too.
+        SandboxLost: if three boxes were lost during the job, and the box of a harmless job too.
     """
     wrecked = True
     began = time.monotonic()
@@ -229,14 +228,14 @@ def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outco
 def open_pool(
     launcher: Launcher, environment: Environment, limits: Limits, *, width: int, reuse: int
 ) -> Iterator[Pool]:
-    """Open a pool over boxes of a launcher; end every box on leaving, however it is left.
+    """Open a pool of a launcher's boxes; end every box on exit, whatever the reason.
 
     Args:
         launcher: starts boxes of the prepared environment.
-        environment: what they hold; its tree, path and preloaded modules are sent.
-        limits: what each may use.
-        width: how many jobs may run at once.
-        reuse: jobs after which a box is thrown away.
+        environment: content of the boxes; its tree, path and preloaded modules are sent to them.
+        limits: limits of each box.
+        width: number of jobs that may run at once.
+        reuse: number of jobs after which a box is replaced.
 
     Raises:
         SandboxUnavailable: if no box can be started, or the environment does not work in one.

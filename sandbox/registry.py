@@ -11,9 +11,9 @@ from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 
 NAMES = ("docker", "bubblewrap")
-"""In the order in which they are tried."""
+"""Names of the back ends, in the order in which they are tried."""
 _SECONDS = 5.0
-"""An engine that takes longer to say that it is there is taken for hung."""
+"""Seconds that an engine has to answer; a slower one counts as hung."""
 _RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
 SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
 _GVISOR = (
@@ -23,16 +23,16 @@ _GVISOR = (
 
 @dataclass(frozen=True, slots=True)
 class BackEndName:
-    """What the name of a back end says."""
+    """A parsed name of a back end."""
 
     back_end: str
     """One of `NAMES`."""
     runtime: str = ""
-    """What the engine runs boxes with; empty for its own choice."""
+    """The engine's runtime for boxes; empty for its default."""
 
 
 def read_name(name: str) -> BackEndName | None:
-    """Return what a back end's name says; None if there is no such name."""
+    """Parse the name of a back end; return None if there is no such name."""
     if name in NAMES:
         return BackEndName(name)
     match = _RUNTIME.fullmatch(name)
@@ -40,19 +40,18 @@ def read_name(name: str) -> BackEndName | None:
 
 
 def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -> Sandbox:
-    """Return a back end: the one named, else Docker where an engine answers, else bubblewrap where a box starts.
+    """Return the named back end; without a name, Docker if an engine answers, or bubblewrap if it can start a box.
 
-    Code that a model wrote is never run by a plain subprocess: where neither works, nothing is run.
+    Code that a model wrote never runs in a plain subprocess: without a back end, nothing runs.
 
     Args:
-        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine's such as gVisor's ``runsc``, or
+        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine such as gVisor's ``runsc``, or
             None to choose.
-        cache: a folder of the sandbox's own.
-        base_image: what Docker images are built on; None for what CTXBENCH_BASE_IMAGE names, else the official
-            Python image.
+        cache: a folder that only the sandbox uses.
+        base_image: base of Docker images; None for the value of CTXBENCH_BASE_IMAGE, or the official Python image.
 
     Raises:
-        SandboxUnavailable: if the one named, or both, cannot be used here.
+        SandboxUnavailable: if the named back end, or both, cannot be used here.
     """
     named = BackEndName("") if name is None else read_name(name)
     if named is None:
@@ -81,7 +80,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
 
 
 def docker_fault() -> SandboxError | None:
-    """Return why no Docker engine can be used; None if one answers within seconds."""
+    """Return why no Docker engine can be used; None if one answers in time."""
     try:
         from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
 
@@ -106,7 +105,7 @@ def runtimes() -> list[str]:
 
 
 def runtime_fault(name: str) -> SandboxError | None:
-    """Return why boxes cannot be run with a runtime; None if the engine has it."""
+    """Return why boxes cannot use a runtime; None if the engine has it."""
     try:
         present = runtimes()
     except SandboxError as fault:
@@ -124,7 +123,7 @@ def runtime_fault(name: str) -> SandboxError | None:
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
-    """Return why no box can be started under bubblewrap; None if one was."""
+    """Return why bubblewrap cannot start a box; None if it started one."""
     from ctxbench.sandbox.bubblewrap import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

@@ -1,4 +1,4 @@
-"""Environments, jobs, outcomes, and the protocols that every back end has. Frozen data, no I/O.
+"""Environments, jobs, outcomes, and the protocols of every back end. Frozen data, no I/O.
 
 Paths are POSIX and relative to the working folder; sizes are bytes; times are seconds.
 """
@@ -18,84 +18,84 @@ if TYPE_CHECKING:
     from ctxbench.sandbox.living import Conversation
 
 Report = Callable[[str], None]
-"""Takes one line about what is being built."""
+"""Takes one line of progress."""
 MIB = 1 << 20
 NETWORK = {
     "net/ipv4/tcp_rmem": "4096 131072 262144",
     "net/ipv4/tcp_wmem": "4096 16384 262144",
     "net/ipv4/tcp_max_tw_buckets": "0",
 }
-"""Settings of a box's own network, below ``/proc/sys``: the least, first and largest buffers of a socket, in bytes,
-which are memory of the machine's that a box's limit may not count; and how many closed connections are kept for a
-minute, in which the next job of the box would find their ports taken."""
+"""Settings of a box's own network, below ``/proc/sys``. The first two are the smallest, initial and largest size of a
+socket buffer, in bytes: a box's memory limit may not count these buffers. The last is how many closed connections the
+kernel remembers for a minute: the next job of the box would find their ports taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The content of a box before a job comes: built once; nothing is installed at run time."""
+    """The content of a box before a job starts. It is built once; nothing is installed at run time."""
 
     name: str
-    """For people, e.g. ``toolz-1.2.0``; no part of the digest."""
+    """Name for people, e.g. ``toolz-1.2.0``; not part of the digest."""
     requirements: tuple[str, ...] = ()
-    """pip requirement strings, importable in calls and commands; resolved to wheels when the image is made."""
+    """pip requirement strings, resolved to wheels when the image is built. Calls and commands can import them."""
     project: str = ""
-    """The distribution that `tree` is, e.g. ``fasta2a==2.1.1``: what it requires and its metadata are
-    installed, its code is not, since that holds the answers. Empty for none."""
+    """Distribution of `tree`, e.g. ``fasta2a==2.1.1``, or empty. Its metadata and its dependencies are installed; its
+    code is not, because the code contains the answers."""
     programs: tuple[str, ...] = ()
-    """Debian packages, e.g. ``openjdk-17-jdk-headless``; bubblewrap needs them on this machine."""
+    """Debian packages, e.g. ``openjdk-17-jdk-headless``. bubblewrap needs them installed on this machine."""
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Path -> content; written fresh into the working folder of every job. Sent to the box, never part of
-    an image, and never in the memory of what a job is forked from: it holds the answers."""
+    """Path -> content, written anew into the working folder of every job. It contains the answers: it is sent to the
+    box and is never part of an image, or of the memory that jobs are forked from."""
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Trusted Python modules of ours that calls may name; importable, read-only."""
+    """Trusted Python modules of ctxbench that calls may name. They are importable and read-only."""
     path: tuple[str, ...] = ()
-    """Folders of the working folder that stand first on Python's import path; ``.`` is the folder itself."""
+    """Folders of the working folder that come first on Python's import path; ``.`` is the folder itself."""
     preload: tuple[str, ...] = ()
-    """Modules imported before a job comes; never the tree's own, which a job may change."""
+    """Modules imported before a job starts; never modules of the tree, which a job may change."""
     variables: tuple[tuple[str, str], ...] = ()
     """Environment variables."""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over everything but the name."""
+        """SHA-256 of everything but the name."""
         parts = [self.path, self.preload, self.variables]
         return digest_of([self.installed, file_digests(self.tree), file_digests(self.library), *parts])
 
     @cached_property
     def installed(self) -> str:
-        """SHA-256 over everything that is installed: environments with the same one can share that work."""
+        """SHA-256 of everything that is installed. Environments with equal values can share the installation."""
         return digest_of([self.requirements, self.project, self.programs])
 
 
 def file_digests(files: Mapping[str, bytes]) -> list[list[str]]:
-    """Return path and SHA-256 of each file, in order of path."""
+    """Return the path and SHA-256 of each file, sorted by path."""
     return [[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)]
 
 
 def digest_of(parts: Sequence[object]) -> str:
-    """Return the SHA-256 of parts that JSON can hold."""
+    """Return the SHA-256 of parts, which must be JSON data."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The resources that a box may use, whatever runs in it."""
+    """Resource limits of a box."""
 
     memory: int = 512 * MIB
     disk: int = 64 * MIB
-    """Of the working folder."""
+    """Size of the working folder, in bytes."""
     inodes: int = 20_000
-    """Files and folders in it."""
+    """Files and folders in the working folder."""
     file_bytes: int = 64 * MIB
-    """Of one file."""
+    """Size of one file, in bytes."""
     processes: int = 64
-    """Threads count."""
+    """Processes and threads."""
     open_files: int = 256
     cpus: float = 1.0
     output: int = 64 * 1024
-    """Of a job's stdout and stderr together; the first and the last half are kept."""
+    """Bytes of a job's stdout and stderr together. The first and the last half are kept."""
     result: int = 1 * MIB
-    """Of what a call returns, as JSON."""
+    """Bytes of a call's return value, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,42 +109,42 @@ class Command:
 class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
-    What it returns comes back as JSON in `Outcome.result`. Code that the function itself runs can forge
-    that: who calls must be able to tell (a nonce, a canary, expected names). A function that runs such code in a
-    process of its own returns an object that tells under ``signal`` what that died of.
+    Its return value comes back as JSON in `Outcome.result`. Untrusted code that the function runs can forge it, so the
+    caller must be able to check it (a nonce, a canary, expected names). A function that runs such code in another
+    process returns an object whose ``signal`` is the signal that killed that process.
     """
 
     function: str
     """``module:function``; called with one argument, the mapping below."""
     arguments: Mapping[str, Any]
-    """Plain JSON data; never in the image that the child is forked from."""
+    """Plain JSON data; never in the memory that the child is forked from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One thing to run in a box."""
+    """A job: what to run in a box."""
 
     action: Command | Call
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Path -> content, written over the tree's before it starts."""
+    """Path -> content, written over the tree before the job starts."""
     seconds: float = 20.0
-    """Wall time after which it is killed with everything that it started."""
+    """Wall time after which the job and all its processes are killed, in seconds."""
 
 
 class Ended(StrEnum):
-    """The way in which a job ended."""
+    """How a job ended."""
 
     EXITED = "exited"
     KILLED = "killed"
-    """By a signal, such as the kernel's when memory ran out."""
+    """Killed by a signal, for example by the kernel when memory ran out."""
     TIMED_OUT = "timed-out"
     WRECKED = "wrecked"
-    """It took its box down, three boxes in a row, while other jobs ran well: its own doing."""
+    """It destroyed its box three times in a row while other jobs ran well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a job, which may forge everything in it but the times and `ended`."""
+    """The outcome of a job. The job may forge everything in it but the times and `ended`."""
 
     ended: Ended
     exit_code: int | None = None
@@ -152,30 +152,31 @@ class Outcome:
     signal: int | None = None
     """None unless it was killed."""
     output: str = ""
-    """stdout and stderr in the order in which they came."""
+    """stdout and stderr, interleaved as written."""
     truncated: bool = False
-    """Whether output was left out of its middle."""
+    """Whether the middle of the output was left out."""
     result: Any = None
-    """What a call returned; None if nothing whole and in the limits came."""
+    """Return value of a call; None if it was incomplete or over the limit."""
     out_of_memory: bool = False
-    """Whether a process was ended since the box's own limit of memory was hit; never since the machine had no more."""
+    """Whether a process was killed because the box reached its own memory limit; False if the machine ran out of
+    memory."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
-    """Largest resident size of one of its processes."""
+    """Largest resident size of a single process, in bytes."""
 
 
 class Pool(Protocol):
     """Open boxes of one environment; safe to use from many threads."""
 
     image: str
-    """Digest of everything a job finds in its box; equal digests give equal outcomes."""
+    """Digest of everything a job finds in its box. Equal digests lead to equal outcomes."""
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box that no other job is in; wait for one if need be.
+        """Run a job in a box of its own; wait until a box is free.
 
         Raises:
-            SandboxLost: if the machine failed, three times.
+            SandboxLost: if the machine failed three times.
         """
         ...
 
@@ -186,23 +187,23 @@ class Sandbox(Protocol):
     name: str
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Make the missing parts of an environment; return the image's digest. The only step with a network.
+        """Build the missing parts of an environment and return the image's digest. Only this step uses a network.
 
         Raises:
-            SandboxUnavailable: if it cannot be made here.
+            SandboxUnavailable: if it cannot be built here.
         """
         ...
 
     def open(
         self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
     ) -> AbstractContextManager[Pool]:
-        """Open a pool of a prepared environment; end every box on leaving.
+        """Open a pool of a prepared environment; end every box on exit.
 
         Args:
-            environment: what stands in each box.
-            limits: what each may use.
-            width: how many jobs may run at once.
-            reuse: jobs after which a box is thrown away; 1 gives each job a fresh one.
+            environment: content of each box.
+            limits: limits of each box.
+            width: number of jobs that may run at once.
+            reuse: number of jobs after which a box is replaced; 1 runs each job in a new box.
 
         Raises:
             SandboxUnavailable: if no box can be started.
@@ -210,7 +211,9 @@ class Sandbox(Protocol):
         ...
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Have one box, of a prepared environment of `sandbox.living.living`, in which a program lives and answers.
+        """Open one box in which a program stays and answers messages.
+
+        The environment is a prepared one of `sandbox.living.living`.
 
         Raises:
             SandboxUnavailable: if no box can be started, or the environment does not work in it.
@@ -231,7 +234,7 @@ class Box(Protocol):
         ...
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes of the guest's stdout, at least one, at most 64 KiB.
+        """Return the next bytes of the guest's stdout: 1 byte to 64 KiB.
 
         Raises:
             SandboxLost: if the box has ended, or `deadline` passed.
@@ -239,20 +242,20 @@ class Box(Protocol):
         ...
 
     def end(self) -> str:
-        """Kill the box with everything in it, leave nothing of it behind, say why it had ended if it had.
+        """Kill the box with everything in it and remove every trace; return why it had ended, or an empty text.
 
-        May be called again, from any thread; never raises.
+        It may be called again, from any thread, and never raises.
         """
         ...
 
 
 class Launcher(Protocol):
-    """Starts boxes of one image under one set of limits."""
+    """A factory of boxes of one image under one set of limits."""
 
     image: str
 
     def start(self) -> Box:
-        """Start a box and return at once; the guest greets when it is ready.
+        """Start a box and return at once; the guest sends its greeting when it is ready.
 
         Raises:
             SandboxLost: if the machine cannot start one now.

@@ -1,8 +1,8 @@
-"""Lock and fetch wheels: the only step of the sandbox with a network; no code of a package is run.
+"""Lock and fetch wheels. Only this step of the sandbox uses a network, and it runs no code of a package.
 
-Only wheels are taken, so nothing is built and no ``setup.py`` runs. `fetch` gives a folder that both
-back ends install from with ``--no-index``; the second time it needs no network. A project under test
-is in that folder as metadata alone: its code would hold the answers.
+Only wheels are used, so nothing is built and no ``setup.py`` runs. `fetch` returns a folder from which both back ends
+install with ``--no-index``; a second call needs no network. A project under test is in that folder as metadata alone:
+its code contains the answers.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ctxbench.sandbox.types import Report, digest_of
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)
-"""Name, extras, versions, marker; no option, no address and no path, which pip would also take."""
+"""Name, extras, versions, marker. pip would also accept an option, an address or a path; these are refused."""
 _FORMAT = 1
-"""Of the folder; a new one gives every folder a new name."""
+"""Version of the folder's layout; part of every folder's name."""
 _GLIBC = 36
-"""Debian 12's, which the image of the other Python is."""
+"""Minor version of glibc in Debian 12, on which the images' Python runs."""
 _SECONDS = 1800.0
 _TARGET = """
 import json, runpy, sys
@@ -39,29 +39,28 @@ real, other = markers.default_environment, json.loads(sys.argv.pop(1))
 markers.default_environment = lambda: {**real(), **other}
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
-"""pip for another Python, in which markers (``; python_version < "3.12"``) hold for that Python too.
+"""A pip for another Python version, which evaluates markers (``; python_version < "3.12"``) for that version.
 
-pip's public options (``download``, ``install --dry-run --report``, each with ``--python-version`` and ``--platform``)
-choose files for another Python, but judge markers by the one that runs it, in 23.2 as in 26.3: for 3.9 they leave out
-what is required below 3.10. ``uv pip compile`` judges them rightly, but is a program of 37 MB, takes none of pip's
+pip's own options (``download``, ``install --dry-run --report``, each with ``--python-version`` and ``--platform``)
+select files for another Python but evaluate markers for the running one, in 23.2 as in 26.3: for 3.9 they leave out
+what is required below 3.10. ``uv pip compile`` evaluates them correctly. But it is a program of 37 MB, ignores pip's
 settings (index, certificates, folders of wheels), by which people here reach their packages, and downloads nothing, so
-that pip would still be needed after it. Neither is faster (0.5 s of processor time for a small closure).
-"""
+pip would still be needed after it. Neither is faster (0.5 s of processor time for a small closure)."""
 
 
 def lock(
     requirements: Sequence[str], project: str, cache: Path, report: Report, python: str | None = None
 ) -> tuple[str, ...]:
-    """Resolve requirements, and what they and the project require, to ``name==version`` each.
+    """Resolve requirements and all dependencies, including the project's, to ``name==version`` each.
 
-    The project itself is left out. What was fetched is kept: `fetch` of the result needs no network.
+    The project itself is left out. The wheels are kept: `fetch` of the result needs no network.
 
     Args:
         requirements: pip requirement strings; addresses and paths are refused.
         project: the distribution under test, e.g. ``fasta2a==2.1.1``; empty for none.
-        cache: a folder of the sandbox's own.
-        report: takes lines on what is being done.
-        python: version of a Debian 12 Linux to resolve for, e.g. ``3.11``; None is this interpreter on this machine.
+        cache: a folder that only the sandbox uses.
+        report: takes lines of progress.
+        python: version of a Debian 12 Linux to resolve for, e.g. ``3.11``; None for this interpreter on this machine.
 
     Raises:
         SandboxUnavailable: if a requirement is malformed, cannot be met by wheels, or cannot be fetched.
@@ -79,9 +78,9 @@ def lock(
 
 
 def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report, python: str | None = None) -> Path:
-    """Return a folder with exactly the wheels that `lock` would name, and the project's as metadata alone.
+    """Return a folder with exactly the wheels that `lock` names, and the project's metadata without its code.
 
-    Arguments and faults are those of `lock`. A folder that is there already is taken as it is, without a network.
+    Arguments and errors are those of `lock`. An existing folder is reused without a network.
     """
     checked = _checked(requirements, project)
 
@@ -97,13 +96,13 @@ def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report
 
 
 def wheels(folder: Path) -> list[tuple[str, str]]:
-    """Return name and SHA-256 of each wheel in a fetched folder, in order of name."""
+    """Return the name and SHA-256 of each wheel in a fetched folder, sorted by name."""
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
     return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
 
 
 def pip_missing() -> SandboxUnavailable | None:
-    """Return the fault if this interpreter has no pip, which a bare virtual environment has not."""
+    """Return the error if this interpreter has no pip, as in a bare virtual environment."""
     if importlib.util.find_spec("pip"):
         return None
     return SandboxUnavailable(
@@ -141,7 +140,7 @@ def _download(requirements: Sequence[str], into: Path, python: str | None) -> No
     target = [] if python is None else ["--implementation=cp", f"--python-version={python}", *_platforms()]
     argv = [sys.executable, *start, "download", *options, *target, f"--dest={into}", "--", *requirements]
     try:
-        # In an empty folder: a file there with a requirement's name would be taken for it.
+        # Run it in an empty folder: pip would install a local file that has a requirement's name.
         process = subprocess.run(argv, cwd=into, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         raise _fault(requirements, f"pip was not done after {_SECONDS:.0f} s") from None
@@ -157,7 +156,7 @@ def _markers(python: str) -> dict[str, str]:
         "os_name": "posix",
         "platform_python_implementation": "CPython",
         "platform_system": "Linux",
-        # The first of its line: a backport meant for early releases comes too, which does no harm.
+        # The line's first release: backports meant for early releases come too, which does no harm.
         "python_full_version": python if python.count(".") > 1 else f"{python}.0",
         "python_version": ".".join(python.split(".")[:2]),
         "sys_platform": "linux",
@@ -181,7 +180,7 @@ def _fault(requirements: Sequence[str], reason: str) -> SandboxUnavailable:
 def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    return (errors[-1] if errors else lines[-1] if lines else "pip failed without a word")[:400].rstrip(".")
+    return (errors[-1] if errors else lines[-1] if lines else "pip failed without a message")[:400].rstrip(".")
 
 
 def _name(requirement: str) -> str:
@@ -211,7 +210,7 @@ def _moving(aside: Path, project: str) -> Callable[[Path], None]:
 
 
 def strip(wheel: Path, into: Path) -> None:
-    """Write a wheel that has another's metadata and nothing else; pip installs it and what it requires."""
+    """Write a wheel with only the metadata of another; pip installs it and its dependencies."""
     rows: list[str] = []
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as stripped:
         names = [name for name in source.namelist() if name.split("/")[0].endswith(".dist-info")]

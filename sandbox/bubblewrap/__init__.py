@@ -1,6 +1,6 @@
-"""Boxes made of the kernel's own parts by bwrap, for machines where no Docker engine answers.
+"""Boxes under bwrap, for machines where no Docker engine answers.
 
-Namespaces, read-only mounts, and control groups where we are root.
+They use namespaces, read-only mounts and, as root, control groups.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REFUSED = (
 
 
 class BubblewrapSandbox:
-    """Boxes under bwrap, as root or as a plain user; see `sandbox.types.Sandbox`."""
+    """A back end of boxes under bwrap, as root or as a plain user; see `sandbox.types.Sandbox`."""
 
     name = "bubblewrap"
 
@@ -52,7 +52,7 @@ class BubblewrapSandbox:
         """Start a box, filter system calls in it, and end it.
 
         Raises:
-            SandboxUnavailable: if that fails, with what bwrap or the kernel said.
+            SandboxUnavailable: if that fails, with the message of bwrap or the kernel.
         """
         environment, limits = Environment(name="probe"), Limits()
         image = make(environment, self._cache, lambda _: None)
@@ -69,7 +69,7 @@ class BubblewrapSandbox:
             raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Make the missing parts of an environment; see `sandbox.types.Sandbox.prepare`."""
+        """Build the missing parts of an environment; see `sandbox.types.Sandbox.prepare`."""
         host.bwrap()
         return self._image(environment, report).digest
 
@@ -82,7 +82,7 @@ class BubblewrapSandbox:
         return open_pool(launcher, environment, limits, width=width, reuse=reuse)
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Have a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
+        """Open a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
         image = self._image(environment, lambda _: None)
         command = (*GUEST[:-1], RESIDENT)
         launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits, command)
@@ -103,7 +103,7 @@ class BubblewrapSandbox:
 
 
 def available(cache: Path) -> SandboxError | None:
-    """Return why no box can be started here; None if one was."""
+    """Return why no box can be started here; None if one was started."""
     try:
         BubblewrapSandbox(cache).check()
     except SandboxError as fault:

@@ -22,9 +22,9 @@ from ctxbench.sandbox.types import Limits
 
 _CHUNK = 64 * 1024
 _LAST_WORDS = 4096
-"""Bytes kept of what a box says on stderr."""
+"""Bytes of a box's stderr that are kept."""
 _PATIENCE = 5.0
-"""Seconds for killed processes to be gone; the kernel needs milliseconds."""
+"""Seconds for killed processes to disappear; the kernel needs milliseconds."""
 _STAGE = Path(__file__).with_name("stage.py")
 _F_SETPIPE_SZ = 1031
 
@@ -71,7 +71,7 @@ class BubblewrapBox:
                 return data
 
     def end(self) -> str:
-        """Kill the box and wait until nothing of it is left; see `sandbox.types.Box.end`."""
+        """Kill the box and wait until every trace is gone; see `sandbox.types.Box.end`."""
         with self._ending:
             if self._ended is None:
                 self._ended = self._end()
@@ -84,7 +84,8 @@ class BubblewrapBox:
         self._kill()
         self._drain()
         self._group.remove()
-        # Whoever waits for bytes has been woken by their end; only then may the numbers be used again.
+        # A thread that waits for bytes has been woken by the end of its stream. Only then may the descriptors be closed
+        # and reused.
         for lock, stream in ((self._sending, self._process.stdin), (self._receiving, self._process.stdout)):
             if lock.acquire(timeout=_PATIENCE):
                 with contextlib.suppress(OSError):
@@ -106,15 +107,15 @@ class BubblewrapBox:
         return f"its first process ended with {how}" + (f": {words}" if words else "")
 
     def _kill(self) -> None:
-        """Kill the first process of the box's outer namespace: the kernel kills all others; then what waits for it."""
+        """Kill the first process of the box's outer namespace, and with it all others; then its parent."""
         first = None if self._process.returncode is not None else self._first()
         if first is not None:
             with contextlib.suppress(OSError), contextlib.closing(_Handle(first)) as handle:
-                # Its number may be another's by now, unless its parent is still what we have not reaped.
+                # The pid may have been reused, unless its parent is still our child.
                 if _parent(first) == self._process.pid:
                     handle.kill(_PATIENCE)
         if self._process.returncode is None:
-            # Not reaped yet: the number of its session can be nobody else's.
+            # The process is not reaped yet, so its session id cannot have been reused.
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -122,7 +123,7 @@ class BubblewrapBox:
         self._group.kill()
 
     def _first(self) -> int | None:
-        """Return the number of the box's first process as it is outside; a box that is just starting is waited for."""
+        """Return the pid of the box's first process as seen from outside; wait for a box that is just starting."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         poll.poll(_PATIENCE * 1000)
@@ -131,7 +132,7 @@ class BubblewrapBox:
         return None
 
     def _wait(self, handle: int, event: int, deadline: float) -> None:
-        """Wait until a stream can be used, draining the last words, which would otherwise stop the guest."""
+        """Wait until a stream is ready; drain stderr meanwhile, because a full pipe would stop the guest."""
         poll = select.poll()
         poll.register(handle, event)
         poll.register(self._err, select.POLLIN)
@@ -148,7 +149,7 @@ class BubblewrapBox:
                 poll.unregister(self._err)
 
     def _drain(self) -> bool:
-        """Take what stderr holds, keep its first bytes; return whether more may come."""
+        """Read all of stderr, keep its first bytes, and return whether more may come."""
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._err, _CHUNK):
                 self._words += data[: _LAST_WORDS - len(self._words)]
@@ -164,13 +165,13 @@ class BubblewrapBox:
 
 
 class _Handle:
-    """A process that cannot be mistaken for a later one of the same number."""
+    """A handle of a process, which stays valid when the pid is reused."""
 
     def __init__(self, pid: int) -> None:
         self._handle = os.pidfd_open(pid)
 
     def kill(self, seconds: float) -> None:
-        """Kill it and wait until it, and the namespace that it is the first of, are gone."""
+        """Kill the process; wait until it and the namespace that it started are gone."""
         signal.pidfd_send_signal(self._handle, signal.SIGKILL)
         poll = select.poll()
         poll.register(self._handle, select.POLLIN)
@@ -186,7 +187,7 @@ def _parent(pid: int) -> int:
 
 
 class BubblewrapLauncher:
-    """Starts boxes of one layout; see `sandbox.types.Launcher`."""
+    """A launcher of boxes of one layout; see `sandbox.types.Launcher`."""
 
     def __init__(self, image: str, layout: BoxLayout, limits: Limits, command: Sequence[str] = GUEST) -> None:
         self.image = image
@@ -201,7 +202,7 @@ class BubblewrapLauncher:
                 uid=host.draw_uid(), status=theirs, groups=group.folders, counters=group.counters, command=self._command
             )
             process = _started([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
-        except (OSError, RuntimeError) as error:  # the latter while Python shuts down: no thread starts anything
+        except (OSError, RuntimeError) as error:  # RuntimeError: Python is shutting down and starts no threads
             os.close(status)
             group.remove()
             raise SandboxLost(f"no box can be started: {error}", where="bubblewrap", cure="run it again") from error
@@ -214,7 +215,7 @@ class BubblewrapLauncher:
 
 
 def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
-    """Start a program with an empty environment and one more file descriptor."""
+    """Start a program with an empty environment and one additional file descriptor."""
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -225,7 +226,7 @@ def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
             env={},
             cwd="/",
             pass_fds=(descriptor,),
-            start_new_session=True,  # a Ctrl-C is for us, and we end the boxes
+            start_new_session=True,  # a Ctrl-C is for this process, which ends the boxes
             bufsize=0,
         )
 
@@ -234,9 +235,9 @@ def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
 
 @functools.cache
 def _starter(_: int) -> ThreadPoolExecutor:
-    """Return the thread that starts all boxes of this process; a fork has no threads but the one that forked.
+    """Return the thread that starts all boxes of the process with this pid; a fork has no such thread.
 
-    A box is to die with its parent, and to the kernel the parent is the *thread* that started it: one of a pool's own
+    A box must die with its parent, and for the kernel the parent is the *thread* that started it: a thread of a pool
     would take its boxes down when it ends. This one lives as long as the process.
     """
     return ThreadPoolExecutor(1, thread_name_prefix="bubblewrap-starter")

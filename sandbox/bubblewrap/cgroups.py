@@ -1,7 +1,6 @@
-"""Control groups for boxes, versions 1 and 2: memory, processes and processor time of a box as a whole.
+"""Control groups for boxes, versions 1 and 2: they limit a box's memory, processes and processor time as a whole.
 
-Only root can make them here. Elsewhere the limits of each process, and the guest's own watch over the
-memory of the box, hold it.
+Only root can create them here. Without them, a box is limited by each process's limits and the guest's watchdog.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from ctxbench.sandbox.types import Limits
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "ctxbench-box-"
 _PERIOD = 100_000
-"""Microseconds over which processor time is shared out."""
+"""Period over which processor time is shared, in microseconds."""
 _SPARE = 4
-"""Processes of ours in a group: bwrap, and the guest with its helpers."""
+"""Processes of ctxbench in a group: bwrap, and the guest with its helpers."""
 _numbers = itertools.count()
 _V1 = ("memory", "pids", "cpu")
 _busy: set[Path] = set()
-"""Folders of groups that could not be removed in time."""
+"""Folders of groups that were not removed in time."""
 
 
 class ControlGroup:
-    """The control groups of one box; with no folders, nothing is limited or counted."""
+    """The control groups of one box; without folders, nothing is limited or counted."""
 
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self.folders = folders
 
     @property
     def counters(self) -> list[tuple[str, str]]:
-        """Return (folder here, folder in the box): a guest reads its limits and counters there, as in Docker."""
+        """Return (folder here, folder in the box); the guest reads its limits and counters there, as in Docker."""
         if version() == 2:
             return [(str(folder), str(ROOT)) for folder in self.folders]
         return [
@@ -54,13 +53,13 @@ class ControlGroup:
         return pids
 
     def kill(self) -> None:
-        """Kill whoever is left in it."""
+        """Kill all processes left in it."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
     def killed_for_memory(self) -> bool:
-        """Return whether the kernel killed something in it because memory ran out."""
+        """Return whether the kernel killed a process in it because memory ran out."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 with contextlib.suppress(OSError):
@@ -69,9 +68,9 @@ class ControlGroup:
         return False
 
     def remove(self, seconds: float = 5.0) -> None:
-        """Remove it once it is empty, which a moment after the last process's end it is.
+        """Remove it once it is empty, which is a moment after its last process ends.
 
-        Where that takes longer, on a very busy machine, it is tried again with the next box and when this process ends.
+        On a very busy machine that takes longer. It is then removed with the next box, or when this process ends.
         """
         deadline = time.monotonic() + seconds
         for folder in self.folders:
@@ -86,14 +85,14 @@ class ControlGroup:
 
 
 def version() -> int:
-    """Return 2 or 1, whichever holds the memory controller here; 0 if there is none."""
+    """Return the version that has the memory controller here, 2 or 1; 0 if none has."""
     if (ROOT / "cgroup.controllers").is_file():
         return 2
     return 1 if (ROOT / "memory").is_dir() else 0
 
 
 def make(limits: Limits) -> ControlGroup:
-    """Make the control groups of one box; an empty one where that is not ours to do."""
+    """Create the control groups of one box; without the right to do so, return an empty one."""
     if os.geteuid() != 0:
         return ControlGroup()
     _remove_busy()
@@ -117,7 +116,7 @@ def _remove_busy() -> None:
 
 
 def usable() -> bool:
-    """Return whether a box's memory can be held by one here, by making one."""
+    """Try whether a control group can limit a box's memory here."""
     group = make(Limits())
     has_counters = bool(group.counters)
     group.remove()
@@ -125,7 +124,7 @@ def usable() -> bool:
 
 
 def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
-    """Return (file, text, whether the group is worth nothing without it)."""
+    """Return (file, text, whether the group is useless without it)."""
     return [
         ("memory.max", str(limits.memory), True),
         ("memory.swap.max", "0", False),
@@ -139,7 +138,7 @@ def _settings_v1(limits: Limits) -> dict[str, list[tuple[str, str, bool]]]:
         "memory": [
             ("memory.limit_in_bytes", str(limits.memory), True),
             ("memory.memsw.limit_in_bytes", str(limits.memory), False),
-            # Buffers of sockets are counted apart here, and only where they have a limit.
+            # Socket buffers are counted separately, and only if they have a limit.
             ("memory.kmem.tcp.limit_in_bytes", str(limits.memory // 4), False),
         ],
         "pids": [("pids.max", str(limits.processes + _SPARE), True)],
@@ -168,10 +167,10 @@ def _set(folder: Path, settings: list[tuple[str, str, bool]]) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove one of `abandoned`, with what may still run in it.
+    """Remove one of `abandoned`, and kill what still runs in it.
 
     Raises:
-        OSError: if it cannot be.
+        OSError: if it cannot be removed.
     """
     group = ControlGroup((folder,))
     group.kill()
@@ -181,7 +180,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def abandoned() -> Iterator[Path]:
-    """Yield our control groups whose process is gone; their boxes went with it."""
+    """Yield control groups of dead ctxbench processes; their boxes died with them."""
     for folder in sorted({*ROOT.glob(f"{_PREFIX}*"), *ROOT.glob(f"*/{_PREFIX}*")}):
         label = folder.name.removeprefix(_PREFIX).rpartition("-")[0].replace("-", ":")
         if folder.is_dir() and not folder.is_symlink() and not alive(label):

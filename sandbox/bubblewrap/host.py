@@ -1,4 +1,4 @@
-"""The parts of this machine that a box uses: its interpreter, its system folders, its bwrap."""
+"""The parts of this machine that a box uses: interpreter, system folders, bwrap."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pathlib import Path
 from ctxbench.sandbox.errors import SandboxUnavailable
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Folders of the system that every program needs; some are links into ``/usr``."""
+"""System folders that every program needs; some are links into ``/usr``."""
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs")
-"""What programs read of ``/etc``; beside it the ``java-*`` settings. No names of users or of machines."""
+"""Entries of ``/etc`` that programs read, in addition to ``java-*``. No names of users or machines."""
 PREFIX = "/ctxbench/python"
-"""Where an interpreter that is none of the system's lies in a box."""
+"""Folder in a box of an interpreter that is not the system's."""
 _FIRST_UID, _LAST_UID = 0x70000000, 0x7FFF0000
-"""A range that no distribution and no container tool gives to anybody."""
+"""A range of uids that no distribution or container tool uses."""
 _STAGES = ("/mnt", "/media", "/srv", "/opt")
 _MACHINE = "install bubblewrap (`apt-get install bubblewrap`), or an engine of Docker's"
 
@@ -34,7 +34,7 @@ def bwrap() -> str:
     """Return the path of bwrap.
 
     Raises:
-        SandboxUnavailable: if it is not installed, or too old.
+        SandboxUnavailable: if it is not installed or too old.
     """
     program = shutil.which("bwrap")
     if not sys.platform.startswith("linux") or program is None:
@@ -46,7 +46,7 @@ def bwrap() -> str:
 
 @functools.cache
 def version(program: str) -> tuple[int, ...]:
-    """Return bwrap's version, e.g. (0, 8, 0); (0,) if it does not say."""
+    """Return bwrap's version, e.g. (0, 8, 0); (0,) if it is unknown."""
     process = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)
     return tuple(int(part) for part in re.findall(r"\d+", process.stdout)) or (0,)
 
@@ -57,12 +57,12 @@ def interpreter() -> Path:
 
 
 def python() -> list[tuple[Path, str]]:
-    """Return what the interpreter needs outside the system's folders: (path here, path in the box).
+    """Return the paths that the interpreter needs outside system folders: (path here, path in the box).
 
-    Such an interpreter lies in somebody's home as often as not; in a box it has a place of its own.
+    Such an interpreter is often in a home folder; in a box it has its own folder.
     """
     base = _base()
-    # In a virtual environment the second would be that environment's own.
+    # In a virtual environment, platstdlib would otherwise be that environment's own.
     folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
     paths = [interpreter(), *(Path(os.path.realpath(folder)) for folder in folders)]
     paths += sorted((base / "lib").glob("libpython*.so*"))
@@ -71,15 +71,15 @@ def python() -> list[tuple[Path, str]]:
 
 
 def own_packages() -> list[str]:
-    """Return where in the box this interpreter's own packages would be, which a box must not see."""
+    """Return where in the box the interpreter's own packages would be, which a box must not see."""
     folders = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
     return [_moved(path) for path in folders if path.is_dir()]
 
 
 def links() -> list[tuple[str, str]]:
-    """Return (target, link) of links in the box: the system's, and one to where a shared interpreter seeks its library.
+    """Return (target, link) of links in the box: the system's, and those that lead a shared interpreter to its library.
 
-    That library is not found by a variable, which a test that starts programs with none would lose.
+    A variable would not do: a test may start programs without any.
     """
     pairs = [(os.readlink(name), name) for name in SYSTEM if os.path.islink(name)]  # noqa: PTH114, PTH115
     if any(path.name.startswith("libpython") for path, _ in python()):
@@ -104,18 +104,18 @@ def _moved(path: Path) -> str:
 
 
 def etc() -> list[Path]:
-    """Return what a box sees of ``/etc``."""
+    """Return the paths of ``/etc`` that a box sees."""
     base = Path("/etc")
     return [path for path in (*(base / name for name in _ETC), *sorted(base.glob("java-*"))) if path.exists()]
 
 
 def within(path: Path, folders: Sequence[str]) -> bool:
-    """Return whether a path is in one of some folders."""
+    """Return whether a path is in one of the folders."""
     return any(path == Path(folder) or Path(folder) in path.parents for folder in folders)
 
 
 def stage(sources: Sequence[Path]) -> str:
-    """Return a folder that a box's mount namespace can cover: one that nothing bound from here lies in."""
+    """Return a folder that a box's mount namespace can cover because it contains none of the bound paths."""
     for name in _STAGES:
         if Path(name).is_dir() and not any(within(path, [name]) for path in sources):
             return name
@@ -125,7 +125,7 @@ def stage(sources: Sequence[Path]) -> str:
 
 
 def draw_uid() -> int | None:
-    """Return an unprivileged uid for one box, which nothing else runs as; None where we are no root."""
+    """Return an unprivileged uid for one box that nothing else runs as; None if this process is not root."""
     if os.geteuid() != 0:
         return None
     ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -133,12 +133,12 @@ def draw_uid() -> int | None:
         if inside <= _FIRST_UID and inside + count > _LAST_UID:
             return _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID)
     inside, _, count = max(ranges, key=lambda uid_range: uid_range[2])
-    # Root of a namespace with few uids: its upper half, or none at all, and then it is a plain user outside.
+    # Root of a namespace with few uids: use its upper half. With fewer than 4096, the box is a plain user outside.
     return inside + count // 2 + secrets.randbelow(count // 2) if count >= 4096 else None
 
 
 def release() -> str:
-    """Return what names the system that a box's programs come from."""
+    """Return the name of the system that a box's programs come from."""
     try:
         system = platform.freedesktop_os_release()
     except OSError:
@@ -160,7 +160,7 @@ def programs(packages: Sequence[str]) -> list[str]:
     """Return ``package version`` of Debian packages.
 
     Raises:
-        SandboxUnavailable: if one is missing, naming what installs it.
+        SandboxUnavailable: if one is missing; the message names the command that installs it.
     """
     if not packages:
         return []
@@ -177,7 +177,7 @@ def programs(packages: Sequence[str]) -> list[str]:
 
 
 def _by_path(packages: Sequence[str]) -> list[str]:
-    """Look for programs where there is no dpkg: a JDK by ``javac``, others by their own name."""
+    """Find programs without dpkg: a JDK by ``javac``, others by their own name."""
     names = {name: "javac" if "jdk" in name else "java" if "jre" in name else name for name in packages}
     _require([name for name, program in names.items() if shutil.which(program) is None])
     return sorted(f"{name} {os.path.realpath(str(shutil.which(program)))}" for name, program in names.items())

@@ -1,7 +1,7 @@
-"""A box's content beside the system (installed wheels, the guest and the library, a small ``/etc``), and its mounts.
+"""The content of a box beside the system (installed wheels, guest, library, a small ``/etc``), and its mounts.
 
-Everything lies in digest-named folders of the cache, built aside and renamed, readable by everybody:
-a box runs as a uid that owns none of it.
+All of it is in folders of the cache that are named by digest, built aside and renamed. Everybody can read them, because
+a box runs as a uid that owns none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctxbench.sandbox.ownership import once
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report, digest_of, file_digests
 
 _FORMAT = 1
-"""Of the folders; a new one gives every folder, and every image, a new name."""
+"""Version of the folders' layout; part of the name of every folder and image."""
 PACKAGES, LIBRARY = "/ctxbench/site", "/ctxbench/lib"
 PYTHON = "/ctxbench/bin/python3"
 _SECONDS = 900.0
@@ -34,16 +34,16 @@ _ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 GUEST = ("/usr/bin/env", "-u", "PWD", PYTHON, "-s", "-P", "-B", "-m", "sandbox.guest")
-"""bwrap sets PWD, which goes stale with the first change of folder; the rest is as it is asked to be."""
+"""Command of the first process. bwrap sets PWD, which goes stale at the first change of folder, so it is unset."""
 PATH = "/ctxbench/bin:/ctxbench/site/bin:/usr/local/bin:/usr/bin:/bin"
 _UID = "1000"
-"""Inside; outside it is another one for each box."""
+"""User id inside the box; outside, each box has another one."""
 _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The folders that `prepare` made for an environment."""
+    """The folders of an environment's image."""
 
     digest: str
     packages: Path
@@ -54,10 +54,10 @@ class Image:
 
 
 def make(environment: Environment, cache: Path, report: Report) -> Image:
-    """Make the missing parts of an environment's image; if none is missing, no network is needed.
+    """Build the missing parts of an environment's image; with all parts present, no network is needed.
 
     Raises:
-        SandboxUnavailable: if wheels cannot be had, or this machine lacks a program.
+        SandboxUnavailable: if wheels cannot be fetched, or this machine lacks a program.
     """
     programs = host.programs(environment.programs)
     fetched = wheels.fetch(environment.requirements, environment.project, cache, report)
@@ -72,7 +72,7 @@ def make(environment: Environment, cache: Path, report: Report) -> Image:
 
 
 def _library(extra: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of ``/ctxbench/lib``: our guest, and an environment's library beside it."""
+    """Return the files of ``/ctxbench/lib``: the guest, and the environment's library beside it."""
     files = dict(guest_files())
     for name, data in extra.items():
         pure = PurePosixPath(name)
@@ -117,7 +117,7 @@ def _install(fetched: Path, folder: Path, report: Report) -> None:
 
 
 def _point_scripts(folder: Path) -> None:
-    """Make console scripts start the box's interpreter; pip wrote this process's."""
+    """Make console scripts start the box's interpreter; pip wrote the path of this process's interpreter."""
     ours = f"#!{sys.executable}\n".encode()
     for script in sorted(folder.glob("*")) if folder.is_dir() else []:
         data = script.read_bytes()
@@ -126,9 +126,9 @@ def _point_scripts(folder: Path) -> None:
 
 
 def _finish(folder: Path, where: str) -> None:
-    """Compile a folder as if it lay where the box sees it, and let everybody read it.
+    """Compile a folder under its path in the box, and make it readable by everybody.
 
-    Some packages hold files that are no Python of this version; that they do not compile is no fault.
+    Some packages have files for other Python versions, so a file that does not compile is not an error.
     """
     settings = ["--invalidation-mode=unchecked-hash", "-s", str(folder), "-p", where]
     _run([sys.executable, "-m", "compileall", "-qq", *settings, str(folder)], allowed=(0, 1))
@@ -136,7 +136,7 @@ def _finish(folder: Path, where: str) -> None:
 
 
 def _open_up(folder: Path) -> None:
-    """Let every uid read, whatever this process's umask is."""
+    """Make a folder readable by every uid, whatever this process's umask is."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             runs = path.is_dir() or path.stat().st_mode & 0o100
@@ -161,18 +161,18 @@ def _short(parts: Sequence[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """The part of a layout that is the same for all boxes of an environment."""
+    """The part of a box's layout that is common to all boxes of an environment."""
 
     program: str
     binds: tuple[tuple[str, str], ...]
-    """(path on this machine, path in the box), read-only, in this order."""
+    """Pairs (path on this machine, path in the box), mounted read-only in this order."""
     links: tuple[tuple[str, str], ...]
     variables: tuple[tuple[str, str], ...]
     tmpfs: str
     """Mount options of the working folder."""
     stage: str
     old: bool
-    """Whether bwrap is too old to forbid further user namespaces itself; the guest's filter does it alone."""
+    """Whether bwrap is too old to forbid further user namespaces; then only the guest's filter forbids them."""
 
     def specification(
         self,
@@ -183,13 +183,13 @@ class BoxLayout:
         counters: Sequence[tuple[str, str]],
         command: Sequence[str] = GUEST,
     ) -> str:
-        """Return what `sandbox.bubblewrap.stage` is started with.
+        """Return the JSON argument of `sandbox.bubblewrap.stage`.
 
         Args:
-            uid: what the box runs as outside; None for this process's own.
-            status: file descriptor that the number of the box's topmost process is written to.
+            uid: user id of the box outside; None for this process's own.
+            status: file descriptor to which the pid of the box's topmost process is written.
             groups: control groups that it joins.
-            counters: the groups' own folders and where the box reads them.
+            counters: the groups' own folders, and where the box reads them.
             command: its first process.
         """
         binds = (*self.binds, *counters)
@@ -208,7 +208,7 @@ class BoxLayout:
         return json.dumps(spec)
 
     def _argv(self, binds: Sequence[tuple[str, str]], command: Sequence[str]) -> list[str]:
-        # All namespaces but the network's, which the stage has made.
+        # All namespaces but the network's, which the stage has created.
         argv = [self.program, "--die-with-parent", "--as-pid-1", "--unshare-user", "--unshare-ipc", "--unshare-pid"]
         argv += ["--unshare-uts", "--unshare-cgroup-try"]
         argv += [] if self.old else ["--disable-userns"]
@@ -240,7 +240,7 @@ def layout(environment: Environment, image: Image, limits: Limits) -> BoxLayout:
     """Return the layout of boxes of one image under one set of limits.
 
     Raises:
-        SandboxUnavailable: if bwrap is missing, or no folder can be used to stage a box.
+        SandboxUnavailable: if bwrap is missing, or there is no folder in which a box can be staged.
     """
     program = host.bwrap()
     whole = [Path(name) for name in host.SYSTEM if os.path.isdir(name) and not os.path.islink(name)]  # noqa: PTH114

@@ -1,14 +1,14 @@
-"""The program between us and bwrap: joins the box's control group, makes the mounts that bwrap cannot, drops root.
+"""The program between ctxbench and bwrap: joins the control group, mounts what bwrap cannot, drops root.
 
-A program of its own, started as ``python -I -S -B stage.py '<json>'``; a child of it becomes bwrap. It exists because
+It is started as ``python -I -S -B stage.py '<json>'``; a child of it becomes bwrap. The reasons for it are:
 
-- bwrap's tmpfs takes no cap on inodes, and an empty file costs kernel memory;
-- nobody in the box may set the bounds of its network's sockets, so they are set before it is entered;
-- as root, bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of
-  ``/proc/sys``. An unprivileged uid, in turn, cannot enter a home such as ``/root``, where the interpreter
-  may lie: so what a box may read is bound to a place that it can reach before root is given up.
+- bwrap's tmpfs has no limit on inodes, and an empty file costs kernel memory.
+- Processes in the box must not change the limits of its network's sockets, so they are set before bwrap starts.
+- bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of ``/proc/sys``. But an
+  unprivileged uid cannot enter a home such as ``/root``, where the interpreter may be. So everything that a box may
+  read is bound to a folder that it can reach, before root is dropped.
 
-As a plain user the same happens in a user namespace of its own. Only the standard library is imported.
+As a plain user it does the same in a new user namespace. It imports only the standard library.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Do what the specification says; a fault goes to stderr, exit code 125."""
+    """Follow the specification; print an error on stderr and exit with 125."""
     try:
         _become(json.loads(sys.argv[1]))
     except OSError as error:
@@ -42,10 +42,10 @@ def main() -> None:
 
 
 def _become(spec: dict[str, Any]) -> None:
-    """Make the namespaces; become bwrap in a child, the first process of one of them, and wait for it.
+    """Create the namespaces; become bwrap in a child, the first process of its namespace, and wait for it.
 
-    bwrap dies with its parent, but for a moment while it starts its child does not, and would be left behind.
-    With the first process of a namespace of processes, the kernel ends all others, whatever they are about.
+    bwrap dies with its parent, but while it starts, its child for a moment does not, and would be left behind. When the
+    first process of a pid namespace dies, the kernel kills all others in it, whatever they are doing.
     """
     _enter(spec["uid"])
     _die_with_parent()
@@ -62,7 +62,7 @@ def _become(spec: dict[str, Any]) -> None:
             sys.stderr.flush()
         finally:
             os._exit(125)
-    os.closerange(0, 3)  # these are the box's: whoever reads them must see their end with it
+    os.closerange(0, 3)  # the box's streams: readers must see their end with the box
     os.write(spec["status"], str(first).encode())
     os.close(spec["status"])
     code = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
@@ -71,7 +71,7 @@ def _become(spec: dict[str, Any]) -> None:
 
 def _exec(spec: dict[str, Any], lifeline: int) -> None:
     os.close(spec["status"])
-    # However the harness was started, a box finds the same: a shell's background jobs ignore interrupts.
+    # A box finds the same handlers however the harness was started: background jobs of a shell ignore interrupts.
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     for path in spec["groups"]:
@@ -91,9 +91,9 @@ def _exec(spec: dict[str, Any], lifeline: int) -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    _die_with_parent()  # another user's process does not, until it asks again
+    _die_with_parent()  # the change of user has cleared it
     if select.select([lifeline], [], [], 0)[0]:
-        os._exit(125)  # its parent had gone before it asked
+        os._exit(125)  # its parent died before it asked
     resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # see `sandbox.guest.confine`
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -116,14 +116,14 @@ def _enter(uid: int | None) -> None:
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"0 {user} 1")
     _write("/proc/self/gid_map", f"0 {group} 1")
-    # The boxes of a plain user are all that user: one must leave the others some of what there is for each.
+    # All boxes of a plain user have the same uid, so a single box may use only a part of the user's limits.
     for name, most in _OF_A_USER:
         _write(f"/proc/sys/user/{name}", str(most))
 
 
 def _connect(settings: list[list[str]]) -> None:
-    """Bring the loopback up, the only interface of the box's network, and bound its sockets."""
-    # Not by Python's own socket: importing it would cost each box some milliseconds.
+    """Bring up the loopback, the only interface of the box's network, and limit its sockets."""
+    # Importing Python's socket module would cost each box some milliseconds.
     handle = _libc.socket(_INET, _DATAGRAM, 0)
     fcntl.ioctl(handle, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _UP))
     os.close(handle)

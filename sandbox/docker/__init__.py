@@ -1,9 +1,9 @@
 """Boxes that are Docker containers.
 
-engine    the client, and its faults in one line
-images    the base, built by what they hold once, listed, pruned
-launcher  every flag of a box
-box       frames over the attached stream, and the end
+engine    the client, and its errors in one line
+images    the base image; images built once for equal content, listed, pruned
+launcher  all flags of a box
+box       frames over the attached stream, and the end of a box
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class DockerSandbox:
     """Runs jobs in containers of one Docker engine."""
 
     def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "") -> None:
-        """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet.
+        """Keep wheels and notes in `cache`, and build on `base_image`; read and write nothing yet.
 
         Args:
-            cache: a folder of the sandbox's own.
-            base_image: what images are built on.
-            runtime: what the engine runs boxes with, by the name that it has there; empty for its own choice.
+            cache: a folder that only the sandbox uses.
+            base_image: base of all images.
+            runtime: the engine's name of the runtime for boxes; empty for its default.
         """
         self.cache, self.runtime = cache, runtime
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or images.OFFICIAL
         self.base: str | None = None
-        """Its id, once it is certain: a registry that is out of reach is asked once."""
+        """Id of the base image, once resolved: an unreachable registry is asked only once."""
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Build an environment's image unless it is there; return the digest of what a job finds."""
+        """Build an environment's image if missing; return the digest of what a job finds."""
         with self.connected() as client:
             image = self._image(client, environment)
             if image is None:
@@ -54,7 +54,7 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def open(self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1) -> Iterator[Pool]:
-        """Open a pool of containers of a prepared environment; what killed pools left stopped is removed first."""
+        """Open a pool of containers of a prepared environment, after removing the stopped boxes of killed pools."""
         from ctxbench.sandbox.pool import open_pool  # noqa: PLC0415
 
         with self.connected() as client:
@@ -67,7 +67,7 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Conversation]:
-        """Have a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
+        """Open a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
         with (
             self.launcher(environment, limits, first=RESIDENT) as launcher,
             conversation(launcher, environment, limits) as talk,
@@ -76,10 +76,10 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def launcher(self, environment: Environment, limits: Limits, *, first: str = "") -> Iterator[DockerLauncher]:
-        """Give what starts boxes of a prepared environment, with the module `first`, or the guest, as first process.
+        """Yield a launcher of boxes of a prepared environment; `first` is their first module, by default the guest.
 
         Raises:
-            SandboxUnavailable: if its image is not there, or no engine answers.
+            SandboxUnavailable: if the image is missing, or no engine answers.
         """
         with self.connected() as client:
             image = self._image(client, environment)
@@ -90,7 +90,7 @@ class DockerSandbox:
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
 
     def connected(self, seconds: float = ANSWER_SECONDS) -> contextlib.AbstractContextManager[Client]:
-        """Give a client of the engine; see `engine.connected`."""
+        """Yield a client of the engine; see `engine.connected`."""
         return connected(seconds)
 
     @property
@@ -104,7 +104,8 @@ class DockerSandbox:
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
         python = images.base_python(client, base, self._notes)
         folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
-        # One build at a time: who waited for the same image takes it, who waited for a like one its layers.
+        # One build at a time. Another process that waited finds the same image built, or the shared layers of a similar
+        # one.
         with exclusive_lock(self._notes / BUILDS):
             image = images.find(client, images.tag(environment, base))
             return image or images.build(client, environment, base, folder, report)

@@ -1,4 +1,4 @@
-"""A box that is a container: frames over the engine's attach stream, and an end that leaves nothing."""
+"""A box that is a container: frames over the engine's attach stream, and removal without a trace."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 
 _CHUNK = 64 * 1024
 _LAST_BYTES = 4096
-"""Bytes kept of the guest's last words."""
+"""Bytes of the guest's last output that are kept."""
 _GONE_SECONDS = 10.0
-"""For the engine to finish a removal that it has begun."""
+"""Seconds for the engine to finish a removal that it has begun."""
 
 
 class StreamEnded(SandboxLost):
-    """Raised when a box's stream has come to its end."""
+    """Raised when a box's stream has ended."""
 
 
 class Streams:
-    """Takes the engine's stream apart: frames of 8 bytes of header (kind, length), then data. No I/O."""
+    """A parser of the engine's stream: frames of an 8-byte header (kind, length) and data. No I/O."""
 
     def __init__(self) -> None:
         self.words = b""
-        """The last of what came on stderr."""
+        """Last bytes of stderr."""
         self._header = b""
         self._kind = self._left = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Return what of `data` belongs to stdout."""
+        """Return the bytes of `data` that belong to stdout."""
         out = bytearray()
         view = memoryview(data)
         while view:
@@ -60,9 +60,9 @@ class DockerBox:
     """A running container."""
 
     def __init__(self, client: Client, name: str, stream: socket.socket, user: int = 0) -> None:
-        """Take over a started container and its attached stream; both are ended by `end`.
+        """Take over a started container and its attached stream; `end` ends both.
 
-        `user` is the number that is no other box's.
+        `user` is the user id that no other box has.
         """
         self._client, self.name, self._stream, self.user = client, name, stream, user
         self._began = time.time()
@@ -100,7 +100,7 @@ class DockerBox:
                     return out
 
     def end(self) -> str:
-        """Kill the container and remove it; return why it had ended, empty if it had not."""
+        """Kill and remove the container; return why it had ended before, or an empty text."""
         with self._ending:
             if self._why is None:
                 try:
@@ -110,11 +110,11 @@ class DockerBox:
             return self._why
 
     def hang_up(self) -> None:
-        """Close the stream; the container goes on."""
+        """Close the stream; leave the container running."""
         self._last_words()
 
     def _wait(self, event: int, deadline: float) -> None:
-        """Wait until the stream is ready; poll, as descriptors above 1023 are nothing to select."""
+        """Wait until the stream is ready, with poll because select refuses descriptors above 1023."""
         poll = select.poll()
         try:
             poll.register(self._stream, event)
@@ -141,14 +141,15 @@ class DockerBox:
         return why
 
     def _last_words(self) -> bool:
-        """Close the stream and return whether the box had ended by itself; read what it said last."""
+        """Read the last output, close the stream, and return whether the box had ended by itself."""
         free = self._reading.acquire(blocking=False)
         ended = self._drained() if free else False
         with contextlib.suppress(OSError):
-            # Wakes the thread that waits for the box, if one does.
+            # Wakes a thread that waits for the box.
             self._stream.shutdown(socket.SHUT_RDWR)
         if not free:
-            # It must have left before the descriptor gets free: else it may wait for what takes that number next.
+            # Wait for that thread before the descriptor is freed. Otherwise it might wait on another file that reuses
+            # the number.
             self._reading.acquire()
         self._stream.close()
         self._reading.release()
@@ -168,7 +169,7 @@ class DockerBox:
         return False
 
     def _state(self) -> str:
-        """Return how the container ended, from its state or, where it has removed itself, from the events."""
+        """Return how the container ended, from its state or, if it has removed itself, from the engine's events."""
         try:
             state = self._client.api.inspect_container(self.name)["State"]
         except Exception as error:  # noqa: BLE001 - says what is known; the removal that follows tells the rest
@@ -191,10 +192,10 @@ class DockerBox:
 
 
 def attached(client: Client, name: str) -> socket.socket:
-    """Attach to a container that is not started yet; closing the stream ends the guest's stdin.
+    """Attach to a container before it starts; closing the stream ends the guest's stdin.
 
     Raises:
-        SandboxUnavailable: if the engine is reached in a way that gives no plain socket.
+        SandboxUnavailable: if the connection to the engine is not a plain socket.
     """
     streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
     return _plain(client, client.api.attach_socket(name, streams))
@@ -209,7 +210,7 @@ def _plain(client: Client, raw: Any) -> socket.socket:
             where=str(client.api.base_url),
             cure="run ctxbench on the engine's own machine, or use bubblewrap",
         )
-    # The response owns its descriptor and closes it when it is collected: take one of our own.
+    # The response closes its descriptor when it is collected, so use a duplicate.
     stream = socket.socket(inner.family, inner.type, inner.proto, fileno=socket.dup(inner.fileno()))
     stream.setblocking(False)
     (raw if response is None else response).close()
@@ -221,7 +222,7 @@ def remove(client: Client, name: str) -> None:
     """Kill and remove a container, and wait until it is gone.
 
     Raises:
-        SandboxLost: if the engine does not do it.
+        SandboxLost: if the engine fails to do so.
     """
     deadline = time.monotonic() + _GONE_SECONDS
     pause = 0.01
@@ -233,7 +234,7 @@ def remove(client: Client, name: str) -> None:
             except Exception as error:
                 if absent(error):
                     return
-                # 409: the engine is removing it by itself.
+                # 409: the engine is already removing it.
                 if getattr(error, "status_code", None) != 409 or time.monotonic() > deadline:
                     raise
             time.sleep(pause)

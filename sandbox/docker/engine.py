@@ -1,4 +1,4 @@
-"""The engine's client, and its faults in one line with their cure."""
+"""The engine's client, and its errors in one line with their cure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 Client = Any
 """A `docker.DockerClient`; the SDK has no types."""
 ANSWER_SECONDS = 120.0
-"""For one answer of the engine's: a busy machine takes long to start a box, a hung engine takes for ever."""
+"""Seconds for one answer of the engine: a busy machine starts boxes slowly, and a hung engine never answers."""
 _CONNECTIONS = 64
 _FOLDER = Path(__file__).absolute().parent
 START = f"sh {shlex.quote(str(_FOLDER / 'docker_engine.sh'))}"
-"""The command that installs and starts an engine, as root on Debian."""
+"""Command that installs and starts an engine, as root on Debian."""
 DEBIAN_BASE = f"sh {shlex.quote(str(_FOLDER / 'debian_base.sh'))}"
-"""The command that makes a base image of Debian's packages, as root."""
+"""Command that builds a base image of Debian's packages, as root."""
 _START = f"start Docker (on Debian as root: `{START}`), or use bubblewrap"
 _CURES = (
     ("permission denied", "join its group and log in again (`sudo usermod -aG docker $USER`), or run as root"),
@@ -33,10 +33,10 @@ _CURES = (
 
 @contextlib.contextmanager
 def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
-    """Give a client of the engine that Docker's own settings name (``DOCKER_HOST``, the context); close it.
+    """Yield a client of the engine that Docker's settings name (``DOCKER_HOST``, the context); close it afterwards.
 
     Args:
-        seconds: to wait for any one answer of the engine's.
+        seconds: time for each answer of the engine.
 
     Raises:
         SandboxUnavailable: if no engine answers.
@@ -53,7 +53,7 @@ def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
 
 
 def _knock(docker: Any, seconds: float) -> None:
-    """Connect to the engine's socket once: where that fails the SDK would leave its own socket unclosed."""
+    """Connect to the engine's socket once: on a failure, the SDK would leave its own socket open."""
     named = docker.from_env(version="1.41")  # with a version it does not connect yet
     path = getattr(named.api.adapters.get("http+docker://"), "socket_path", None)
     named.close()
@@ -78,7 +78,7 @@ def answers() -> bool:
 
 @contextlib.contextmanager
 def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
-    """Turn every fault of the SDK's and of its connection into `kind`: one line, with the cure."""
+    """Turn every error of the SDK and of its connection into `kind`: one line, with the cure."""
     from docker.errors import DockerException  # noqa: PLC0415 - the SDK takes 0.2 s to import
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
 
@@ -91,7 +91,7 @@ def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
 def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
-    """Return an exception of the SDK's as ours; `cure` is for what has none of its own."""
+    """Return the sandbox's error for an exception of the SDK; `cure` is for messages without a known one."""
     message = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = message.lower()
     cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)
@@ -100,5 +100,5 @@ def fault(
 
 
 def absent(error: Exception) -> bool:
-    """Return whether the engine said that what it was asked about is not there."""
+    """Return whether the engine answered that the object does not exist."""
     return getattr(error, "status_code", None) == 404

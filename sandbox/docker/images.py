@@ -1,7 +1,7 @@
-"""Images: what they are built on, building them once for the same content, and listing and removing them.
+"""Images: find their base, build each content once, list and remove them.
 
-An image is tagged with the digest of everything that it is built from. The tree of a repository is in
-none: it holds the answers.
+An image's tag is the digest of everything that it is built from. No image contains a repository's tree, because the
+tree contains the answers.
 """
 
 from __future__ import annotations
@@ -29,51 +29,51 @@ from ctxbench.sandbox.types import Environment, Report, digest_of, file_digests
 
 REPOSITORY = "ctxbench-sandbox"
 _LAST_BYTES = 16 * 1024
-"""Characters of a build's output that a fault is looked for in."""
+"""Last characters of a build's output that are searched for an error."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BUILDER = ("Step ", " ---> ", "Removing intermediate container")
-"""How lines of the builder's begin."""
+"""Starts of the builder's own lines."""
 _PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
-"""A Debian package, maybe with its architecture and version."""
+"""A Debian package, optionally with its architecture and version."""
 OFFICIAL = "python:3.11-slim-bookworm"
-"""What images are built on: pulled where a registry can be reached, else made from Debian packages."""
+"""Base of images: pulled if a registry can be reached, and otherwise built from Debian packages."""
 HOME_MADE = "ctxbench-debian-base"
-"""What `DEBIAN_BASE` makes."""
+"""Name of the image that `DEBIAN_BASE` builds."""
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 LABEL = "ctxbench.image"
-"""What the Dockerfile marks every image of ours with."""
+"""Label that the Dockerfile puts on every image of ctxbench."""
 BUILDS = "builds.lock"
-"""Held by whoever builds, or removes what builds have left."""
+"""Lock file of processes that build images or remove remains of builds."""
 _OWNER = "ctxbench.owner"
 _STOPPED = ("created", "exited", "dead")
-"""States of a container in which nothing runs."""
+"""States of a container without running processes."""
 
 
 @functools.cache
 def code() -> Mapping[str, bytes]:
-    """Return the files that every image is built from, by their path in the build's context."""
+    """Return the files that every image is built from, by their path in the build context."""
     return {"Dockerfile": Path(__file__).with_name("Dockerfile").read_bytes(), **guest_files()}
 
 
 def code_digest(files: Mapping[str, bytes]) -> str:
-    """Return the SHA-256 of files by path."""
+    """Return the SHA-256 of files and their paths."""
     return digest_of(file_digests(files))
 
 
 def tag(environment: Environment, base: str) -> str:
-    """Return the name of an environment's image on a base image of that id."""
+    """Return the name of an environment's image on the base image with this id."""
     parts = [code_digest(code()), base, environment.installed, code_digest(environment.library)]
     return f"{REPOSITORY}:{digest_of(parts)[:32]}"
 
 
 def key(attributes: Mapping[str, Any], environment: Environment) -> str:
-    """Return the digest of everything that a job finds in its box: the image, the wheels in it, the environment."""
+    """Return the digest of everything that a job finds in its box: image, wheels and environment."""
     labels = attributes["Config"]["Labels"]
     return digest_of([labels["ctxbench.key"], labels["ctxbench.wheels"], environment.digest])
 
 
 def find(client: Client, name: str) -> dict[str, Any] | None:
-    """Return what the engine knows of an image; None if it is not there."""
+    """Return the engine's data of an image; None if it does not exist."""
     with engine_faults(SandboxUnavailable, "docker"):
         try:
             attributes: dict[str, Any] = client.api.inspect_image(name)
@@ -88,7 +88,7 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
     """Build an environment's image from its fetched wheels, offline unless it needs programs.
 
     Raises:
-        SandboxUnavailable: if a step fails; the message holds its last line.
+        SandboxUnavailable: if a step fails; the message contains the step's last line.
     """
     name = tag(environment, base)
     files = code()
@@ -117,16 +117,16 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
         _follow(steps, environment)
     image = find(client, name)
     if image is None:
-        raise SandboxUnavailable("the engine built it and has it not", where=name, cure="run it again")
+        raise SandboxUnavailable("the engine built it and cannot find it", where=name, cure="run it again")
     return image
 
 
 def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> None:
     output = failed = ""
-    # To the stream's end, whatever it says: only then is its connection given back.
+    # Read to the end of the stream in any case: only then is its connection released.
     for step in steps:
         failed = failed or str(step.get("error", ""))
-        # Parts of lines: a colour begins a new one.
+        # These are parts of lines: a colour starts a new one.
         output = (output + str(step.get("stream", "")))[-_LAST_BYTES:]
     if failed:
         raise fault(
@@ -139,7 +139,7 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
 
 
 def _reason(output: str) -> str:
-    """Return the last lines that name a fault, or else the last lines; not the builder's own."""
+    """Return the last lines that name an error, or the last lines; the builder's own are left out."""
     output_lines = _COLOURS.sub("", output).splitlines()
     lines = [line.strip() for line in output_lines if line.strip() and not line.startswith(_BUILDER)]
     faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]
@@ -154,7 +154,7 @@ def _library(environment: Environment) -> dict[str, bytes]:
 
 
 def _programs(environment: Environment) -> tuple[str, ...]:
-    """Return the Debian packages; each goes into a shell's line."""
+    """Return the Debian packages, checked because they become part of a shell command."""
     for name in environment.programs:
         if not _PROGRAM.fullmatch(name):
             raise SandboxUnavailable(f"{name!r} is not a Debian package", where=environment.name, cure="correct it")
@@ -162,7 +162,7 @@ def _programs(environment: Environment) -> tuple[str, ...]:
 
 
 def _pack(into: IO[bytes], files: Mapping[str, bytes], folder: Path) -> None:
-    """Write a build context; equal inputs give equal bytes, or the engine's cache of layers never hits."""
+    """Write a build context; equal inputs lead to equal bytes, so that the engine's layer cache hits."""
     with tarfile.open(fileobj=into, mode="w") as tar:
         for path in sorted(files):
             tar.addfile(_entry(path, len(files[path])), io.BytesIO(files[path]))
@@ -179,7 +179,7 @@ def _entry(path: str, size: int) -> tarfile.TarInfo:
 
 
 def local_base(client: Client, base_image: str) -> str | None:
-    """Return the id of a local base image, preferably of `base_image`; None if there is none."""
+    """Return the id of a local base image, preferably of `base_image`; None without one."""
     for name in _base_names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:
@@ -191,10 +191,10 @@ def local_base(client: Client, base_image: str) -> str | None:
 
 
 def base_id(client: Client, name: str, report: Report) -> str:
-    """Return the id of the base image; pull it where it is not here.
+    """Return the id of the base image; pull it if it is missing.
 
     Raises:
-        SandboxUnavailable: if it can neither be pulled nor replaced by the home-made one.
+        SandboxUnavailable: if it can be neither pulled nor replaced by the local one.
     """
     with engine_faults(SandboxUnavailable, "docker"):
         try:
@@ -220,10 +220,10 @@ def base_id(client: Client, name: str, report: Report) -> str:
 
 
 def base_python(client: Client, base: str, cache: Path) -> str:
-    """Return the version of a base image's Python, e.g. ``3.11``; asked once an image.
+    """Return the version of a base image's Python, e.g. ``3.11``; run it once per image and note the result.
 
     Raises:
-        SandboxUnavailable: if it has none.
+        SandboxUnavailable: if the image has no Python.
     """
     note = cache / "python" / base.partition(":")[2]
     if note.is_file():
@@ -244,7 +244,7 @@ def base_python(client: Client, base: str, cache: Path) -> str:
         ) from error
     version = output.decode("ascii", "replace").strip()
     note.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed into place: another process may be reading.
+    # Rename it into place, because another process may be reading.
     aside = note.with_name(f"{note.name}.{os.getpid()}.part")
     aside.write_text(version, encoding="utf-8")
     aside.replace(note)
@@ -257,37 +257,37 @@ def _base_names(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredImage:
-    """An image of ours."""
+    """An image that ctxbench built."""
 
     id: str
     tag: str
-    """Empty for a stage of a build, which only speeds up the next one."""
+    """Tag; empty for a build stage, which only speeds up the next build."""
     name: str
-    """Of the environment it was built for first."""
+    """Name of the environment that it was first built for."""
     size: int
-    """Bytes, of which images share what they have in common."""
+    """Size in bytes; images share common layers."""
     age: float
     """Seconds since it was built."""
     idle: float | None
-    """Seconds since a pool was opened on it here; None if none was."""
+    """Seconds since a pool was last opened on it here; None if never."""
     boxes: int
-    """Containers of it, running or not."""
+    """Number of its containers, running or not."""
     current: bool
-    """Whether the present code and base image would still use it."""
+    """Whether the current code and base image still use it."""
 
 
 def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
-    """Note that an image is used now."""
+    """Record that an image is used now."""
     file = notes / "used" / attributes["Id"].partition(":")[2]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
 
 
 def sweep(client: Client) -> None:
-    """Remove the boxes in which nothing runs and whose process is gone: a killed one leaves them.
+    """Remove stopped boxes of dead processes, which a killed process leaves behind.
 
-    A running box ends by itself, with its stdin. On an engine that is not reached through a socket of this machine
-    nothing is removed: whether a process of another machine lives cannot be seen from here. What cannot be removed
+    A running box ends by itself when its stdin closes. On an engine that is reached by anything but a socket of this
+    machine, nothing is removed: processes of another machine cannot be seen from here. A box that cannot be removed
     stays for ``ctxbench doctor --clean``, which says why.
     """
     if "http+docker://" not in client.api.adapters:
@@ -296,12 +296,12 @@ def sweep(client: Client) -> None:
         for box in client.api.containers(all=True, filters={"label": _OWNER, "status": list(_STOPPED)}):
             if not alive(box["Labels"][_OWNER]):
                 with contextlib.suppress(SandboxError), engine_faults(SandboxLost, box["Id"]):
-                    # Not by force: one that somebody starts meanwhile stays.
+                    # Without force: a box that was started meanwhile stays.
                     client.api.remove_container(box["Id"], v=True)
 
 
 def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
-    """Return every image of ours, the latest first."""
+    """Return every image of ctxbench, the latest first."""
     with engine_faults(SandboxUnavailable, "docker"):
         records = client.api.images(filters={"label": LABEL})
         boxes = client.api.containers(all=True, filters={"label": _OWNER})
@@ -314,10 +314,10 @@ def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
 def prune(
     client: Client, notes: Path, base_image: str, *, everything: bool = False
 ) -> tuple[list[StoredImage], list[str]]:
-    """Remove images of ours that the present code has no use for, or all of them; never another's.
+    """Remove images of ctxbench that the current code does not use, or all of them; leave others' images alone.
 
     Returns:
-        What was removed, and a line on each that could not be, such as one with a running box.
+        The removed images, and a line on each that could not be removed, such as one with a running box.
     """
     with exclusive_lock(notes / BUILDS):
         return _prune(client, notes, base_image, everything)
@@ -326,7 +326,7 @@ def prune(
 def _prune(client: Client, notes: Path, base_image: str, everything: bool) -> tuple[list[StoredImage], list[str]]:
     gone: list[StoredImage] = []
     reasons: list[str] = []
-    # Tagged ones first: a stage cannot go while an image is built on it.
+    # Remove tagged images first: a stage stays while an image is built on it.
     for image in sorted(stored(client, notes, base_image), key=lambda stored_image: not stored_image.tag):
         if image.current and not everything:
             continue

@@ -1,4 +1,4 @@
-"""Start hardened containers: every flag of a box stands in this file."""
+"""Start hardened containers; this file contains every flag of a box."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits
 
 USERS = range(1_900_000, 1_901_024)
-"""A box runs as one of these, which no other box of the engine has: the kernel bounds much for each user together.
-They own nothing; the image names them all nobody. Larger numbers do not fit into every tar."""
+"""User ids of boxes. Each box has its own, because the kernel applies many limits to all processes of a user together.
+The users own nothing; the image names all of them nobody. Larger ids do not fit into every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
-"""The same on an engine that maps users, which has few: they are others on the machine. They have no name."""
+"""User ids on an engine that maps users, which has few of them. On the machine they are other ids. They have no
+name."""
 _NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -37,7 +38,7 @@ _SHM = 16 * MIB
 
 
 class DockerLauncher:
-    """Starts boxes of one image; holds no state but the settings."""
+    """A launcher of boxes of one image; it keeps settings only."""
 
     def __init__(
         self,
@@ -50,16 +51,16 @@ class DockerLauncher:
         *,
         first: str = "",
     ) -> None:
-        """Take an inspected image; outcomes are stored under the digest `image`; `runtime` see `EngineFacts`.
+        """Take an inspected image; outcomes are stored under the digest `image`; for `runtime` see `EngineFacts`.
 
-        `first` is the Python module that is the first process; empty for the guest.
+        `first` is the Python module that runs as first process; empty for the guest.
         """
         self.image, self._runtime, self._first = image, runtime, first
         self._client, self._id, self._limits = client, attributes["Id"], limits
         self._variables = variables(attributes["Config"]["Env"] or [], environment)
 
     def start(self) -> DockerBox:
-        """Create a container, attach to it, start it."""
+        """Create a container, attach to it and start it."""
         return started(self._client, self._engine, self._settings)
 
     def _settings(self, user: int) -> dict[str, Any]:
@@ -68,8 +69,8 @@ class DockerLauncher:
             "environment": self._variables,
             "hostname": "box",
             **({"entrypoint": [*_PYTHON, self._first]} if self._first else {}),
-            # With `detach` false the engine closes stdin when our attached stream ends, however we die:
-            # the guest reads the end of it and leaves, and auto_remove does the rest.
+            # With `detach` false the engine closes stdin when our attached stream ends, even if this process is killed:
+            # the guest reads the end of its stdin and exits, and auto_remove does the rest.
             "stdin_open": True,
             "detach": False,
             "labels": {"ctxbench.owner": owner()},
@@ -83,14 +84,14 @@ class DockerLauncher:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """The facts about the engine that boxes need."""
+    """Facts about an engine."""
 
     processors: int
-    """Of the machine; it refuses a share of more."""
+    """Number of processors; the engine refuses a larger share."""
     users: range
-    """Numbers of users that its boxes may have."""
+    """User ids for its boxes."""
     runtime: str = ""
-    """What it runs containers with, such as gVisor's ``runsc``; empty for its own choice."""
+    """Runtime of its containers, such as gVisor's ``runsc``; empty for the engine's default."""
 
     @classmethod
     def of(cls, client: Client, runtime: str = "") -> EngineFacts:
@@ -102,15 +103,15 @@ class EngineFacts:
 
 
 def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
-    """Create a container with the client's settings for a number of a user, attach to it, start it.
+    """Create a container with the settings for a user id, attach to it and start it.
 
     Raises:
-        SandboxLost: if the engine does not do it now; nothing is left of it.
+        SandboxLost: if the engine fails now; the container is then removed.
     """
     with engine_faults(SandboxLost, "docker"):
         name, user = _created(client, engine, settings)
         try:
-            # Attached before it starts, or its first words are lost.
+            # Attach before the start, or the first output is lost.
             stream = attached(client, name)
             try:
                 client.api.start(name)
@@ -124,7 +125,7 @@ def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mappi
 
 
 def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> tuple[str, int]:
-    """Create a container with a user of its own: named after it, as no engine has two containers of one name."""
+    """Create a container with its own user id. Its name contains the id, and an engine refuses to reuse a name."""
     for user in random.sample(engine.users, len(engine.users)):
         parts = {"name": f"ctxbench-box-{user}", "user": f"{user}:{user}", **settings(user)}
         try:
@@ -140,34 +141,34 @@ def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapp
 
 
 def tidy(client: Client, name: str) -> None:
-    """Remove a container if that can be done now; for use while another fault is on its way."""
+    """Remove a container if possible, while another error is being raised."""
     try:
         remove(client, name)
     except SandboxError:
-        # The fault that is on its way says more; `ctxbench doctor --clean` finds the container by its label.
+        # The error being raised says more; `ctxbench doctor --clean` finds the container by its label.
         return
 
 
 def variables(image: list[str], environment: Environment) -> list[str]:
-    """Return the environment of the guest and nothing else; a name without ``=`` takes one of the image's away."""
+    """Return the guest's whole environment; a name without ``=`` removes one of the image's variables."""
     ours = {**VARIABLES, **dict(environment.variables)}
     theirs = {text.partition("=")[0] for text in image} | {"HOSTNAME"}
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
 
 
 def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
-    """Return the host settings of a box that runs as the user of that number."""
+    """Return the host settings of a box that runs as this user id."""
     from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
     return {
         "runtime": engine.runtime or None,
         "network_mode": "none",
-        # Without a network the engine would still show the box the machine's name servers and domains.
+        # Even without a network the engine would show the box the machine's name servers and domains.
         "dns": ["127.0.0.1"],
         "dns_search": ["."],
         "read_only": True,
         "tmpfs": {
-            # Executable: compiled extensions and programs that a test builds are loaded from there.
+            # Executable: tests load compiled extensions and programs that they build from there.
             "/work": in_memory("exec", limits.disk, limits.inodes, user),
             SHM: in_memory("noexec", _SHM, 1024, user),
         },
@@ -184,25 +185,25 @@ def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
             Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
             Ulimit(name="core", soft=1, hard=1),  # see `sandbox.guest.confine`
             Ulimit(name="sigpending", soft=1024, hard=1024),
-            # The engine mounts /dev/mqueue, where anybody may make queues, which outlive a job.
+            # The engine mounts /dev/mqueue, where any user may create queues, which outlive a job.
             Ulimit(name="msgqueue", soft=0, hard=0),
         ],
         "ipc_mode": "none",
-        # The default driver writes everything that a box says to the machine's disk.
+        # The default driver writes all output of a box to the machine's disk.
         "log_config": LogConfig(type="none", config={}),
-        # When the whole machine runs out of memory, a box goes before the harness.
+        # When the machine runs out of memory, the kernel kills a box before the harness.
         "oom_score_adj": 500,
         "auto_remove": True,
     }
 
 
 def in_memory(execution: str, size: int, inodes: int, user: int) -> str:
-    """Return the options of a box's own file system in memory, ``exec`` or ``noexec``, of at most `size` bytes."""
+    """Return the options of a box's file system in memory, ``exec`` or ``noexec``, of at most `size` bytes."""
     return f"rw,{execution},nosuid,nodev,size={size},nr_inodes={inodes},mode=0700,uid={user},gid={user}"
 
 
 @functools.cache
 def _seccomp() -> str:
-    """Return the profile on one line: the engine takes its text, not its path."""
+    """Return the profile on one line: the engine takes its text instead of its path."""
     text = (Path(__file__).parent / "seccomp.json").read_text(encoding="utf-8")
     return json.dumps(json.loads(text), separators=(",", ":"))
