@@ -1,8 +1,8 @@
-"""The programs inside a box: its first process, and the running of a job.
+"""The programs inside a box: its first process, and the processes that run a job.
 
     header ──> guest (PID 1) ──fork──> supervisor ──fork──> the job's own process
                                        reads the job        confined, forked before the job was read
 
-Standard library only, Python 3.11.2 or later, any uid but root. Nothing of it trusts the job, and the
-guest itself never holds a secret: its memory is what jobs are forked from.
+They use the standard library only, on Python 3.11.2 or later, under any uid but root. They never trust the job. The
+guest itself never contains a secret, because jobs are forked from its memory.
 """

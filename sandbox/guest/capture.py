@@ -1,4 +1,4 @@
-"""Capture a job's output: its head and tail, and one whole result."""
+"""Capture a job's output, its head and tail, and one whole result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHUNK = 1 << 16
 
 
 class Output:
-    """Keeps the first and the last half of a limit; memory is bounded whatever comes."""
+    """A buffer for the first and the last half of a limit; its memory is bounded whatever comes."""
 
     def __init__(self, limit: int) -> None:
         """Keep at most `limit` bytes."""
@@ -37,13 +37,13 @@ class Output:
 
     @property
     def tail(self) -> bytes:
-        """The last bytes, those of the head not again."""
+        """The last bytes, without those in the head."""
         self._shorten()
         return bytes(self._tail)
 
 
 class Result:
-    """Takes one result: its length, then that many bytes."""
+    """A buffer for one result: its length, then that many bytes."""
 
     def __init__(self, limit: int) -> None:
         """Take at most `limit` bytes."""
@@ -57,7 +57,7 @@ class Result:
 
     @property
     def whole(self) -> bytes | None:
-        """The result, None unless it is whole and within the limit."""
+        """The result; None unless it is complete and within the limit."""
         if self._over or len(self._data) < RESULT_LENGTH.size:
             return None
         (size,) = RESULT_LENGTH.unpack_from(self._data)
@@ -65,7 +65,7 @@ class Result:
 
 
 def drain(handle: int, into: Output | Result, most: int = _CHUNK) -> bool:
-    """Move up to `most` bytes that are there now from a pipe that does not block; False once it has ended."""
+    """Read up to `most` available bytes from a nonblocking pipe; return False once it has ended."""
     while most > 0:
         try:
             data = os.read(handle, min(most, _CHUNK))

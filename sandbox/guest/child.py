@@ -1,7 +1,7 @@
 """The job's own process: forked before the job was read, confined, then told what to run.
 
-It knows nothing but what it is told: arguments of a call, a program's words, or a channel to whom a living program
-answers. What it is told never holds the repository's tree.
+It knows only what it is told: the arguments of a call, a program's command line, or a socket over which a program that
+stays answers. It never receives the repository's tree.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DESCRIPTORS = 1
 
 
 class NotReady(Exception):
-    """Raised when the trusted part of a job's process failed: no doing of the job's."""
+    """Raised when the trusted part of a job's process failed. The job is not at fault."""
 
 
 def confirmed(channel: socket.socket) -> None:
-    """Wait until the process says that its next trusted step is done: its confinement, or finding a function.
+    """Wait until the process confirms its next trusted step: its confinement, or finding a function.
 
     Raises:
-        NotReady: if it ended instead, or was killed.
+        NotReady: if it ended or was killed before.
     """
     try:
         if channel.recv(1) == _READY_MARK:
@@ -44,13 +44,13 @@ def confirmed(channel: socket.socket) -> None:
 
 
 def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None = None) -> None:
-    """Tell the waiting process what to run, and hand it a descriptor.
+    """Tell the waiting process what to run, and pass it a descriptor.
 
     Args:
-        channel: to it.
+        channel: socket to the process.
         order: ``{"run": "program", "argv": …}``, ``{"run": "call", "function": …, "arguments": …}`` or
             ``{"run": "serve", "function": …, "arguments": …}``.
-        handle: where a call's result goes, or what `serve` talks over.
+        handle: descriptor for a call's result, or the socket of `serve`.
 
     Raises:
         NotReady: if it has ended, or there is no such function.
@@ -67,10 +67,10 @@ def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None =
 
 
 def become(channel: socket.socket, output: int, bounds: Confinement) -> NoReturn:
-    """Be the job's own process; never return."""
+    """Run as the job's own process; never return."""
     code = REFUSED
     try:
-        confine.set_dumpable(True)  # nothing is in it yet; else it could not be made the first to be killed
+        confine.set_dumpable(True)  # it has no data yet; otherwise oom_score_adj could not be set
         join(output)
         handle = os.dup2(channel.fileno(), 3)
         confine.enter(bounds, [handle])
@@ -85,7 +85,7 @@ def become(channel: socket.socket, output: int, bounds: Confinement) -> NoReturn
 
 
 def finish(code: int) -> NoReturn:
-    """End this process at once, with all that it printed."""
+    """Flush the output and end this process at once."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             stream.flush()
@@ -93,7 +93,7 @@ def finish(code: int) -> NoReturn:
 
 
 def join(output: int) -> None:
-    """Read nothing, say everything to `output`."""
+    """Read stdin from /dev/null, and write stdout and stderr to `output`."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output, 1)
@@ -101,19 +101,19 @@ def join(output: int) -> None:
 
 
 def prepare(bounds: Confinement) -> None:
-    """Do to the process that jobs are forked from what would be the same for each of them."""
+    """Prepare the process that jobs are forked from with all that is equal for each of them."""
     own, home, temporary = bounds.folders
     path = [os.path.normpath(f"{own}/{entry}") for entry in bounds.path]
     path += [entry for entry in [os.environ.get("PYTHONPATH", "")] if entry]
     os.environ.update({"HOME": home, "TMPDIR": temporary, "PYTHONPATH": os.pathsep.join(path)})
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    importlib.import_module("array")  # which handing descriptors over needs
+    importlib.import_module("array")  # needed to pass descriptors
 
 
 def _receive(channel: socket.socket) -> tuple[dict[str, Any], int | None]:
     head, handles, _, _ = socket.recv_fds(channel, frames.HEADER.size, _DESCRIPTORS)
     if not head:
-        os._exit(REFUSED)  # no order will come: the job was ill, or its supervisor is gone
+        os._exit(REFUSED)  # no order will come: the job was malformed, or its supervisor is gone
     _, length = frames.HEADER.unpack(head + frames.read(channel.fileno(), frames.HEADER.size - len(head)))
     order, _ = frames.split(frames.read(channel.fileno(), length))
     return order, handles[0] if handles else None
@@ -129,31 +129,30 @@ def _run(waiting: socket.socket, bounds: Confinement) -> int:
     function = _resolve(order["function"])
     waiting.send(_READY_MARK)
     waiting.close()
-    # Only now: what is trusted was found without the job's folders.
+    # Only now, so that trusted code was found without the job's folders.
     sys.path[:0] = [os.path.normpath(f"{bounds.folder}/{entry}") for entry in bounds.path]
     if "tempfile" in sys.modules:
-        vars(sys.modules["tempfile"])["tempdir"] = None  # it may have been asked for in the guest
+        vars(sys.modules["tempfile"])["tempdir"] = None  # the guest may have set it
     if order["run"] == "serve":
         return _exit_code(lambda: function(socket.socket(fileno=handle), **order["arguments"]))
     return _exit_code(lambda: answer(handle, function(order["arguments"])))
 
 
 def _resolve(name: str) -> Callable[..., Any]:
-    """Return the function ``module:function``."""
     module, _, attribute = name.partition(":")
     function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     return function
 
 
 def answer(handle: int, value: Any) -> None:
-    """Write a result, as JSON, whole."""
+    """Write a whole result as JSON."""
     data = json.dumps(value, allow_nan=False).encode()
     frames.write(handle, capture.RESULT_LENGTH.pack(len(data)) + data)
     os.close(handle)
 
 
 def _exit_code(call: Callable[[], Any]) -> int:
-    """Return what a Python program that did this would exit with."""
+    """Return the exit code of a Python program that makes this call."""
     try:
         call()
     except SystemExit as leave:

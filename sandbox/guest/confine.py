@@ -1,4 +1,4 @@
-"""Confine an untrusted process before it runs anything: its resources, its files, and what it inherited."""
+"""Confine an untrusted process before it runs any code: its resources, its files, and what it inherited."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from . import landlock
 
 _PR_SET_DUMPABLE = 4
 _HIDDEN = ("proc", "sys", "dev", "work")
-"""Entries of the root that are not readable as a whole; the rest of it is the image."""
+"""Entries of the root that are not readable as a whole; all others are the image."""
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _VISIBLE = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
-"""The box's own processes only, the trusted ones of which are closed: what programs ask about the machine."""
+"""Facts about the machine that programs read; ``/proc`` has the box's own processes only, and the trusted ones are
+closed."""
 _RULES = 32
-"""The lowest descriptor that Landlock's rules may have: a job's process puts its own at the first free ones."""
+"""Lowest descriptor of Landlock's rules: a job's process puts its own descriptors at the first free ones."""
 _MOVES = 2
-"""The first version of Landlock that can let files be moved and linked from one folder to another."""
+"""First version of Landlock that can allow files to be moved and linked from one folder to another."""
 _PENDING = 1024
-"""Queued signals and timers: the kernel has a number of them for each user."""
+"""Most queued signals and timers: the kernel counts them for each user."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLimits:
-    """The part of a pool's limits that a box keeps itself, see `sandbox.types.Limits`."""
+    """The limits that a box itself applies; see `sandbox.types.Limits`."""
 
     memory: int
     file_bytes: int
@@ -43,19 +44,19 @@ class JobLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """The confinement of every job of this box."""
+    """The confinement of all jobs of this box."""
 
     limits: JobLimits
     work: str
-    """Where the three folders of a job are; see `folders`."""
+    """Parent of a job's three folders; see `folders`."""
     path: tuple[str, ...]
-    """Folders of the working folder that stand first on Python's import path."""
+    """Folders of the working folder that come first on Python's import path."""
     rules: int | None
-    """Descriptor of Landlock's rules, made once since none of their folders changes; None without Landlock."""
+    """Descriptor of Landlock's rules, created once because none of their folders changes; None without Landlock."""
     memory_group: bool
-    """Whether the kernel bounds the box's memory as a whole."""
+    """Whether the kernel limits the box's memory as a whole."""
     process_group: bool
-    """Whether the kernel bounds the number of the box's processes."""
+    """Whether the kernel limits the number of the box's processes."""
 
     @property
     def folder(self) -> str:
@@ -64,12 +65,12 @@ class Confinement:
 
     @property
     def folders(self) -> tuple[str, str, str]:
-        """The folders made for each job: to work in, its home, and for temporary files."""
+        """The folders created for each job: its working folder, its home, and its temporary files."""
         return self.folder, f"{self.work}/home", f"{self.work}/tmp"  # noqa: S108 - the box's own
 
 
 def set_dumpable(dumpable: bool) -> None:
-    """Open or close this process's memory, descriptors and environment to others of the same user."""
+    """Open or close this process's memory, descriptors and environment to other processes of the same user."""
     _libc().prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
 
 
@@ -79,16 +80,16 @@ def _libc() -> ctypes.CDLL:
 
 
 def rules(work: str) -> int | None:
-    """Return Landlock's rules of every job: read the image, write to the box's own folders; None without Landlock.
+    """Return the Landlock rules of all jobs: read the image, write to the box's own folders; None without Landlock.
 
-    Its first version counts as none: it refuses to move files between folders, so that right code would fail.
+    The first version of Landlock is not used: it refuses to move files between folders, so correct code would fail.
 
     Raises:
         OSError: if the kernel has Landlock and refuses.
     """
     if landlock.abi() < _MOVES:
         return None
-    # Not a job's own three folders: the rules would hold them after they are removed.
+    # Not a job's own three folders: the rules would keep them alive after their removal.
     ruleset = landlock.ruleset(_readable(), [work, SHARED_MEMORY, *_DEVICES], tcp=True)
     try:
         return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, _RULES)
@@ -97,7 +98,7 @@ def rules(work: str) -> int | None:
 
 
 def bound(bounds: Confinement) -> None:
-    """Bound the resources of this process and its future children, for good: once for all jobs of a box.
+    """Limit the resources of this process and its future children, for good; called once for all jobs of a box.
 
     Raises:
         OSError: if the kernel refuses.
@@ -111,7 +112,7 @@ def bound(bounds: Confinement) -> None:
 def enter(bounds: Confinement, descriptors: Sequence[int] = ()) -> None:
     """Confine this process and its future children, for good.
 
-    It gets a session of its own, keeps no descriptor but 0, 1, 2 and `kept`, and has to have been forked
+    The process gets its own session and keeps no descriptors but 0, 1, 2 and `descriptors`. It must have been forked
     from a process without threads, on which `bound` was called.
 
     Raises:
@@ -140,7 +141,7 @@ def _close_all_but(descriptors: Sequence[int]) -> None:
 def _resources(bounds: Confinement) -> list[tuple[int, int]]:
     limits = bounds.limits
     resource_limits = [
-        # Not 0, which does not keep a program that the machine names for core files from being run, outside the box.
+        # Not 0: if the machine names a program for core files, 0 would not stop it from running, outside the box.
         (resource.RLIMIT_CORE, 1),
         (resource.RLIMIT_SIGPENDING, _PENDING),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
@@ -148,18 +149,18 @@ def _resources(bounds: Confinement) -> list[tuple[int, int]]:
         (resource.RLIMIT_MSGQUEUE, 0),
     ]
     if not bounds.process_group and own_user_namespace():
-        # There the kernel counts the box alone, the guest and its supervisor too; elsewhere it would count
-        # every process of this user on the machine.
+        # In its own user namespace the kernel counts the box alone, including guest and supervisor. Elsewhere it would
+        # count every process of this user on the machine.
         resource_limits.append((resource.RLIMIT_NPROC, limits.processes + 2))
     if not bounds.memory_group:
-        # Not the address space, which the JVM reserves by the gigabyte. Twice the limit, so that a program that
-        # goes over it is ended by the watchdog, as it would be by the kernel, and this only bounds what it wins.
+        # Not the address space, of which the JVM reserves gigabytes. It is twice the limit, so that the watchdog ends a
+        # program over the limit, as the kernel would; this one only bounds the overshoot.
         resource_limits.append((resource.RLIMIT_DATA, 2 * limits.memory))
     return resource_limits
 
 
 def own_user_namespace(table: str = "/proc/self/uid_map") -> bool:
-    """Return whether this box's users are its own."""
+    """Return whether this box has its own user namespace."""
     return Path(table).read_text(encoding="ascii").split() != ["0", "0", str((1 << 32) - 1)]
 
 

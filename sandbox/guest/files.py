@@ -1,4 +1,4 @@
-"""A job's folders: written, emptied whatever is in them, and looked over."""
+"""A job's folders: fill them, empty them whatever they contain, and inspect them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _FLAGS = struct.Struct("=Q")
 
 
 def make(folders: Iterable[str]) -> None:
-    """Make folders that only this user may enter."""
+    """Create folders that only this user may enter."""
     for folder in folders:
         Path(folder).mkdir(mode=0o700)
 
 
 def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
-    """Write files below a folder; scripts, which start with ``#!``, can be run.
+    """Write files below a folder; scripts, which start with ``#!``, are executable.
 
     Args:
-        folder: where.
-        listing: path and size of each, in order.
-        content: their bytes, one after the other.
+        folder: the folder.
+        listing: path and size of each file, in order.
+        content: the bytes of all files, joined.
 
     Raises:
-        OSError: if one cannot be written, for example as the disk is full.
-        ValueError: if a path leads out, or the bytes do not match.
+        OSError: if a file cannot be written, for example because the disk is full.
+        ValueError: if a path leads out, or bytes are missing.
     """
     folders = {""}
     for path, size in listing:
@@ -55,13 +55,12 @@ def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
 
 
 def empty(folder: str) -> None:
-    """Remove everything in a folder, however deep, closed or oddly named.
+    """Remove everything in a folder, whatever its depth, permissions or names; the folder itself stays.
 
-    Folders are first moved up into it, so that nothing is ever deep, and opened up, since they are ours.
-    The folder itself stays as it is.
+    Inner folders are moved up into it first, so that no path is deep, and made accessible, since this user owns them.
 
     Raises:
-        OSError: if something cannot be removed.
+        OSError: if an entry cannot be removed.
     """
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -79,15 +78,15 @@ def empty(folder: str) -> None:
 
 
 def state(folder: str) -> tuple[int, int]:
-    """Return a folder's rights and its flags, those of chattr; no flags where its file system has none."""
+    """Return a folder's mode and its chattr flags; flags are 0 if its file system has none."""
     return stat.S_IMODE(os.stat(folder).st_mode), _flags(folder)  # noqa: PTH116 - of this module's kind
 
 
 def settle(folder: str, mode: int, flags: int) -> None:
-    """Take notes off a folder that stays: put its rights, flags and times back, remove its attributes.
+    """Restore a folder's mode, flags and times and remove its attributes, in which a job could leave data.
 
     Raises:
-        OSError: if that cannot be done.
+        OSError: if that fails.
     """
     os.chmod(folder, mode)  # noqa: PTH101 - of this module's kind
     for name in os.listxattr(folder):
@@ -110,7 +109,7 @@ def _flags(folder: str, request: int = _GET_FLAGS, flags: int = 0) -> int:
 
 
 def _flatten(inner: int, top: int) -> list[bytes]:
-    """Remove the files of `inner`, move its folders to `top`, return their names there."""
+    """Remove the files of `inner`, move its folders to `top`, and return their names there."""
     moved = []
     with os.scandir(inner) as entries:
         names = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -126,12 +125,12 @@ def _flatten(inner: int, top: int) -> list[bytes]:
 
 
 def _open_up(name: bytes, inner: int) -> None:
-    # Not a link: nothing runs any more that could have changed it since it was listed.
+    # It is not a link: no process is left that could have changed it since it was listed.
     if stat.S_IMODE(os.stat(name, dir_fd=inner, follow_symlinks=False).st_mode) & 0o700 != 0o700:
         os.chmod(name, 0o700, dir_fd=inner)
 
 
 def used(folder: str) -> tuple[int, int]:
-    """Return how many blocks and inodes the file system of a folder has in use: also of files without a name."""
+    """Return the blocks and inodes in use in a folder's file system, including those of files without a name."""
     status = os.statvfs(folder)
     return status.f_blocks - status.f_bfree, status.f_files - status.f_ffree

@@ -1,10 +1,10 @@
-"""Frames, the messages between pool and guest: each a kind, a length, a JSON object and bytes behind it.
+"""Frames, the messages between pool and guest: a kind, a length, a JSON object and bytes.
 
     frame   = kind (1 byte), length (4 bytes, big-endian), payload
-    payload = length of the JSON (4 bytes, big-endian), the JSON object, the bytes that it tells the sizes of
+    payload = length of the JSON (4 bytes, big-endian), the JSON object, the bytes whose sizes it lists
 
-To the guest go `SETTINGS`, `TREE` and `JOB`; from it come `GREETING`, `READY` (a tree is written),
-`OUTCOME` (of a job) and `END` (what was found when its traces were removed).
+The pool sends `SETTINGS`, `TREE` and `JOB`. The guest sends `GREETING`, `READY` (a tree is written), `OUTCOME` (of a
+job) and `END` (the result of removing the job's traces).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ GREETING, READY, OUTCOME, END = b"G", b"R", b"O", b"E"
 HEADER = struct.Struct(">cI")
 _LENGTH = struct.Struct(">I")
 MAX = 1 << 30
-"""Bytes of one frame, at most."""
+"""Most bytes of one frame."""
 
 
 class FrameError(Exception):
-    """Raised when bytes are no frame, or end before it does."""
+    """Raised when bytes are not a frame, or end too early."""
 
 
 def payload(head: Mapping[str, Any], blobs: Iterable[bytes] = ()) -> bytes:
@@ -38,7 +38,7 @@ def frame(kind: bytes, head: Mapping[str, Any], blobs: Iterable[bytes] = ()) -> 
     """Return a whole frame.
 
     Raises:
-        FrameError: if it is larger than a frame may be.
+        FrameError: if it is larger than `MAX`.
     """
     data = payload(head, blobs)
     if len(data) > MAX:
@@ -47,10 +47,10 @@ def frame(kind: bytes, head: Mapping[str, Any], blobs: Iterable[bytes] = ()) -> 
 
 
 def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the JSON object of a payload and the bytes behind it.
+    """Return the JSON object of a payload and the bytes after it.
 
     Raises:
-        FrameError: if it is none.
+        FrameError: if the payload is malformed.
     """
     try:
         (size,) = _LENGTH.unpack_from(data)
@@ -65,15 +65,15 @@ def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def files_head(files: Mapping[str, bytes]) -> list[list[Any]]:
-    """Return the head that tells a payload's reader which files its bytes are."""
+    """Return the part of a payload's head that lists the files in its bytes: path and size of each."""
     return [[path, len(content)] for path, content in files.items()]
 
 
 def read(handle: int, size: int) -> bytes:
-    """Read exactly `size` bytes of a file descriptor.
+    """Read exactly `size` bytes from a file descriptor.
 
     Raises:
-        FrameError: if it ends before.
+        FrameError: if the stream ends earlier.
     """
     parts, missing = [], size
     while missing:
@@ -86,10 +86,10 @@ def read(handle: int, size: int) -> bytes:
 
 
 def read_header(handle: int) -> tuple[bytes, int] | None:
-    """Return the next frame's kind and length, None at the stream's end.
+    """Return the next frame's kind and length; None at the stream's end.
 
     Raises:
-        FrameError: if it ends within a header, or the frame is too large.
+        FrameError: if the stream ends within a header, or the frame is too large.
     """
     first = os.read(handle, 1)
     if not first:

@@ -1,8 +1,8 @@
-"""Landlock: a process gives up, for itself and its children, the right to most files.
+"""Landlock: a process gives up the right to most files, for itself and its children.
 
-Linux only, unprivileged. What it does *not* cover: names, sizes and times of files stay visible
-(`stat` is not restricted); file descriptors that are open already keep working; UDP and Unix
-sockets are not covered before recent kernels, which is why `sandbox.guest.seccomp` stands beside it.
+It works on Linux only, without privileges. It does *not* cover everything: names, sizes and times of files stay visible
+(`stat` is not restricted), open file descriptors keep working, and UDP and Unix sockets are not covered before recent
+kernels. That is why `sandbox.guest.seccomp` exists too.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _PR_SET_NO_NEW_PRIVS = 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _ALL_BY_ABI = ((1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)
-"""Every file right that version 1, 2, 3, 4 and 5 or later know of."""
+"""All file rights of version 1, 2, 3, 4, and 5 or later."""
 _FOR_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _NETWORK = 0b11
 """Binding and connecting TCP sockets."""
 _SCOPES = 0b11
-"""Abstract Unix sockets and signals of processes outside."""
+"""Abstract Unix sockets, and signals to processes outside."""
 
 
 def abi() -> int:
-    """Return the version of Landlock that the kernel offers; 0 if none."""
+    """Return the kernel's version of Landlock; 0 without it."""
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_GET_VERSION))))
 
 
 def visible(hidden: Iterable[Path]) -> list[str]:
-    """Return paths that together hold everything but `hidden`: folders on the way to it are split up.
+    """Return paths that together contain everything but `hidden`; folders that contain hidden paths are split up.
 
-    Links are left out, or one might lead into what is hidden; what they lead to is reached by its real
-    path. Whatever is created later beside a hidden path is hidden too.
+    Links are left out, because they might lead into what is hidden; their targets are listed by the real path. Whatever
+    is created later beside a hidden path is hidden too.
     """
     secret = {Path(os.path.realpath(path)) for path in hidden}
     split = {parent for path in secret for parent in path.parents}
@@ -65,8 +65,8 @@ def visible(hidden: Iterable[Path]) -> list[str]:
 def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> None:
     """Let this thread and its future children read only below `readable`, write only below `writable`, for good.
 
-    Unless `tcp`, TCP is refused from version 4 on; signals and abstract sockets of processes outside are
-    refused from version 6 on.
+    Unless `tcp`, TCP is refused from version 4 on. From version 6 on, so are signals to processes outside and their
+    abstract sockets.
 
     Raises:
         OSError: if the kernel refuses; nothing is restricted then.
@@ -81,11 +81,10 @@ def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = Fa
 def ruleset(
     readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False, listable: Sequence[str] = ()
 ) -> int:
-    """Return a descriptor of these rules, see `restrict`, for any number of processes to enforce on themselves.
+    """Return a descriptor of these rules, see `restrict`, which any number of processes can apply to themselves.
 
-    Below `listable` the names in folders may be read, whatever else may not.
-
-    It is closed by an exec. A rule is about the folder that has the path now, not one that is made later.
+    Below `listable` only the names in folders may be read. An exec closes the descriptor. A rule applies to the folder
+    that has the path now, not to a later one.
 
     Raises:
         OSError: if the kernel refuses.
@@ -111,7 +110,7 @@ def ruleset(
 
 
 def enforce(handle: int) -> None:
-    """Keep to the rules behind a descriptor from now on: this thread and its future children, for good.
+    """Apply the rules of a descriptor to this thread and its future children, for good.
 
     Raises:
         OSError: if the kernel refuses; nothing is restricted then.
@@ -125,7 +124,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return  # gone since, or not ours to enter: it stays refused
+        return  # gone meanwhile, or not accessible: it stays refused
     try:
         if not stat.S_ISDIR(os.fstat(handle).st_mode):
             access &= _FOR_FILES

@@ -1,8 +1,8 @@
 """The filter of a box: the calls that a job may make, and with which arguments; all others are refused.
 
-What a box could take from the whole machine is closed here, where it is bounded by nothing else: the pool of
-asynchronous I/O, huge pages, the memory of compiled filters, buffers of sockets beyond their default, writing
-back of the machine's disks, modules that a kind of socket or a request of `ioctl` loads.
+It also closes what a box could otherwise take from the whole machine without any limit: the pool of asynchronous I/O,
+huge pages, the memory of compiled filters, socket buffers beyond their default, writing back the machine's disks, and
+modules that the kernel loads for a kind of socket or a request of `ioctl`.
 """
 
 from __future__ import annotations
@@ -35,50 +35,51 @@ SOCKETS: dict[int, dict[int, tuple[int, ...]]] = {
     _INET: {1: (0, 6), 2: (0, 1, 17)},
     _INET6: {1: (0, 6), 2: (0, 17)},
 }
-"""Families, the types of each, and the protocols of those: the family's own, TCP, ICMP (without capabilities: an echo),
-UDP. For all others the kernel would look for a module of the machine's."""
+"""Families, their types, and the protocols of each type: the family's own, TCP, ICMP (without capabilities, an echo),
+UDP. For all others the kernel would look for a module of the machine."""
 SOCKET_TYPE = 0xF
-"""The bits of `socket`'s second argument that are the type."""
+"""Bits of `socket`'s second argument that are the type."""
 MODULE_REQUESTS = (0x5423, 0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89A0, 0x89A1)
-"""Of `ioctl`: TIOCSETD, and a socket's for bridges, frame relay and VLANs. The kernel looks for their modules."""
+"""Requests of `ioctl` for which the kernel looks for modules: TIOCSETD, and a socket's for bridges, frame relay and
+VLANs."""
 SOL_SOCKET = 1
 IGNORED_OPTIONS = (7, 8)
-"""SO_SNDBUF and SO_RCVBUF: a machine may allow megabytes a socket, outside the box's memory. They are hints."""
+"""SO_SNDBUF and SO_RCVBUF, which are hints: a machine may allow megabytes per socket, outside the box's memory."""
 REFUSED_OPTIONS = (26, 50, 51, 52)
-"""Filters on sockets: they are compiled, into memory of which the whole machine has one small pool."""
+"""Filters on sockets: the whole machine has one small memory pool for compiled filters."""
 HUGE_PAGES, HUGE_FILES = 0x40000, 0x4
-"""MAP_HUGETLB of `mmap`, MFD_HUGETLB of `memfd_create`: the pages are the machine's, set aside for others."""
+"""MAP_HUGETLB of `mmap`, MFD_HUGETLB of `memfd_create`: such pages belong to the machine, set aside for others."""
 REFUSED_PROCESS_OPTIONS = (22, 35, 62, 67)
-"""Of `prctl`: further filters (see `REFUSED_OPTIONS`), the layout of memory, a processor core's other half,
-memory that is merged with other processes'."""
+"""Options of `prctl`: further filters (see `REFUSED_OPTIONS`), the memory layout, a processor core's other half, memory
+that is merged with other processes'."""
 _MERGEABLE = 12
 _LOCKS_OF_FILES = (37, 38)
-"""F_OFD_SETLK and F_OFD_SETLKW: whose they are cannot be told, so that the watchdog could not count them."""
+"""F_OFD_SETLK and F_OFD_SETLKW: the owner of such a lock is unknown, so the watchdog could not count it."""
 _OF_A_PROCESS = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
-"""Their first argument is a process, 0 for the one that calls."""
+"""Calls whose first argument is a process, 0 for the caller."""
 _PROCESS, _PROCESS_OF_IO = 0, 1
 """PRIO_PROCESS, IOPRIO_WHO_PROCESS; others are groups and users."""
 _ASK = 0xFFFFFFFF
-"""Of `personality`: what it is."""
+"""Argument of `personality` that only asks for its value."""
 _WHOLE = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTest:
-    """A test of an argument. Only its low half counts, which holds every flag and number that is tested here."""
+    """A test of an argument's low half, which contains every flag and number that is tested here."""
 
     argument: int
     among: tuple[int, ...] = ()
     apart_from: tuple[int, ...] = ()
     bits: int = 0
-    """Any of them. One of the three is given."""
+    """The test is true if any of these bits is set. One of the three fields is given."""
     mask: int = _WHOLE
-    """The bits that are compared, of the first two."""
+    """Bits that are compared with `among` or `apart_from`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A call that is answered without being made, where all tests hold."""
+    """A rule: the call is answered without being made if all tests are true."""
 
     call: str
     answer: int
@@ -98,7 +99,7 @@ def _of_sockets(call: str) -> Iterator[Rule]:
 
 RULES = (
     Rule("clone", errno.EPERM, (ArgumentTest(0, bits=seccomp.NAMESPACES),)),
-    # Its flags are behind a pointer: say that there is none, and C libraries use clone.
+    # Its flags are behind a pointer: report that the call does not exist, and C libraries use clone.
     Rule("clone3", errno.ENOSYS),
     *_of_sockets("socket"),
     *_of_sockets("socketpair"),
@@ -111,23 +112,23 @@ RULES = (
     Rule("prctl", errno.EPERM, (ArgumentTest(0, among=REFUSED_PROCESS_OPTIONS),)),
     Rule("fcntl", errno.EINVAL, (ArgumentTest(1, among=_LOCKS_OF_FILES),)),
     Rule("personality", errno.EPERM, (ArgumentTest(0, apart_from=(0, _ASK)),)),
-    # The guest and the supervisor are of the same user: what is set for them, later jobs would inherit.
+    # Guest and supervisor have the same user: later jobs would inherit what is set for them.
     *(Rule(call, errno.EPERM, (ArgumentTest(0, apart_from=(0,)),)) for call in _OF_A_PROCESS),
     Rule("setpriority", errno.EPERM, (ArgumentTest(0, apart_from=(_PROCESS,)),)),
     Rule("setpriority", errno.EPERM, (ArgumentTest(1, apart_from=(0,)),)),
     Rule("ioprio_set", errno.EPERM, (ArgumentTest(0, apart_from=(_PROCESS_OF_IO,)),)),
     Rule("ioprio_set", errno.EPERM, (ArgumentTest(1, apart_from=(0,)),)),
     *(Rule(call, errno.ENOSYS) for call in ("io_setup", "io_submit", "io_getevents", "io_pgetevents")),
-    # A box's files are in memory: there is nothing to write back but what is the machine's.
+    # A box's files are in memory, so these calls would only write back the machine's disks.
     *(Rule(call, 0) for call in ("sync", "syncfs")),
 )
 
 
 def restrict(*, absent: Iterable[str] = ()) -> None:
-    """Let this thread and its future children make the calls of jobs only, for good.
+    """Let this thread and its future children make only the calls of jobs, for good.
 
     Args:
-        absent: calls that fail with ENOSYS besides.
+        absent: further calls that fail with ENOSYS.
 
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
@@ -136,7 +137,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
-    """Return the filter: rules first, then the allowed calls; calls newer than the table count as absent."""
+    """Return the filter: rules first, then the allowed calls; calls newer than the table are absent."""
     rules = [*(Rule(call, errno.ENOSYS) for call in absent), *RULES]
     lines: list[Line] = seccomp.opening(architecture)
     for call in dict.fromkeys(rule.call for rule in rules):
@@ -150,7 +151,7 @@ def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes
 
 
 def _answered(rule: Rule) -> list[Line]:
-    """Return the lines that answer a call by a rule, or go on behind them."""
+    """Return the lines that answer a call by a rule, or continue behind them."""
     block: list[Line] = [(RETURN, 0, 0, ERROR | rule.answer)]
     for test in reversed(rule.tests):
         block = [(LOAD, 0, 0, FIRST_ARGUMENT + 8 * test.argument), *_tested(test, len(block)), *block]
@@ -158,7 +159,7 @@ def _answered(rule: Rule) -> list[Line]:
 
 
 def _tested(test: ArgumentTest, length: int) -> list[Line]:
-    """Return the lines that skip the next `length` unless a test holds."""
+    """Return the lines that skip the next `length` lines unless a test is true."""
     if test.bits:
         return [(ANY_BIT, 0, length, test.bits)]
     values = test.among or test.apart_from

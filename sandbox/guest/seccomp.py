@@ -1,11 +1,11 @@
-"""A system-call filter: no looking into other processes, no shared kernel objects, no namespaces, few sockets.
+"""A system-call filter: no access to other processes, no shared kernel objects, no namespaces, few sockets.
 
-It closes what Landlock leaves open: other families of sockets, files opened by handle, and memory,
-queues or keys by which one job could leave a note for a later one. The 64-bit calls only: another
-architecture's would pass by the filter, so a process that makes one is killed.
+It closes what Landlock leaves open: other families of sockets, files opened by handle, and memory, queues or keys in
+which a job could leave data for a later one. It covers the 64-bit calls only. Calls of another architecture would
+bypass the filter, so a process that makes one is killed.
 
-Every call that is not named in `ALLOWED` is refused, so one that a later kernel adds is closed until somebody names it.
-What is left out on purpose, and why, stands in `scripts/seccomp_profile.py`.
+Every call outside `ALLOWED` is refused, so a call that a later kernel adds is refused until it is listed. Calls left
+out on purpose, and the reasons, are in `scripts/seccomp_profile.py`.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ landlock_add_rule:445:445 landlock_restrict_self:446:446 memfd_secret:447:447 pr
 futex_waitv:449:449 cachestat:451:451 fchmodat2:452:452 futex_wake:454:454 futex_wait:455:455
 futex_requeue:456:456
 """
-"""``name:number on x86-64:number on ARM64``; a dash where the machine has no such call."""
+"""``name:number on x86-64:number on ARM64``; a dash if the machine has no such call."""
 NUMBERS: dict[str, tuple[int | None, int | None]] = {
     name: (None if first == "-" else int(first), None if second == "-" else int(second))
     for name, first, second in (entry.split(":") for entry in _TABLE.split())
 }
 NEWEST = max(number for numbers in NUMBERS.values() for number in numbers if number is not None)
-"""Calls above it are of kernels later than this table."""
+"""Calls with larger numbers belong to kernels later than this table."""
 
 ALLOWED: dict[str, str] = {
     "files: open, read, write": """
@@ -130,40 +130,40 @@ ALLOWED: dict[str, str] = {
     "to be confined further": "landlock_create_ruleset landlock_add_rule landlock_restrict_self",
 }
 REFUSED_TO_JOBS = frozenset(NUMBERS).difference(["clone3"], *map(str.split, ALLOWED.values()))
-"""What is left; `clone3` is absent instead, so that programs fall back to `clone`."""
+"""All other calls but `clone3`, which is absent, so that programs fall back to `clone`."""
 
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER_MODE = 38, 22, 2
 LOAD, EQUAL, AT_LEAST, ANY_BIT, MASK, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 KILL, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 ARCHITECTURE, NUMBER, FIRST_ARGUMENT = 4, 0, 16
-"""Offsets in ``struct seccomp_data``; of an argument the low half, which both machines store first."""
+"""Offsets in ``struct seccomp_data``; for an argument that of its low half, which both machines store first."""
 _X32 = 0x40000000
 NAMESPACES = 0x7E020000
-"""Every ``CLONE_NEW…`` that `clone` knows."""
+"""All ``CLONE_NEW…`` flags of `clone`."""
 FAMILIES = (int(socket.AF_UNIX), int(socket.AF_INET), int(socket.AF_INET6))
-"""Families of sockets that a job may have."""
+"""Socket families that a job may use."""
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""What the kernel calls a machine, and its column of `NUMBERS`."""
+"""Machine -> the kernel's constant for it, and its column of `NUMBERS`."""
 
 Line = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentRule:
-    """A call that is judged by one of its arguments."""
+    """A rule that judges a call by one of its arguments."""
 
     call: str
     argument: int
-    """Which one, from 0; its low half is looked at."""
+    """Position of the argument, from 0; its low half is compared."""
     passed: tuple[int, ...] = ()
-    """Values with which it goes through."""
+    """Values that are allowed."""
     pretended: tuple[int, ...] = ()
-    """Values with which it is answered as done, and is not."""
+    """Values for which the call reports success without being made."""
     error: int = errno.EPERM
-    """What any other value is answered with."""
+    """Error for any other value."""
     all_bits: tuple[int, ...] = ()
-    """Instead of `passed` and `pretended`: it goes through unless its argument has all of these bits."""
+    """An alternative to `passed` and `pretended`: the call is allowed unless its argument has all of these bits."""
 
 
 class _Program(ctypes.Structure):
@@ -183,9 +183,10 @@ def restrict(
     Args:
         refused: calls that fail with EPERM.
         absent: calls that fail with ENOSYS, as on a kernel without them.
-        families: the only families of sockets there are, and no new namespaces; None leaves both alone.
-        judged: calls that pass with some arguments only.
-        newest: the number from which on calls are absent too, whatever a later kernel makes of them; None for none.
+        families: the only socket families allowed, without new namespaces; None leaves both alone.
+        judged: calls that are allowed with some arguments only.
+        newest: first number from which calls are absent too, whatever a later kernel uses them for; None for no such
+            number.
 
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
@@ -194,7 +195,7 @@ def restrict(
 
 
 def refusal(refused: Iterable[str]) -> bytes:
-    """Return the program of a filter by which calls fail with EPERM, to be installed by any number of processes.
+    """Return a filter program by which the calls fail with EPERM; any number of processes can install it.
 
     Raises:
         OSError: if there is no table of calls for this machine.
@@ -203,13 +204,13 @@ def refusal(refused: Iterable[str]) -> bytes:
 
 
 def machine() -> tuple[int, int]:
-    """Return what the kernel calls this machine, and its column of `NUMBERS`.
+    """Return the kernel's constant for this machine, and its column of `NUMBERS`.
 
     Raises:
-        OSError: if there is no table of calls for it, or for programs of 32 bits as this one.
+        OSError: if there is no table of calls for it, or this program has 32 bits.
     """
     name = platform.machine()
-    # What the personality of `setarch` makes the kernel say; the calls of a program of 64 bits stay the same.
+    # The names that the kernel reports under `setarch`; the calls of a 64-bit program stay the same.
     name = {"i686": "x86_64", "armv8l": "aarch64"}.get(name, name)
     if not sys.platform.startswith("linux") or name not in MACHINES or sys.maxsize < 1 << 32:
         raise OSError(errno.ENOSYS, f"no table of system calls for {name} with {sys.maxsize.bit_length() + 1} bits")
@@ -245,7 +246,7 @@ def program(
     judged: Sequence[ArgumentRule] = (),
     newest: int | None = None,
 ) -> bytes:
-    """Return the filter: another architecture ends the process, a listed call fails, the rest goes through."""
+    """Return the filter: another architecture ends the process, a listed call fails, all others are allowed."""
     lines = opening(architecture)
     if newest is not None:
         lines += [(AT_LEAST, 0, 1, newest), (RETURN, 0, 0, ERROR | errno.ENOSYS)]
@@ -265,7 +266,7 @@ def program(
 
 
 def opening(architecture: int) -> list[Line]:
-    """Return how every filter begins: another architecture ends the process; then the call's number is at hand."""
+    """Return the start of every filter: end the process of another architecture, then load the call's number."""
     return [
         (LOAD, 0, 0, ARCHITECTURE),
         (EQUAL, 1, 0, architecture),

@@ -1,6 +1,6 @@
-"""The first process of a box: it prepares, forks a supervisor for each job, and removes every trace of it.
+"""The first process of a box: it prepares, forks a supervisor for each job, and removes every trace of the job.
 
-It reads only headers and the settings; trees and jobs are read by processes that it forks.
+It reads only headers and the settings; processes that it forks read trees and jobs.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PROTOCOL = 1
 _IN, _OUT = 0, 1
 _WORK = "/work"
 _SECONDS = 1.0
-"""For the kernel to free what a job's processes held."""
+"""Seconds for the kernel to free what a job's processes used."""
 
 
 class Guest:
-    """A box from within."""
+    """The inner side of a box."""
 
     def __init__(self, settings: dict[str, Any], work: str = _WORK) -> None:
-        """Take the limits of every job to come."""
+        """Take the limits of all jobs to come."""
         limits = JobLimits(**settings["limits"])
         self._group = watchdog.memory_group(limits.memory)
         self._bounds = Confinement(
@@ -47,7 +47,7 @@ class Guest:
         self._states: dict[str, tuple[int, int]] = {}
 
     def prepare(self) -> dict[str, Any]:
-        """Give up what no job may have, import what jobs need, make the folders; return the greeting."""
+        """Give up rights that no job may have, import what jobs need, create the folders; return the greeting."""
         filtered = _filter_calls(memory_group=self._group is not None)
         confine.bound(self._bounds)
         child.prepare(self._bounds)
@@ -57,7 +57,7 @@ class Guest:
         except OSError as error:
             fault = fault or f"the working folder cannot be made: {error}"
         gc.collect()
-        gc.freeze()  # what is there now stays shared with every job
+        gc.freeze()  # existing objects stay shared with every job
         return {
             "protocol": PROTOCOL,
             "fault": fault,
@@ -77,7 +77,7 @@ class Guest:
         return ""
 
     def serve(self) -> str:
-        """Take frames until there are no more; return why the box is of no use any more, if so."""
+        """Handle frames until the stream ends; return why the box became unusable, or an empty text."""
         while (header := frames.read_header(_IN)) is not None:
             kind, length = header
             if kind == frames.TREE:
@@ -108,13 +108,13 @@ class Guest:
         frames.write(_OUT, supervisor.run(frames.read(_IN, length)))
 
     def _clean(self) -> str:
-        """Remove every trace of a job; return what could not be."""
+        """Remove every trace of a job; return the reason if that fails."""
         end_the_rest()
         try:
             self._remake()
         except OSError as error:
             return f"a job's files cannot be removed: {error}"
-        # The kernel frees a Landlock domain, which holds the folders that it allows, a moment after its process.
+        # The kernel frees a Landlock domain, which keeps the allowed folders alive, a moment after its process.
         deadline = time.monotonic() + _SECONDS
         while trouble := self._remainder():
             if time.monotonic() > deadline:
@@ -125,7 +125,8 @@ class Guest:
     def _remainder(self) -> str:
         if self._used is not None and files.used(self._bounds.work) > self._used:
             return "a job's files are still somewhere"
-        # Where the network keeps closed ones (see `sandbox.types.NETWORK`), their ports are taken for the next job.
+        # If the network remembers closed connections (see `sandbox.types.NETWORK`), their ports are taken for the next
+        # job.
         return "a job's connections are still there" if _connected() else ""
 
     def _remake(self) -> None:
@@ -144,16 +145,17 @@ class Guest:
 
 
 def _connected(folder: str = "/proc/net") -> bool:
-    """Return whether the box's network has a TCP connection, be it a closed one that the kernel remembers."""
+    """Return whether the box's network has a TCP connection, or remembers a closed one."""
     counts = _read(f"{folder}/sockstat") + _read(f"{folder}/sockstat6")
     if b"TCP: inuse 0 " in counts and b" tw 0 " in counts and (b"TCP6:" not in counts or b"TCP6: inuse 0\n" in counts):
         return False
-    # These cost milliseconds: they are of the whole machine, and filtered. The first line names the columns.
+    # These tables cost milliseconds: the kernel filters them out of the whole machine's. The first line names the
+    # columns.
     return any(_read(f"{folder}/{table}").count(b"\n") > 1 for table in ("tcp", "tcp6"))
 
 
 def _read(path: str) -> bytes:
-    """Return the first bytes of a file, none if it is not there."""
+    """Return the first bytes of a file; empty if it does not exist."""
     with contextlib.suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -164,7 +166,7 @@ def _read(path: str) -> bytes:
 
 
 def _filter_calls(*, memory_group: bool) -> bool:
-    # Files in memory are in no process's size, so that the watchdog would not see them.
+    # Files in memory are part of no process's size, so the watchdog would not see them.
     try:
         permitted.restrict(absent=[] if memory_group else ["memfd_create"])
     except OSError:
@@ -173,7 +175,7 @@ def _filter_calls(*, memory_group: bool) -> bool:
 
 
 def _in_fork(work: Callable[[int], None], length: int) -> int:
-    """Do something in a forked process, return its status; other processes that end meanwhile are reaped."""
+    """Run a function in a forked process, return its status; reap other processes that end meanwhile."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -212,7 +214,7 @@ def main() -> NoReturn:
 
 
 def live(work: str) -> str | None:
-    """Be a box's first process; return what ended it before its stream did."""
+    """Run as a box's first process; return what ended it before its stream did."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     confine.set_dumpable(False)
     header = frames.read_header(_IN)

@@ -1,7 +1,7 @@
-"""Run one job: read it past the guest, start it, watch it, report its outcome.
+"""Run one job: read it in place of the guest, start it, watch it, report its outcome.
 
-A supervisor is forked for every job and ends with it, so that the job's files, arguments and tests are
-in no memory that a later job is forked from.
+A supervisor is forked for every job and ends with it. So the job's files, arguments and tests are never in the memory
+that a later job is forked from.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .watchdog import SECONDS, Machine, MemoryGroup, Watchdog
 
 _IN = 0
 _LAST = 1 << 20
-"""Bytes of output that are still taken when a job has ended but something that it started goes on."""
+"""Most bytes of output that are read after a job's end if a process that it started goes on."""
 _WORDS = 1000
 
 
 class Supervisor:
-    """One job."""
+    """A supervisor of one job."""
 
     def __init__(self, bounds: Confinement, group: MemoryGroup | None) -> None:
-        """Fork the job's own process, which waits; nothing of the job is known yet."""
+        """Fork the job's own process, which waits. The job is not read yet."""
         self._bounds = bounds
         self._memory: MemoryGroup | Machine = group or Machine()
         self._whose = "box" if group else "machine"
@@ -42,7 +42,7 @@ class Supervisor:
         theirs.close()
 
     def run(self, data: bytes) -> bytes:
-        """Run what a job frame says; return the frame of its outcome."""
+        """Run the job of a frame; return the frame of its outcome."""
         head, content = frames.split(data)
         try:
             files.write(self._bounds.folder, head["files"], content)
@@ -70,7 +70,8 @@ class Supervisor:
                 **ended,
                 "seconds": took,
                 "out_of_memory": exceeded,
-                # Whose processes the kernel killed because the machine, and not the box, was out of memory.
+                # The level, box or machine, whose processes the kernel killed because the machine, and not the box, ran
+                # out of memory.
                 "shortage": self._whose if starved and not exceeded else "",
                 "left_out": self._output.left_out,
                 "sizes": [len(self._output.head), len(tail), -1 if result is None else len(result)],
@@ -79,7 +80,6 @@ class Supervisor:
         )
 
     def _start(self, action: dict[str, Any]) -> None:
-        """Tell the job's process what to run."""
         if action["run"] == "call":
             child.start(self._channel, action, self._answered[1])
         else:
@@ -88,7 +88,7 @@ class Supervisor:
             os.close(handle)
 
     def _watch(self, deadline: float) -> dict[str, Any]:
-        """Wait for the end of the job's process, or for the deadline, while output is taken."""
+        """Wait for the job's process to end, or for the deadline; read its output meanwhile."""
         late = False
         handle = os.pidfd_open(self._clean)
         poll = select.poll()
@@ -99,7 +99,7 @@ class Supervisor:
         for readable in (handle, *captures):
             os.set_blocking(readable, False)
             poll.register(readable, select.POLLIN)
-        # Asked for nothing: it tells only that nobody sends jobs any more, and so nobody waits for this one.
+        # Polled for no event: it only reports that the pool, and so the receiver of this outcome, is gone.
         poll.register(_IN, 0)
         gone, looked = False, time.monotonic()
         while not gone:
@@ -135,7 +135,7 @@ class Supervisor:
         return {**used, "ended": "exited", "exit_code": os.waitstatus_to_exitcode(status), "signal": None}
 
     def _words(self) -> str:
-        """Return what the job's process said last, when it never got to the job."""
+        """Return the last output of a job's process that failed before the job started."""
         os.set_blocking(self._said[0], False)
         capture.drain(self._said[0], self._output)
         return (bytes(self._output.head) + self._output.tail).decode("utf-8", "replace").strip()[-_WORDS:]

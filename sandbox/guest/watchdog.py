@@ -1,9 +1,9 @@
-"""End jobs that hoard what no limit of the kernel bounds: sockets, locks and, without a control group, memory.
+"""End jobs that take too much of what no kernel limit covers: sockets, locks and, without a control group, memory.
 
-Where a control group, version 1 or 2, is visible inside the box, its counters tell what the memory was.
+If a control group, version 1 or 2, is visible inside the box, its counters show whether memory ran out.
 
-It looks every `SECONDS`. What it does not see: pages of shared anonymous mappings and of unlinked files
-in memory that no process maps any more. The kernel's own killer takes a job's processes first of all.
+The watchdog looks every `SECONDS`. It cannot see pages of shared anonymous mappings, and of unlinked files in memory
+that no process maps any more. The kernel's own killer picks a job's processes first.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
 _SLACK = 2
-"""A limit up to this many times ours is taken for the box's own; larger ones are the machine's."""
+"""A limit up to this many times ours counts as the box's own; a larger one is the machine's."""
 _NEAR = 32
-"""A peak that lacks less than this part of a limit has come up to it: no request for memory is so large."""
+"""A peak within 1/32 of a limit has reached it: no request for memory is that large."""
 
 
 class MemoryGroup:
-    """The memory control group that a box is in."""
+    """The memory control group of a box."""
 
     def __init__(self, version: int, folder: Path) -> None:
         """Read the group's files in `folder`."""
@@ -30,38 +30,38 @@ class MemoryGroup:
         self._events = folder / ("memory.events" if version == 2 else "memory.oom_control")
 
     def kills(self) -> int:
-        """Return how many of its processes were ever killed for want of memory, by whomever; 0 if that is not told."""
+        """Return how many of its processes the kernel ever killed for lack of memory; 0 if unknown."""
         return _count(self._events, b"oom_kill ")
 
     def hits(self) -> int:
-        """Return how often its processes wanted more than its limit and there was nothing to let go."""
+        """Return how often its processes reached its limit with nothing left to free."""
         return _count(self._events, b"oom ")
 
     def was_full(self, hits: int) -> bool:
-        """Return whether its own limit was hit since `hits` was so many: else its kills were the machine's.
+        """Return whether its own limit was hit since `hits` was counted; if not, its kills were the machine's.
 
-        Version 1 counts no hits, and no longer its failed requests where memory with swap has the same limit; it
+        Version 1 counts no hits. It also stops counting failed requests if memory with swap has the same limit. It
         keeps the peak, which may be that of an earlier job.
         """
         if self.version == 2:
             return self.hits() > hits
         sizes = [
             (_number(self._folder / f"{kind}.max_usage_in_bytes"), _number(self._folder / f"{kind}.limit_in_bytes"))
-            for kind in ("memory", "memory.memsw")  # the second is there only where swap is counted
+            for kind in ("memory", "memory.memsw")  # memsw exists only if swap is counted
         ]
         peaks = [(peak, limit) for peak, limit in sizes if peak is not None and limit is not None]
         return not peaks or any(peak >= limit - limit // _NEAR for peak, limit in peaks)
 
 
 class Machine:
-    """The machine, in place of a box's own group where none is seen: it counts the kills of all its processes."""
+    """The machine, if the box's own group is invisible: it counts the kills of all its processes."""
 
     def __init__(self, events: Path = Path("/proc/vmstat")) -> None:
         """Read `events`, which has a line ``oom_kill N``."""
         self._events = events
 
     def kills(self) -> int:
-        """Return how many processes were ever killed for want of memory; 0 if that is not told."""
+        """Return how many processes the kernel ever killed for lack of memory; 0 if unknown."""
         return _count(self._events, b"oom_kill ")
 
     def hits(self) -> int:
@@ -74,7 +74,7 @@ class Machine:
 
 
 def memory_group(limit: int, root: Path = _ROOT) -> MemoryGroup | None:
-    """Return the group that holds this box's memory to `limit` bytes, None if none is seen to."""
+    """Return the group that limits this box's memory to `limit` bytes; None if no such group is visible."""
     for version, folder, name in ((2, root, "memory.max"), (1, root / "memory", "memory.limit_in_bytes")):
         if _holds(folder / name, limit):
             return MemoryGroup(version, folder)
@@ -82,14 +82,14 @@ def memory_group(limit: int, root: Path = _ROOT) -> MemoryGroup | None:
 
 
 def holds_processes(limit: int, root: Path = _ROOT) -> bool:
-    """Return whether a group holds the number of this box's processes to `limit`."""
+    """Return whether a group limits the number of this box's processes to `limit`."""
     return any(_holds(file, limit) for file in (root / "pids.max", root / "pids/pids.max"))
 
 
 def _count(file: Path, name: bytes) -> int:
-    """Return the number on a file's line of that name, 0 if there is none."""
+    """Return the number on a file's line of that name; 0 without one."""
     with contextlib.suppress(OSError, ValueError):
-        # Twice for every job: the layers of a text file would cost more than the reading.
+        # It is read twice for every job: the layers of a text file would cost more than the reading.
         handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             text = b""
@@ -115,19 +115,19 @@ def _holds(file: Path, limit: int) -> bool:
 SECONDS = 0.05
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LOCKS = 4096
-"""The most locks of ranges of files: the kernel counts them in no control group, and has no other limit."""
+"""Most locks of ranges of files: the kernel counts them in no control group, and has no other limit."""
 _LOCK_SECONDS = 1.0
-"""Between looks at locks: while they are listed, nobody on the machine takes one."""
+"""Seconds between two counts of locks: while they are listed, no process on the machine can take a lock."""
 
 
 class Watchdog:
-    """Looks after a job: its processes are those that are not trusted, its sockets and locks those of the box."""
+    """A watchdog of one job: its processes are the untrusted ones; sockets and locks are those of the box."""
 
     def __init__(self, sockets: int, memory: int | None) -> None:
-        """Hold a box to that many sockets, and its processes to a sum of resident bytes; None if a group does.
+        """Limit the box's sockets, and the sum of its processes' resident bytes; `memory` is None if a group limits it.
 
-        A socket's buffers are outside the box's control group in version 1, and so are those of a connection that
-        nobody has accepted in both; it has them without a descriptor. So the sockets themselves are counted.
+        A socket's buffers are outside the box's control group in version 1. In both versions so are the buffers of a
+        connection that has not been accepted, which needs no descriptor. So the sockets themselves are counted.
         """
         self._sockets, self._memory = sockets, memory
         self._trusted = {os.getppid(), os.getpid()}
@@ -135,7 +135,7 @@ class Watchdog:
         self.killed = False
 
     def look(self) -> None:
-        """Kill every process of the job if it hoards, or the largest if together they are too large."""
+        """Kill the whole job for too many sockets or locks, or its largest process for too much memory."""
         if _sockets() > self._sockets or self._too_many_locks():
             self._kill(self._untrusted())
         elif self._memory is not None:
@@ -151,8 +151,8 @@ class Watchdog:
         sizes = {pid: _resident(pid) for pid in self._untrusted()}
         if sum(sizes.values()) <= limit:
             return
-        # Forked processes share pages, which were counted for each: look closer before anything is killed. And again,
-        # for one that ends while it is looked at leaves its part of them to those that are looked at next.
+        # Forked processes share pages, which were counted for each of them: measure exactly before a kill. Measure
+        # twice, because a process that ends meanwhile leaves its share to those measured later.
         for _ in range(2):
             sizes = {pid: _proportional(pid) for pid in self._untrusted()}
             if sum(sizes.values()) <= limit:
@@ -170,7 +170,7 @@ class Watchdog:
 
 
 def _sockets(table: str = "/proc/net/sockstat") -> int:
-    """Return how many sockets of the box's network there are, also those that no descriptor leads to."""
+    """Return the number of sockets in the box's network, including those without a descriptor."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         handle = os.open(table, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -181,13 +181,13 @@ def _sockets(table: str = "/proc/net/sockstat") -> int:
 
 
 def _locks(most: int, table: str = "/proc/locks") -> int:
-    """Return how many locks of files the box's processes hold, or a number above `most`."""
+    """Return how many locks of files the box's processes have, or a number above `most`."""
     count = 0
     with contextlib.suppress(OSError):
         handle = os.open(table, os.O_RDONLY | os.O_CLOEXEC)
         try:
             while count <= most and (part := os.read(handle, 1 << 16)):
-                # Those of open files rather than processes are listed for everybody; the filter refuses them.
+                # Locks of open files, rather than processes, are listed for everybody; the filter refuses them.
                 count += part.count(b"\n") - part.count(b"OFDLCK")
         finally:
             os.close(handle)

@@ -1,7 +1,8 @@
-"""Living boxes: one program that stays in a box and answers messages, where a `Pool`'s job runs once and ends.
+"""Boxes in which one program stays and answers messages; a `Pool`'s job, in contrast, runs once and ends.
 
-Its first process is `sandbox.living.resident`, our guest but for what it does with a job: it passes on what both sides
-say. It is part of the environment's library and not of the guest, whose digest verdicts are stored under.
+Their first process is `sandbox.living.resident`. It differs from the guest in what it does with a job: it passes
+messages between the job and the pool. It is part of the environment's library and not of the guest, because verdicts
+are stored under the guest's digest.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from ctxbench.sandbox.link import Link, tree_frame
 from ctxbench.sandbox.types import Environment, Launcher, Limits
 
 RESIDENT = "ctxbench_resident"
-"""The name that the first process' module has in a box."""
+"""Name of the first process's module in a box."""
 _END = b"\n"
 _READY_SECONDS = 60.0
 _CURE = "run it again; if it stays, see `ctxbench doctor`"
 
 
 def living(environment: Environment) -> Environment:
-    """Return an environment whose boxes a program may live in; prepare and open that one."""
+    """Return an environment whose boxes a program may stay in; prepare and open that environment."""
     source = Path(__file__).with_name("resident.py").read_bytes()
     return dataclasses.replace(environment, library={**environment.library, f"{RESIDENT}.py": source})
 
 
 class Flooded(SandboxLost):
-    """Raised when a program says more than it may in one message."""
+    """Raised when a program's message is longer than allowed."""
 
 
 class Overdue(SandboxLost):
-    """Raised when a program does not answer in its time."""
+    """Raised when a program does not answer in time."""
 
 
 class Conversation:
-    """Messages to and from the program of one living box; belongs to one thread at a time. No message is trusted."""
+    """Messages to and from the program of one box; for one thread at a time. No message is trusted."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits) -> None:
         """Start the box, with the environment's tree in its working folder.
@@ -64,7 +65,7 @@ class Conversation:
         """Start the program: a function of the environment's library, called with its socket and the arguments.
 
         Raises:
-            SandboxLost: if the box went away.
+            SandboxLost: if the box was lost.
         """
         head = {"function": function, "arguments": dict(arguments)}
         self._send(frames.frame(frames.JOB, head), time.monotonic() + _READY_SECONDS)
@@ -73,9 +74,9 @@ class Conversation:
         """Return the program's answer to a message; both are one line without its end.
 
         Raises:
-            Overdue: if none comes in that time.
+            Overdue: if no answer comes within `seconds`.
             Flooded: if it is longer than the limit of a result.
-            SandboxLost: if the program ended, or the box went away.
+            SandboxLost: if the program ended, or the box was lost.
             ValueError: if the message has several lines.
         """
         if _END in message:
@@ -93,7 +94,6 @@ class Conversation:
         return answer
 
     def _words(self, deadline: float, seconds: float) -> bytes:
-        """Return the next bytes of the program."""
         kind, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline, seconds))
         if length > 1 << 17:
             raise SandboxLost(f"the box sent {length} bytes at once", cure=_CURE)
@@ -136,13 +136,13 @@ class Conversation:
             error.what = f"{error.what}: {why}"
 
     def end(self) -> None:
-        """End the box with everything in it; may be called again, from any thread."""
+        """End the box with everything in it. It may be called again, from any thread."""
         self._box.end()
 
 
 @contextlib.contextmanager
 def conversation(launcher: Launcher, environment: Environment, limits: Limits) -> Iterator[Conversation]:
-    """Have a living box; end it on leaving, however it is left."""
+    """Open a conversation with a box; end the box on exit, whatever the reason."""
     talk = Conversation(launcher, environment, limits)
     try:
         yield talk

@@ -1,9 +1,9 @@
-"""``python3 -m ctxbench_resident``: the first process of a living box. Standard library and our guest only.
+"""``python3 -m ctxbench_resident``: the first process of a box in which a program stays.
 
-A job is a program that stays: it is started as the guest starts jobs, confined in the same way and watched over by the
-same watchdog, and gets a socket. What the pool says goes to that socket, what the program says goes to the pool in
-frames of kind ``W``; what it prints is not passed on, but for the last words of one that ends. Neither side is waited
-for: a program that talks while nobody listens, or does not listen, is watched over all the same.
+It imports the standard library and the guest only. A job is a program that stays. It is started, confined and watched
+like the guest's jobs, and gets a socket. The pool's messages go to that socket, and the program's messages go to the
+pool in frames of kind ``W``. What the program prints is dropped, except for its last output when it ends. This process
+waits for neither side: it keeps watching a program that sends to nobody, or does not read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IN, _OUT = 0, 1
 _ASK, _WORDS, _ENDED = b"A", b"W", b"O"
 _CHUNK = 1 << 16
 _LAST = 600
-"""Characters of a program's last words that are passed on."""
+"""Characters of a program's last output that are passed on."""
 
 
 class LivingGuest(server.Guest):
@@ -36,10 +36,10 @@ class LivingGuest(server.Guest):
 
 
 class Resident(Supervisor):
-    """One program that stays."""
+    """A supervisor of one program that stays."""
 
     def live(self, data: bytes) -> None:
-        """Start what a frame says, and pass on messages until it ends."""
+        """Start the program of a frame, and pass on messages until it ends."""
         head, _ = frames.split(data)
         child.confirmed(self._channel)
         mine, theirs = socket.socketpair()
@@ -61,7 +61,7 @@ class Resident(Supervisor):
         frames.write(_OUT, frames.frame(_ENDED, {"how": f"{how}: {words}" if words else how}))
 
     def _relay(self, mine: socket.socket) -> None:
-        """Pass on messages both ways until the program ends or hangs up."""
+        """Pass on messages both ways until the program ends or closes its socket."""
         relay, ended = Relay(mine), False
         handle, said = os.pidfd_open(self._clean), self._said[0]
         own = {handle, said}
@@ -84,7 +84,7 @@ class Resident(Supervisor):
             relay.move(ready, ended=ended)
 
     def _how(self) -> str:
-        """End the program's process; return how it ended by itself."""
+        """End the program's process; return how it ended."""
         time.sleep(0.01)
         try:
             if os.waitid(os.P_PID, self._clean, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -102,43 +102,44 @@ class Resident(Supervisor):
 
 
 class Relay:
-    """What pool and program say to each other, on its way: of neither more is taken than the other has heard."""
+    """Messages between pool and program; a side is read only after the other got its last bytes."""
 
     def __init__(self, program: socket.socket) -> None:
-        """Take the way to the program."""
+        """Relay messages of the program behind this socket."""
         program.setblocking(False)
         self._program = program
         self._header, self._left = b"", 0
-        """Of the pool's frame: what has come of its header, and how many bytes of it are still to come."""
+        """The part of the header of the pool's frame that has arrived, and the number of bytes of the frame still to
+        come."""
         self._asked = self._words = b""
-        """What the program, and what the pool is to hear next."""
+        """Bytes still to be sent to the program, and to the pool."""
         self._over = False
 
     @property
     def done(self) -> bool:
-        """Whether the program has said its last, the pool has heard it, and no frame was taken in part."""
+        """Whether the program's last message has reached the pool, and no frame is half read."""
         return self._over and not (self._words or self._header or self._left)
 
     def events(self) -> dict[int, int]:
-        """Return what to wait for, by descriptor."""
+        """Return the events to wait for, by descriptor."""
         listens = not self._words and not self._over
         events = {
             _OUT: select.POLLOUT if self._words else 0,
             self._program.fileno(): (select.POLLIN if listens else 0) | (select.POLLOUT if self._asked else 0),
         }
-        # Where nothing is taken of the pool, it still tells that it is gone.
+        # Even if nothing is read from the pool, poll still reports that it is gone.
         return {_IN: 0 if self._asked else select.POLLIN} | {number: event for number, event in events.items() if event}
 
     def move(self, ready: Mapping[int, int], *, ended: bool) -> None:
-        """Take and pass on what can be without waiting.
+        """Read and pass on what is possible without waiting.
 
         Args:
-            ready: descriptor -> what `select.poll` says of it.
+            ready: descriptor -> events that `select.poll` reported.
             ended: whether the program's process has ended.
 
         Raises:
             EOFError: if the pool is gone.
-            ValueError: if it sends another frame than a question.
+            ValueError: if it sends a frame that is not a question.
         """
         program = self._program.fileno()
         if _OUT in ready:
@@ -159,7 +160,7 @@ class Relay:
         except BlockingIOError:
             pass
         except OSError:
-            self._asked = b""  # it has hung up: its end says more
+            self._asked = b""  # it has closed its socket: its end says more
 
     def _listen(self, *, ended: bool) -> None:
         try:
@@ -192,13 +193,13 @@ class Relay:
 
 
 def _end_the_others() -> None:
-    """Kill every process of the box but its first and this one: what a program started goes with it."""
+    """Kill every process of the box but the first and this one, including those that a program started."""
     with contextlib.suppress(OSError):
         os.kill(-1, signal.SIGKILL)
 
 
 def main() -> None:
-    """Be the first process of a living box until the pool's stream ends."""
+    """Run as the first process of a box until the pool's stream ends."""
     if os.getpid() != 1:
         sys.exit("this is the first process of a box; it would kill every other process here")
     signal.signal(signal.SIGINT, signal.SIG_DFL)
