@@ -19,7 +19,7 @@ from ctxbench.sandbox.types import Box, Call, Command, Ended, Environment, Job, 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
-"""Seconds after a job's own limit in which its outcome may still arrive, on a busy machine. After that its box is
+"""Seconds after a job's own limit in which its outcome may still come, on a busy machine; then its box counts as
 lost."""
 _HEAD = 1 << 16
 """Bytes of an answer beside its output and result, at most."""

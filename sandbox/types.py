@@ -158,8 +158,7 @@ class Outcome:
     result: Any = None
     """Return value of a call; None if it was incomplete or over the limit."""
     out_of_memory: bool = False
-    """Whether a process was killed because the box reached its own memory limit; False if the machine ran out of
-    memory."""
+    """Whether a process was killed because the box reached its own limit; False if the machine ran out of memory."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0

@@ -97,7 +97,6 @@ def _base() -> Path:
 
 
 def _moved(path: Path) -> str:
-    """Return a path's place in the box."""
     if within(path, SYSTEM) or not path.is_relative_to(_base()):
         return str(path)
     return f"{PREFIX}/{path.relative_to(_base()).as_posix()}"

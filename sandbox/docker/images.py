@@ -1,7 +1,6 @@
 """Images: find their base, build each content once, list and remove them.
 
-An image's tag is the digest of everything that it is built from. No image contains a repository's tree, because the
-tree contains the answers.
+An image's tag is the digest of everything it is built from. No image contains a repository's tree: it has the answers.
 """
 
 from __future__ import annotations

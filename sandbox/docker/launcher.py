@@ -21,8 +21,7 @@ USERS = range(1_900_000, 1_901_024)
 """User ids of boxes. Each box has its own, because the kernel applies many limits to all processes of a user together.
 The users own nothing; the image names all of them nobody. Larger ids do not fit into every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
-"""User ids on an engine that maps users, which has few of them. On the machine they are other ids. They have no
-name."""
+"""User ids on an engine that maps users, which has few of them. They are others on the machine, and have no name."""
 _NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

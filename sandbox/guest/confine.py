@@ -19,7 +19,7 @@ _HIDDEN = ("proc", "sys", "dev", "work")
 """Entries of the root that are not readable as a whole; all others are the image."""
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _VISIBLE = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
-"""Facts about the machine that programs read; ``/proc`` has the box's own processes only, and the trusted ones are
+"""Facts about the machine that programs read; ``/proc`` has only the box's processes, of which the trusted are
 closed."""
 _RULES = 32
 """Lowest descriptor of Landlock's rules: a job's process puts its own descriptors at the first free ones."""

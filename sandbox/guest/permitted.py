@@ -40,8 +40,7 @@ UDP. For all others the kernel would look for a module of the machine."""
 SOCKET_TYPE = 0xF
 """Bits of `socket`'s second argument that are the type."""
 MODULE_REQUESTS = (0x5423, 0x8940, 0x8941, 0x8980, 0x8981, 0x8982, 0x8983, 0x89A0, 0x89A1)
-"""Requests of `ioctl` for which the kernel looks for modules: TIOCSETD, and a socket's for bridges, frame relay and
-VLANs."""
+"""Requests of `ioctl` that load kernel modules: TIOCSETD, and a socket's for bridges, frame relay and VLANs."""
 SOL_SOCKET = 1
 IGNORED_OPTIONS = (7, 8)
 """SO_SNDBUF and SO_RCVBUF, which are hints: a machine may allow megabytes per socket, outside the box's memory."""
@@ -173,7 +172,6 @@ def _tested(test: ArgumentTest, length: int) -> list[Line]:
 
 
 def _ranges(column: int) -> list[tuple[int, int]]:
-    """Return the allowed numbers, ascending, as ranges of first and last."""
     names = [name for group in ALLOWED.values() for name in group.split()]
     ranges: list[tuple[int, int]] = []
     for number in sorted(call_number for name in names if (call_number := NUMBERS[name][column]) is not None):

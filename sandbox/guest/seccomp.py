@@ -185,8 +185,7 @@ def restrict(
         absent: calls that fail with ENOSYS, as on a kernel without them.
         families: the only socket families allowed, without new namespaces; None leaves both alone.
         judged: calls that are allowed with some arguments only.
-        newest: first number from which calls are absent too, whatever a later kernel uses them for; None for no such
-            number.
+        newest: first number from which calls are absent too, whatever a later kernel does with them, or None.
 
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.

@@ -61,7 +61,6 @@ class Resident(Supervisor):
         frames.write(_OUT, frames.frame(_ENDED, {"how": f"{how}: {words}" if words else how}))
 
     def _relay(self, mine: socket.socket) -> None:
-        """Pass on messages both ways until the program ends or closes its socket."""
         relay, ended = Relay(mine), False
         handle, said = os.pidfd_open(self._clean), self._said[0]
         own = {handle, said}
@@ -109,8 +108,7 @@ class Relay:
         program.setblocking(False)
         self._program = program
         self._header, self._left = b"", 0
-        """The part of the header of the pool's frame that has arrived, and the number of bytes of the frame still to
-        come."""
+        """The header of the pool's frame as far as it has arrived, and the number of its bytes still to come."""
         self._asked = self._words = b""
         """Bytes still to be sent to the program, and to the pool."""
         self._over = False
