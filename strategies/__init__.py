@@ -1,4 +1,4 @@
-"""The types and functions that a strategy's author needs: ``from ctxbench import Context, Query, strategy``."""
+"""The types and functions for authors of strategies: ``from ctxbench import Context, Query, strategy``."""
 
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import AtLeast, EncoderSpec, EngineSpec, Inner, Unmasked

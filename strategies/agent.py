@@ -1,9 +1,9 @@
-"""Agent: a model looks around in the repository by tools, step by step, and names the places that the prompt shows.
+"""Agent: a model explores the repository with tools, step by step, and names the places for the prompt.
 
-The way of agents that work on repositories (SWE-agent, OpenHands), cut down to finding context: it changes nothing and
-runs nothing. The model reads and writes calls of tools itself where its generator can, and else the text protocol of
-`strategies.chat`. An answer is a step, whatever stands in it. It ends with the tool `show`, or by its budgets; then the
-places that the last answers named are shown, and the prompt says so.
+It follows agents that work on repositories (SWE-agent, OpenHands), reduced to finding context: it changes nothing and
+runs nothing. If the generator supports tool calls, the model reads and writes them itself; otherwise it uses the text
+protocol of `strategies.chat`. Every answer is a step, whatever its content. The exploration ends with the tool `show`
+or at the end of its budgets. In the latter case the prompt shows the places that the last results named, with a flag.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 ROLE = "explore"
-"""The role of its calls of the model."""
+"""Role of its calls to the model."""
 ANSWER = 512
 """Most new tokens of a step."""
 RESULT = 2000
 """Most tokens of the result of one call."""
 _NEIGHBOURS = 10
-"""Lines around a line that `grep` named, if it is shown unasked."""
+"""Lines of context around a result of `grep` that is shown without `show`."""
 _LINES = 20
-"""Lines before the cursor that similar code is looked for with, where the model names none."""
+"""Lines before the cursor that are the query for similar code if the model names no places."""
 PLAIN = "plain_exploration"
-"""Flag: the model follows no instructions, and similar code is shown in place of what it would have found."""
+"""Flag: the model does not follow instructions, and the prompt shows similar code instead."""
 UNFINISHED, NONSENSE, REPEATED = "agent_unfinished", "agent_nonsense", "agent_repeated"
-"""Flags: it named no places; an answer called no tool as it should; it called the same again."""
+"""Flags: the model named no places; an answer made no valid call; the model repeated a call."""
 _TASK = """\
 You look for code in a repository of {language}. Somebody writes at the cursor, at line {line} of the file {path}, and \
 will see this end of that file:
@@ -97,10 +97,10 @@ def explore(
 
 
 class Exploration:
-    """One walk of the model through a repository."""
+    """One exploration of a repository by the model."""
 
     def __init__(self, query: Query, tools: Tools, generate: Generate, *, steps: int, tokens: int, infile: int) -> None:
-        """Begin at the task; the first step is taken by `places`."""
+        """Begin with the task; `places` takes the steps."""
         self._tools, self._generate, self._steps, self._room = tools, generate, steps, tokens
         task = _TASK.format(
             language=query.language.label,
@@ -113,10 +113,10 @@ class Exploration:
         self._chat = Chat(messages=(Message(role=Role.USER, text=task),), tools=TOOLS)
         self._called: Counter[tuple[str, str]] = Counter()
         self.flags: list[str] = []
-        """Remarks on the walk so far; some may be there more than once."""
+        """Flags of the exploration so far, with repetitions."""
 
     def places(self) -> list[Place]:
-        """Walk to the end; return the places to show, the most useful first."""
+        """Explore to the end; return the places to show, the most useful first."""
         for step in range(1, self._steps + 1):
             last = step == self._steps or self._room <= 0
             places = self._step(last=last)
@@ -128,9 +128,9 @@ class Exploration:
         return places
 
     def _step(self, *, last: bool) -> list[Place]:
-        """Ask once, and answer its calls; return the places that it shows, if it does."""
+        """Ask the model once and answer its calls; return the places of its `show` calls."""
         if last:
-            # Not a message of its own: many models' templates refuse two of the user's in a row.
+            # Append it instead of sending a new message: many models' templates refuse two user messages in a row.
             *before, latest = self._chat.messages
             latest = replace(latest, text=f"{latest.text}\n\n{_LAST}")
             self._chat = Chat(messages=(*before, latest), tools=(SHOW,))
@@ -166,7 +166,7 @@ class Exploration:
         return self._tools.answer(call, min(RESULT, self._room))
 
     def _named(self) -> list[Place]:
-        """Return the places that answers named, the last first; a single line with those around it."""
+        """Return the places that results named, the last first; a single line with its surroundings."""
         places: list[Place] = []
         for place in reversed(self._tools.named):
             around = _NEIGHBOURS if place.end - place.start == 1 else 0
@@ -220,27 +220,27 @@ TOOLS = (
 )
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,8})(?:\s*[-:]\s*(?P<last>\d{1,8}))?")
 _READ, _HITS, _GREPPED, _EXCERPT, _WIDTH = 200, 8, 60, 12, 300
-"""Lines of one `read`; hits of one `search`, and of one `grep`; lines of a hit, and characters of a line."""
+"""Most lines of a `read`; hits of a `search` and of a `grep`; lines of a hit; characters of a line."""
 _LONGEST = 500
-"""Characters of a text that is looked for with `grep`."""
+"""Most characters of a `grep` query."""
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
 
 
 class Refusal(Exception):
-    """Raised for a call that cannot be answered; the model is told why."""
+    """Raised for a call that cannot be answered; the model receives the message."""
 
 
 class Tools:
-    """The tools over one view, with the places that their answers named."""
+    """The tools over one view, and the places that their results named."""
 
     def __init__(self, query: Query, repo: Repository, engine: str | None, before: int) -> None:
-        """Look around in `repo`.
+        """Provide tools over `repo`.
 
         Args:
             query: the sample's query.
             repo: its view.
-            engine: the context engine that `search` asks; None for BM25 over functions.
-            before: the first line of the target file that the prompt shows anyway.
+            engine: the context engine of `search`; None for BM25 over functions.
+            before: first line of the target file that the prompt shows anyway.
         """
         self._query, self._repo, self._engine, self._before = query, repo, engine, before
         self._answers: Mapping[str, Callable[..., Iterator[str]]] = {
@@ -251,10 +251,10 @@ class Tools:
             "search": self._search,
         }
         self.named: list[Place] = []
-        """What answers named, in the order of the calls."""
+        """Places that results named, in the order of the calls."""
 
     def answer(self, call: ToolCall, most: int) -> str:
-        """Return the answer to a call of a tool but `show`, in `most` tokens.
+        """Return the result of a call of a tool other than `show`, in at most `most` tokens.
 
         Raises:
             Refusal: if there is no such tool, or an argument is wrong.
@@ -263,10 +263,10 @@ class Tools:
         return _joined(self._answers[call.name](**arguments), most)
 
     def places(self, call: ToolCall) -> list[Place]:
-        """Return the places that a call of `show` names, as far as they are in the view and the prompt lacks them.
+        """Return the places of a `show` call, limited to text that is in the view and not in the prompt.
 
         Raises:
-            Refusal: if none is.
+            Refusal: if no place remains.
         """
         texts = [text for text in arguments_of(call)["places"] if isinstance(text, str)]
         places = [place for text in texts if (place := self._place(text)) is not None]
@@ -282,7 +282,7 @@ class Tools:
         return self.clipped(Place(path=match["path"], start=first - 1, end=max(first, int(match["last"] or first))))
 
     def clipped(self, place: Place) -> Place | None:
-        """Return what of a place there is and the prompt lacks; None if that is nothing."""
+        """Return the part of a place that exists and that the prompt lacks; None if it is empty."""
         end = min(place.end, len(split_lines(self._repo.read(place.path))))
         if place.path == self._query.path:
             end = min(end, self._before)
@@ -367,7 +367,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
         value = values.get(parameter.name)
         if value is None and parameter.optional:
             continue
-        # Models write numbers as texts, and a single place without its list.
+        # Models write numbers as strings, and a single place without a list.
         if parameter.kind == "integer" and isinstance(value, str) and value.isdecimal() and len(value) < 9:
             value = int(value)
         if parameter.kind == "strings" and isinstance(value, str):

@@ -1,9 +1,8 @@
 """The types of a strategy's input and output: snippets, contexts, prompts, model and sandbox. Frozen data, no I/O.
 
-A strategy is a function ``(query, repo, **parameters)``, or ``(query, repo, generate, **parameters)``
-if it asks the model on the way. It returns a `Context` (ranked snippets, which ctxbench packs under
-the budget in the similar-code layout) or a `Prompt` (the exact text, block by block). The harness
-makes the last call to the model itself.
+A strategy is a function ``(query, repo, **parameters)``, or ``(query, repo, generate, **parameters)`` if it asks the
+model for drafts. It returns a `Context` (ranked snippets, which ctxbench packs under the budget in the similar-code
+layout) or a `Prompt` (the exact text, block by block). The harness makes the final call to the model.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from ctxbench.bench.types import Place
 from ctxbench.strategies.chat import Chat, Message
 
 TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
-"""Flags of a prompt that was cut to its window or budget, and of one that does not fit its window."""
+"""Flags of a prompt that was cut to its window or budget, and of a prompt that exceeds its window."""
 
 
 class BlockKind(StrEnum):
-    """What a block of a prompt is; the built-in generator reads retrieved code by it."""
+    """The kind of a prompt's block; the built-in generator uses it to find retrieved code."""
 
     INFILE = "infile"
     """The target file up to the cursor; always the last block of a line prompt."""
@@ -37,56 +36,56 @@ class BlockKind(StrEnum):
     TEXT = "text"
     """Fixed text: instructions, headers, separators."""
     AFTER = "after"
-    """The target file behind the answer. The harness adds it where a run fills in the middle; no strategy has it."""
+    """The target file after the cursor. Only the harness adds it, in runs that fill in the middle."""
     MARK = "mark"
-    """A special token of the model that separates texts; the harness adds it too."""
+    """A special token of the model that separates texts; only the harness adds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A piece of the repository that a strategy chose to show."""
+    """A piece of the repository that a strategy selected."""
 
     path: str
     text: str
     start: int = 0
     """First line, 0-based."""
     end: int = 0
-    """Line after the last; 0 if it is not a span of lines."""
+    """Line after the last; 0 if the snippet is not a span of lines."""
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Snippets from the best to the worst."""
+    """Snippets, best first."""
 
     snippets: tuple[Snippet, ...]
 
     @classmethod
     def ranked(cls, snippets: Iterable[Snippet]) -> Context:
-        """Order by score, best first; ties by path and line.
+        """Sort snippets by score, best first; ties by path and line.
 
         Raises:
-            InputFault: if a part of a snippet is not what it should be, such as a score that is no number.
+            InputFault: if a part of a snippet has a wrong type or value, such as a score that is not a number.
         """
         context = cls(tuple(snippets))
         check_parts(context)
         return cls(tuple(sorted(context.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
 
     def top(self, count: int) -> Context:
-        """Keep the best `count`."""
+        """Return the best `count` snippets."""
         return Context(self.snippets[:count])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One stretch of a prompt; the blocks' texts joined are the prompt."""
+    """A part of a prompt; the blocks' texts joined are the prompt."""
 
     kind: BlockKind
     text: str
     places: tuple[Place, ...] = ()
     score: float | None = None
     cut: bool = False
-    """Whether a part of it was cut off to fit the budget."""
+    """Whether it was shortened to fit the budget."""
 
 
 def text_block(text: str) -> Block:
@@ -102,20 +101,20 @@ class Dropped:
     places: tuple[Place, ...]
     score: float | None
     reason: str
-    """``budget`` or ``limit``, or a word of the strategy's own."""
+    """``budget``, ``limit``, or the strategy's own word."""
     tokens: int = 0
-    """Of its text, in `ctxcode-1`; 0 where that is not known."""
+    """Tokens of its text, in `ctxcode-1`; 0 if unknown."""
 
     @classmethod
     def of(cls, block: Block, reason: str = "budget") -> Dropped:
-        """Return a block as one that was left out."""
+        """Return the record of a block that was left out."""
         tokens = count(block.text)
         return cls(kind=block.kind, places=block.places, score=block.score, reason=reason, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The exact text a model is shown, with the provenance of each block."""
+    """The exact text for the model, with the provenance of each block."""
 
     blocks: tuple[Block, ...]
     dropped: tuple[Dropped, ...] = ()
@@ -124,39 +123,39 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The prompt as the model sees it."""
+        """The prompt's text as the model reads it."""
         return "".join(block.text for block in self.blocks)
 
     def flagged(self, *flags: str) -> Prompt:
-        """Return it with more remarks, each once."""
+        """Return the prompt with more flags, each once."""
         return replace(self, flags=tuple(dict.fromkeys((*self.flags, *flags))))
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text and of where its blocks begin, the key of cached generations."""
+        """SHA-256 of the text and of the boundaries of its blocks; the key of cached generations."""
         shape = ",".join(f"{block.kind}:{len(block.text)}" for block in self.blocks)
         return sha256(f"{shape}\n{self.text}")
 
 
 SUMMARY_ROLE = "summary"
-"""The role of calls that the run's summariser answers."""
+"""Role of calls that the run's summariser answers."""
 
 
 class Model(Protocol):
-    """The model, as the harness lends it; every call is recorded and charged."""
+    """The model that the harness provides; it records and counts every call."""
 
     @property
     def instructs(self) -> bool:
-        """Whether it follows instructions; one that only continues text can neither plan nor summarise."""
+        """Whether it follows instructions; a model that only continues text can neither plan nor summarise."""
         ...
 
     @property
     def summarises(self) -> bool:
-        """Whether calls with the role ``summary`` reach a model that follows instructions: the run's summariser."""
+        """Whether a model that follows instructions, the run's summariser, answers calls with the role ``summary``."""
         ...
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer (greedy, one sample); to a chat in the text protocol of `strategies.chat`."""
+        """Return the model's raw answer (greedy, one sample); for a chat in the text protocol of `strategies.chat`."""
         ...
 
 
@@ -167,11 +166,11 @@ class Execution:
     finished: bool
     """Whether it ended by itself with exit code 0."""
     output: str
-    """What it printed and the traceback it died of, capped."""
+    """Its output and the traceback of its exception, capped."""
 
 
 class Execute(Protocol):
-    """The sandbox, as a strategy may use it for what the model wrote: no repository, no network."""
+    """The sandbox, in which a strategy may run the model's code: without repository and network."""
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
         """Run a Python program.
@@ -183,25 +182,25 @@ class Execute(Protocol):
 
 
 class Misshapen(InputFault):
-    """Raised when what a strategy returned, or a part of it, is not what it should be."""
+    """Raised when a part of a strategy's result has a wrong type or value."""
 
     def __init__(self, part: str, *, cure: str) -> None:
-        """Name the part, with what is wrong with it, and the cure."""
+        """Describe the part and its error, and the cure."""
         self.part = part
         super().__init__(f"returned {part}", cure=cure)
 
 
 def check_parts(whole: Context | Prompt) -> None:
-    """See that every part of a context or a prompt is what its declaration says.
+    """Check the types and values of all parts of a context or a prompt.
 
     Raises:
-        Misshapen: if one is not; it is named.
+        Misshapen: if a part is wrong; the message names it.
     """
     _check(f"a {type(whole).__name__}", whole)
 
 
 def named(at: int, block: Block) -> str:
-    """Return what a message calls a block: its number from 0, its kind, and the places that it names."""
+    """Return a block's name for messages: its number from 0, its kind, and its first places."""
     places = block.places[:3] if isinstance(block.places, tuple) else ()
     spans = [f", {place.path} lines {place.start} to {place.end}" for place in places if isinstance(place, Place)]
     return f"block {at} ({block.kind}{''.join(spans)})"
@@ -211,7 +210,7 @@ _CURES = {int: "an int of at least 0", float: "a finite number, of Python's own 
 
 
 def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
-    """Return, by the names of a dataclass's fields, whether each is a tuple, and the types that it may hold."""
+    """Return, for each field of a dataclass, whether it is a tuple, and the types of its values."""
     hints = get_type_hints(kind)
     kinds = {name: tuple(part for part in get_args(hint) if part is not ...) for name, hint in hints.items()}
     return {name: (get_origin(hint) is tuple, kinds[name] or (hint,)) for name, hint in hints.items()}
@@ -248,7 +247,6 @@ def _is_wrong(part: object, kinds: tuple[type, ...]) -> bool:
 
 
 def _part_name(whole: str, at: int, part: object) -> str:
-    """Return what messages call a part; a place is that of its block."""
     match part:
         case Block():
             return named(at, part)
@@ -260,10 +258,10 @@ def _part_name(whole: str, at: int, part: object) -> str:
 
 
 class Generate:
-    """The model, as a strategy may ask it: by a prompt, by a text, or by a chat, which a message answers."""
+    """The model, which a strategy asks with a prompt, with a text, or with a chat, which a message answers."""
 
     def __init__(self, model: Model | Generate) -> None:
-        """Ask `model`; a strategy that wraps another hands on what it asks itself."""
+        """Ask `model`; a wrapper passes its own `Generate` on."""
         self._model = model
 
     @property
@@ -273,7 +271,7 @@ class Generate:
 
     @property
     def summarises(self) -> bool:
-        """Whether what answers calls for summaries follows instructions."""
+        """Whether the model for summaries follows instructions."""
         return self._model.summarises
 
     @overload
@@ -281,15 +279,15 @@ class Generate:
     @overload
     def __call__(self, prompt: Chat, *, role: str = "draft", max_tokens: int = 128) -> Message: ...
     def __call__(self, prompt: Prompt | str | Chat, *, role: str = "draft", max_tokens: int = 128) -> str | Message:
-        """Return the model's raw answer; to a chat its message, with the calls of tools in it.
+        """Return the model's raw answer; for a chat its message, which includes calls of tools.
 
         Args:
-            prompt: what it is shown.
-            role: what the call is for; a word for the record.
-            max_tokens: of the answer, at most.
+            prompt: input of the model.
+            role: purpose of the call; a word for the record.
+            max_tokens: most tokens of the answer.
 
         Raises:
-            TypeError: if an argument, or a part of one, is of another type, or a chat's calls lack their results.
+            TypeError: if an argument, or a part of one, has another type, or a chat's calls lack their results.
         """
         for name, value, kinds, expected in (
             ("prompt", prompt, (Prompt, str, Chat), "a Prompt, a str or a Chat"),

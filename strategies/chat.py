@@ -1,11 +1,10 @@
-"""Chats: messages, tools and calls of tools, and the text in which a model without tool calls has them. Pure.
+"""Chats: messages, tools and calls of tools, and their text form for a model without tool calls. Pure.
 
-A chat as a text is its messages under headings (``### user``), with the tools and the way to call them in the first:
+The text form is a chat's messages under headings (``### user``); the first has the tools and the rules of a call:
 
     <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>
 
-The marks are those that Qwen and Hermes models are trained on. An answer is kept as such a text whatever the model, so
-that the store shows what was called.
+Qwen and Hermes models are trained on these marks. The store has every model's answers in this form, calls included.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "strings": {"type": "array", "items": {"type": "string"}},
 }
 KINDS = tuple(_KINDS)
-"""What a tool's parameter may be."""
+"""Types of a tool's parameter."""
 _DECODER = json.JSONDecoder()
 HEADING = "### "
-"""Begins the heading of a message."""
+"""Start of a message's heading."""
 _RULES = f"""\
 You can call tools. To call one, end your answer with a line of this form:
 {_OPEN}{{"name": "NAME", "arguments": {{"PARAMETER": VALUE}}}}{_CLOSE}
@@ -38,7 +37,7 @@ Its result is the next message. These are the tools:
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -61,7 +60,7 @@ class ToolParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What a model may call; the strategy does the work."""
+    """A tool that the model may call; the strategy does the work."""
 
     name: str
     help: str
@@ -75,7 +74,7 @@ class Tool:
         return {"type": "object", "properties": properties, "required": required}
 
     def __str__(self) -> str:
-        """Return it as the text protocol lists it."""
+        """Return its entry in the text protocol's list."""
         lines = [f"- {self.name}: {self.help}"]
         lines += [f"    {p.name} ({p.kind}{', optional' * p.optional}): {p.help}" for p in self.parameters]
         return "\n".join(lines)
@@ -87,11 +86,11 @@ class ToolCall:
 
     name: str
     arguments: str
-    """JSON text, which may be wrong."""
+    """JSON text, possibly malformed."""
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None if they are no JSON object."""
+        """The arguments by name; None if they are not a JSON object."""
         values = _json(self.arguments)
         return values if isinstance(values, dict) else None
 
@@ -104,18 +103,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What somebody says in a chat."""
+    """A message of a chat."""
 
     role: Role
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    """Of the model."""
+    """Calls of tools; only the model makes them."""
 
     @classmethod
     def read(cls, answer: str) -> Message:
-        """Return a model's message from its answer in the text protocol.
+        """Parse a model's answer in the text protocol into a message.
 
-        What is marked as a call and is none stays text. An answer that is calls but for the marks counts as them.
+        A malformed call stays text. An answer that consists of unmarked calls counts as calls.
         """
         if _OPEN not in answer and (bare := _bare(answer)):
             return cls(role=Role.ASSISTANT, calls=bare)
@@ -136,25 +135,25 @@ class Chat:
     tools: tuple[Tool, ...] = ()
 
     def then(self, *messages: Message) -> Chat:
-        """Return it with more messages at its end."""
+        """Return the chat with more messages at its end."""
         return Chat(messages=(*self.messages, *messages), tools=self.tools)
 
     @property
     def text(self) -> str:
-        """All of it in the text protocol, up to where the model is to go on."""
+        """The whole chat in the text protocol, up to the point where the model continues."""
         rules = _RULES + "\n".join(map(str, self.tools)) + "\n\n" if self.tools else ""
         messages = "".join(f"{HEADING}{message.role}\n{message}\n\n" for message in self.messages)
         return f"{rules}{messages}{HEADING}{Role.ASSISTANT}\n"
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it."""
+        """SHA-256 of the whole chat."""
         messages = [[m.role, m.text, [[c.name, c.arguments] for c in m.calls]] for m in self.messages]
         return sha256(json.dumps([messages, [[tool.name, tool.help, tool.schema] for tool in self.tools]]))
 
     @property
     def unanswered(self) -> str:
-        """The first fault in the order of calls and their results; empty if every call has its result, in order."""
+        """The first error in the order of calls and results; empty if every call has its result, in order."""
         due = 0
         for at, message in enumerate(self.messages):
             if (message.role is Role.TOOL) != (due > 0):
@@ -175,12 +174,11 @@ def _written(content: Any) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return a text without half characters, which JSON may hold and nobody can store or send."""
+    """Return a text without half characters, which JSON allows but which cannot be stored or sent."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _call(text: str) -> ToolCall | None:
-    """Return a call from its JSON text; None if it is none."""
     return _call_of(_json(text))
 
 
@@ -194,9 +192,9 @@ def _call_of(content: Any) -> ToolCall | None:
 
 
 def _bare(answer: str) -> tuple[ToolCall, ...]:
-    """Return the calls that stand in an answer without marks, each once; none if something else in braces does.
+    """Return the calls of an answer without marks, each once; none if it has other text in braces.
 
-    A small model may write one in a fence, several below each other, or the same until its tokens end.
+    A small model may write a call in a fence, several calls below each other, or the same call until its tokens end.
     """
     calls: dict[ToolCall, None] = {}
     end = 0

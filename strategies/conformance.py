@@ -1,4 +1,4 @@
-"""The conformance list of strategies, run on a tiny repository by `strategy check`, our tests and authors."""
+"""The conformance checks of strategies on a tiny repository, for `strategy check`, our tests and authors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _SEED = "seed random numbers with query.seed and sort what comes from sets"
 _HIDDEN = ("with another answer", "so it reads what is hidden")
 _MARKS = ("", "# ", "// ")
-"""What layouts put before a line of code."""
+"""Comment marks that layouts put before a line of code."""
 _NETWORK = [f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")]
 
 
@@ -44,21 +44,17 @@ class StrategyCheck:
 
 @dataclass(slots=True)
 class _Trial:
-    """One run of the strategy, with the prompts and network calls that were recorded."""
-
     query: Query
     repo: Repository
     prompt: Prompt | None = None
     fault: str = ""
     seconds: float = 0.0
     model_prompts: list[str] = field(default_factory=list)
-    """The prompts of its own calls to the model."""
+    """Prompts of its own calls to the model."""
     network: Sequence[str] = ()
 
 
 class _Model:
-    """Answers everything with one draft."""
-
     def __init__(self, prompts: list[str], *, instructs: bool = True) -> None:
         self._prompts, self.instructs, self.summarises = prompts, instructs, instructs
 
@@ -72,21 +68,21 @@ def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG0
 
 
 Attempt = Callable[[Query, Repository, Model, Execute | None], tuple[Prompt, Sequence[str]]]
-"""Runs a strategy once; returns its prompt, and its tries to use the network."""
+"""Runs a strategy once; returns its prompt, and its attempts to use the network."""
 
 
 def check(strategy: BoundStrategy) -> list[StrategyCheck]:
-    """Run the conformance list in this process, for every task kind that the strategy declares."""
+    """Run the checks in this process, for every task kind that the strategy declares."""
     return findings(strategy.kinds, in_process(strategy))
 
 
 def findings(kinds: Collection[Kind], attempt: Attempt) -> list[StrategyCheck]:
-    """Run the conformance list for some task kinds with the given way of running the strategy."""
+    """Run the checks for some task kinds, with this way of running the strategy."""
     return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
 
 
 def in_process(strategy: BoundStrategy) -> Attempt:
-    """Return an `Attempt` that runs a strategy in this process and records its tries to use the network."""
+    """Return an `Attempt` that runs a strategy in this process and records its attempts to use the network."""
 
     def attempt(
         query: Query, repo: Repository, generate: Model, execute: Execute | None
@@ -106,7 +102,7 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
     first = _try(attempt, query, view_for(query, ledger=handed))
     cost = f"{first.seconds * 1e3:.1f} ms, {len(first.model_prompts)} calls to the model"
     prompt = first.prompt
-    if prompt is None:  # what fails here fails again, and may take as long
+    if prompt is None:  # a further attempt would fail again, and may take as long
         return [StrategyCheck(name=f"{kind}: runs", passed=False, detail=first.fault)]
     second = _try(attempt, query, view_for(query))
     bare = _try(attempt, *bare_case(kind))
@@ -180,25 +176,25 @@ def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
 
 
 def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> str:
-    """Return what is wrong with a place of a block, given the lines of its file; empty if nothing is."""
+    """Return the error in a place of a block, given the lines of its file; empty without an error."""
     rule = "lines are counted from 0, and the end is the line after the last"
     if place.end > len(lines):
         return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
-    # A unit may leave blank lines out, begin within a line, or be words on the code.
+    # A unit may omit blank lines, begin within a line, or describe the code in words.
     units = [text.split("\n") for text, places in handed.hits if place in places]
     is_unit = any(_text(unit, 0, len(unit), mark, 0) in block.text for unit in units for mark in _MARKS)
     for shift in (0,) if is_unit else (0, -1, 1):
         start, end = place.start + shift, min(place.end + shift, len(lines))
         while start < end and not lines[end - 1].strip():
             end -= 1
-        # Code may be moved to the margin, as a method that is shown without its class is.
+        # Code may be dedented, as a method that is shown without its class is.
         margins = {0, *(len(line) - len(line.lstrip()) for line in filter(str.strip, lines[max(0, start) :][:1]))}
         forms = [form for form in product(_MARKS, margins) if _text(lines, start, end, *form) in block.text]
         if not forms or start < 0:
             continue
         if shift:
             return f"its text stands at lines {place.start + shift} to {place.end + shift} of {place.path}; {rule}"
-        # Nobody can tell blank lines at an edge from none.
+        # Blank lines at an edge cannot be told from none.
         before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
         for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
@@ -210,7 +206,7 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
 
 
 def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
-    """Return what blocks show that may be meant, and often is not; else that nothing was found."""
+    """Return a note on blocks that look like mistakes but may be intended, or that nothing was found."""
     texts = [*map(trial.repo.read, trial.repo.files()), *(text for text, _ in handed.hits)]
     repository, infile = _code(*texts), _code(*(b.text for b in prompt.blocks if b.kind is BlockKind.INFILE))
     notes: dict[str, str] = {}
@@ -227,7 +223,7 @@ def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
 
 
 def _code(*texts: str) -> set[str]:
-    """Return the lines of texts that hold a word, without the marks that layouts put before them."""
+    """Return the lines with a word in them, without the comment marks of layouts."""
     return {line.lstrip("#/ \t").rstrip() for text in texts for line in text.split("\n") if re.search(r"\w", line)}
 
 
@@ -269,18 +265,18 @@ def _ending_fault(prompt: Prompt, query: Query) -> str:
 
 
 _TRIES: list[list[str]] = []
-"""Where those who watch have tries to use the network noted."""
+"""A list of network attempts for each run being watched."""
 
 
 @cache
 def _watch() -> None:
-    """Note tries to use the network, also those from C code; the hook stays, idle while nobody watches."""
+    """Record attempts to use the network, including those of C code; the hook stays and is idle between runs."""
     sys.addaudithook(_audit)
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
     if not _TRIES or event not in _NETWORK:
         return
-    # One of another family is no network: programs use it within themselves.
+    # Sockets of other families are used within a program and reach no network.
     if event != "socket.__new__" or arguments[1] in (socket.AF_INET, socket.AF_INET6):
         _TRIES[-1].append(f"{event} {arguments[1:]!r:.80}")

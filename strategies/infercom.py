@@ -1,8 +1,8 @@
-"""InferCom: a draft, the APIs that it may mean, found by what it calls and by what it does, and similar code.
+"""InferCom: a draft, the APIs that it may use, found by usage example and by summary, and similar code.
 
-InferCom paper, sections on API inference and prompt construction; the layout is that of its later release. AIM is its
-API inference alone: it wraps any strategy and adds the APIs that this one's own output may mean. For whole functions
-the paper gives no sizes of the parts of a draft; these are ours.
+The source is the InferCom paper, sections on API inference and prompt construction, with the layout of its later
+release. AIM is its API inference alone: it wraps any strategy and adds the APIs that the strategy's output may use. The
+paper gives no sizes for the parts of a draft of a whole function; these are ours.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT, WindowSear
 Count = Annotated[int, AtLeast(0)]
 API_HEADER = "# Here are some APIs that may be used from other files\n"
 CONTEXT, SIMILAR = 4096, 2048
-"""Tokens of a whole prompt, and of the similar code in it at most."""
+"""Tokens of a whole prompt, and of its similar code at most."""
 SUMMARY = 100
 """Most tokens of a summary."""
 
 LINES = 20
-"""Most lines that are looked up."""
+"""Most calling lines of a draft that are queries."""
 LEAST, MOST = 5, 15
-"""Lines of a part."""
+"""Fewest and most lines of a part."""
 _TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
-"""A fenced block of an answer; the last one may be left open."""
+"""A fenced block of an answer; the last block may lack its end."""
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _NO_CALL = frozenset(
     {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
     | {"not", "or", "return", "super", "switch", "synchronized", "throw", "try", "while", "with", "yield"}
 )
-"""Words before a bracket that call nothing of a repository."""
+"""Words before a bracket that are not calls of a repository's function."""
 _BLANK_LINES = re.compile(r"\A\s*\n")
-"""Those before the first line of a text that is not blank."""
+"""Blank lines before the first nonblank line of a text."""
 
 
 @strategy("lc.infercom")
@@ -88,26 +88,27 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     """Show code like a draft, and the APIs that the draft's line may call (UER) and its code may do again (FSR).
 
     Args:
-        generate: the model, asked for a draft, and its summariser, if it follows instructions, for the draft's summary.
+        generate: the model, asked for a draft, and its summariser, asked for the draft's summary if it follows
+            instructions.
         uer, fsr: show the APIs found by usage example, and those found by summary.
-        encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
-        k_uer, k_fsr: how many APIs by usage example, and how many by summary.
-        q2_partial: whether the cursor line's start is joined to the draft in the second query, or dropped.
-        q2_lines: which lines of the draft enter the second query.
+        encoder: compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
+        k_uer, k_fsr: number of APIs by usage example, and by summary.
+        q2_partial: whether the second query joins the start of the cursor line to the draft, or drops it.
+        q2_lines: lines of the draft in the second query.
         window, stride: lines of a window, and from one window to the next.
         context, similar: tokens of the whole prompt, and of the similar code at most.
         infile: tokens for the in-file text.
-        empty_header: print the header of the similar code even over none.
+        empty_header: show the header of the similar code even without blocks.
         ue_quirks: build usage examples with the oddities of the release.
-        own_file: look for similar code in the target file too, before the text that is shown of it.
-        repo_paths: print the repository's name before the paths of similar code too, as in Figure 7.
+        own_file: search the target file for similar code too, before its text in the prompt.
+        repo_paths: show the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
     before = first_shown_line(query, infile) if own_file else 0
     windows = WindowSearch(query, repo, window, stride, before, f"{repo.name}/" if repo_paths else "")
     first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
-    # APIs that are switched off take their share of the budget too, as the published numbers do.
+    # As in the published numbers, disabled APIs also take their share of the budget.
     apis = infer(repo, generate, file_block.text, draft, ApiSearch(encoder, k_uer, k_fsr, ue_quirks))
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
     fragments = windows.drafted(draft, q2_partial, q2_lines)
@@ -120,7 +121,7 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def _similar(candidates: Sequence[Block], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
-    """Pack as RepoCoder does, then again what it took into what the APIs leave, and frame it."""
+    """Pack blocks as RepoCoder does, pack the chosen again into the room left by the APIs, and frame them."""
     packed, dropped = choose(candidates)
     if budget < HEADER_TOKENS:
         unfit = [Dropped.of(block) for block in reversed(packed)]
@@ -135,9 +136,9 @@ class ApiSearch:
 
     encoder: str
     usage: int
-    """How many APIs are taken by usage example; 0 for none."""
+    """Number of APIs by usage example; 0 for none."""
     summary: int
-    """How many are taken by summary."""
+    """Number of APIs by summary; 0 for none."""
     quirks: bool
     """Whether usage examples have the oddities of the release."""
 
@@ -156,9 +157,9 @@ class Apis:
 
 
 def drafted_line(infile: str, draft: str) -> str:
-    """Return the line that the draft makes of the in-file text: the query by usage example, not yet stripped.
+    """Return the line that in-file text and draft form: the query by usage example, not yet stripped.
 
-    Without a draft it is the last line of the in-file text; at the start of a line that is the line before.
+    Without a draft it is the last line of the in-file text; at the start of a line, the line before.
     """
     first = next(filter(str.strip, draft.splitlines()), "")
     lines = f"{infile}{first}".splitlines()
@@ -166,13 +167,13 @@ def drafted_line(infile: str, draft: str) -> str:
 
 
 def drafted_code(infile: str, draft: str) -> str:
-    """Return that line and the other lines of the draft that are not blank: the code whose summary is the query."""
+    """Return the drafted line and the other nonblank lines of the draft; their summary is the query by summary."""
     later_lines = [line for line in draft.splitlines() if line.strip()][1:]
     return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
 
 
 def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: ApiSearch) -> Apis:
-    """Find the APIs that a drafted line may call and that the drafted code may do again."""
+    """Find the APIs that the drafted line may call, and those that do what the drafted code does."""
     return retrieve(repo, generate, [drafted_line(infile, draft)], [drafted_code(infile, draft)], search)
 
 
@@ -182,13 +183,13 @@ def retrieve(
     """Find APIs by usage example and by summary.
 
     Args:
-        generate: the model; its summariser is asked for a summary of each of `codes` if that follows instructions.
-        lines: code lines that may call an API; without one nothing is found at all.
+        generate: the model; its summariser summarises each of `codes` if it follows instructions.
+        lines: code lines that may call an API; without a line there is no search at all.
         codes: stretches of code that may do what an API does.
-        search: how, and how many.
+        search: the settings.
 
     Returns:
-        The lists. An API's score is that for its best usage example, or summary, and for the best of the queries.
+        The lists. The score of an API is the best over its usage examples, or its summary, and the queries.
     """
     lines = [line.strip() for line in lines if line.strip()]
     if not lines:
@@ -226,31 +227,31 @@ def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: i
 
 
 def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
-    """Return one API as it is shown: its path, the repository's name first, and its text, each line marked."""
+    """Return the block of an API: its path below the repository's name, and its text, each line with `mark`."""
     lines = f"{repo}/{hit.place.path}\n{hit.text}".splitlines()
     text = "".join(f"{mark}{line}\n" for line in lines) + "\n"
     return Block(kind=BlockKind.API, text=text, places=(hit.place,), score=hit.score)
 
 
 def entries(repo: str, apis: Apis) -> list[Block]:
-    """Return both lists as they are shown, each followed by one more newline; an empty one is nothing."""
+    """Return the blocks of both lists, each list followed by one more newline; an empty list has no block."""
     gap = text_block("\n")
     return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
 
 
 def api_blocks(repo: str, apis: Apis) -> list[Block]:
-    """Return the API part of a prompt, from its header, which stands over no API too, to the newline at its end."""
+    """Return the API part of a prompt: its header, which is always there, the lists, and a newline."""
     header, end = (text_block(text) for text in (API_HEADER, "\n"))
     return [header, *entries(repo, apis), end]
 
 
 def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[Dropped, ...], int]:
-    """Drop APIs until they and the in-file text are within the prompt's budget.
+    """Drop APIs until they and the in-file text fit the prompt's budget.
 
     The last by summary goes first, then those by usage example.
 
     Returns:
-        The lists, what was dropped, and the tokens left for other context (below 0 if the file alone is over).
+        The lists, the dropped APIs, and the tokens left for other context (negative if the file is too long).
     """
     dropped: list[Dropped] = []
     while True:
@@ -287,16 +288,16 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
 
     Args:
-        generate: the model; asked for what `inner` asks, for the draft, and for summaries if it follows instructions.
+        generate: the model; asked by `inner`, for the draft, and for summaries if it follows instructions.
         execute: the sandbox, for an inner strategy that needs it.
         inner: the strategy.
-        uer: show APIs by usage example (UER), found by the lines of the draft that call something.
+        uer: show APIs by usage example (UER), found by the calling lines of the draft.
         fsr: show APIs by summary (FSR), found by what the draft does.
-        encoder: what compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
-        k_uer, k_fsr: how many APIs by usage example, and how many by summary.
-        context: tokens of the whole prompt, where it ends with the file.
-        similar: tokens of the inner strategy's context at most, there.
-        infile: tokens of the in-file text at most, there.
+        encoder: compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
+        k_uer, k_fsr: number of APIs by usage example, and by summary.
+        context: tokens of the whole prompt, if it ends with the file.
+        similar: tokens of the inner strategy's context at most, if the prompt ends with the file.
+        infile: tokens of the in-file text at most, if the prompt ends with the file.
         ue_quirks: build usage examples with the oddities of the InferCom release.
     """
     inner_prompt = resolve(inner)(query, repo, generate, execute)
@@ -320,10 +321,10 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def drafted_body(draft: str, query: Query) -> list[str]:
-    """Return the lines of the body that an answer gives the target function.
+    """Return the lines of the target function's body in an answer.
 
-    That is the function's body where the answer, or what stands in its tags or its last fence, holds the function;
-    else all of it, as written by a model that goes on where the prompt ends.
+    If the answer, the part in its tags or its last fence has the function, these are the lines of its body. Otherwise
+    they are all lines, as from a model that continues at the end of the prompt.
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft
@@ -337,15 +338,15 @@ def drafted_body(draft: str, query: Query) -> list[str]:
 
 
 def calls(body: list[str]) -> list[str]:
-    """Return the lines that call something, the first `LINES` of them."""
+    """Return the lines that call a function, at most the first `LINES`."""
     calling_lines = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
     return calling_lines[:LINES]
 
 
 def stretches(body: list[str]) -> list[str]:
-    """Return the body, or if it has more than `MOST` lines its parts of `LEAST` to `MOST` lines.
+    """Return the body, or if it has more than `MOST` lines, its parts of `LEAST` to `MOST` lines.
 
-    They end at blank lines and before statements at the body's own depth where they can; the last may be shorter.
+    Parts end at blank lines and before statements at the body's own depth if possible; the last may be shorter.
     """
     if len(body) <= MOST:
         return ["\n".join(body)]
@@ -374,12 +375,12 @@ def _infile(query: Query, inner_prompt: Prompt, limit: int) -> Block:
 
 
 def _is_closed(prompt: Prompt) -> bool:
-    """Say whether a prompt ends with the section that asks for a function, and not with the file."""
+    """Return whether a prompt ends with the section that asks for a function, instead of the file."""
     return any(block.kind is BlockKind.TEXT and block.text.startswith(TITLE) for block in prompt.blocks)
 
 
 def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
-    """Put the APIs, uncommented, into a section of their own: after the last file, or in front of a foreign layout."""
+    """Put the uncommented APIs into their own section, after the last file or before an unknown layout."""
     api_entries = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
     if not api_entries:
         return inner_prompt
@@ -388,7 +389,7 @@ def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
         from ctxbench.strategies.icl.prompts import with_section  # noqa: PLC0415 - the family registers itself
 
         return with_section(inner_prompt, _SECTION, *api_entries)
-    # All that is certain of a foreign layout is that a section put before it splits no sentence.
+    # In an unknown layout, only a section at the start certainly splits no sentence.
     rule, end = (text_block(text) for text in (f"#####\n{_SECTION}\n#####\n", "\n\n"))
     return replace(inner_prompt, blocks=(rule, *api_entries, end, *inner_prompt.blocks))
 
@@ -396,7 +397,6 @@ def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
 def _before_the_file(
     repo: str, inner_prompt: Prompt, file_block: Block, apis: Apis, context: int, similar: int
 ) -> Prompt:
-    """Put the APIs between the inner strategy's context and the in-file text."""
     apis, unfit, tokens_left = fit(repo, apis, file_block.text, context)
     blocks, dropped = _repacked(inner_prompt.blocks[:-1], min(tokens_left, similar))
     text = "".join(block.text for block in blocks)
@@ -410,10 +410,9 @@ def _before_the_file(
 def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[Dropped]]:
     """Fit a strategy's context into a smaller budget.
 
-    Blocks that are the similar-code layout and nothing else are packed again by its rule, which passes over a block
-    that does not fit. In any other layout the least relevant blocks go until the others fit, each with a heading that
-    stands over it alone, as in RepoFuse: the lowest score first or, where a block has no score, the one farthest from
-    the code.
+    Blocks in the similar-code layout are packed again by its rule, which skips a block that does not fit. In any other
+    layout the least relevant blocks are dropped until the others fit, together with a heading that has no other block,
+    as in RepoFuse. The lowest score is dropped first or, if a block has no score, the block farthest from the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
     if list(blocks) == framed(pieces, empty_header=True):

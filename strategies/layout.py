@@ -1,9 +1,9 @@
-"""The parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
+"""Parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
 
-Budgets are counted in tokens of `ctxcode-1`, or of p50k_base where a run has its file.
+Budgets are in tokens of `ctxcode-1`, or of p50k_base in a run with its file.
 
-The built-in generator recognises by `TITLE` that the function after it needs a body. That function is not copied from
-the file: it stands at the margin, however deep it is indented there.
+The built-in generator recognises by `TITLE` that the next function needs a body. That function is not copied from the
+file: it starts at the margin, however deep its indentation there.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from ctxbench.bench.windows import WindowHit, code_lines, spans, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 WHOLE = 4096
-"""Budget of a prompt that holds nothing else, in tokens."""
+"""Budget of a prompt without other context, in tokens."""
 HALF = 2048
-"""Budget beside other context."""
+"""Budget of the in-file text beside other context, in tokens."""
 RULE = "# " + "-" * 50
 SIMILAR_HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
 HEADER_TOKENS = 20
-"""What the header counts for, whatever the tokenizer says."""
+"""Tokens charged for the header, whatever the tokenizer says."""
 BUDGET = 2000
-"""Tokens for header and blocks."""
+"""Budget of header and blocks, in tokens."""
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
 _HEADING = ("#", "//")
-"""The beginnings of a heading over retrieved code; an instruction begins with a word."""
+"""Starts of a heading above retrieved code; an instruction starts with a word."""
 _p50k: code_tokens.P50kBase | None = None
-"""Of this process: strategies run in processes of one run, which set it before the first of them."""
+"""The tokenizer of this process, which serves a single run; the run sets it before its first strategy."""
 
 
 def count_in(tokenizer: code_tokens.P50kBase | None) -> None:
-    """Have all budgets of this process counted by a tokenizer; None for `ctxcode-1`."""
+    """Set the tokenizer of all budgets in this process; None for `ctxcode-1`."""
     global _p50k  # noqa: PLW0603 - strategies count by plain functions
     _p50k = tokenizer
 
@@ -53,11 +53,11 @@ def pieces(text: str) -> list[str]:
 
 
 def build_infile(text: str, limit: int) -> str:
-    """Return the last lines of `text` whose tokens, newlines not counted, stay within `limit`.
+    """Return the last lines of `text` whose tokens, without newlines, stay within `limit`.
 
-    Lines end as in the papers' programs (`bench.windows.code_lines`), and with a newline in what is returned. The walk
-    stops at the first line that goes over. If that leaves no code at all, the last `limit` tokens of that line are
-    kept, where the papers' release returns an empty prompt.
+    Lines end as in the papers' programs (`bench.windows.code_lines`), and with a newline in the result. The search
+    stops at the first line over the limit. If no code is left, the last `limit` tokens of that line are kept; the
+    papers' release returns an empty prompt in this case.
     """
     lines, _ = _shown_up_to(text)
     start, used = len(lines), 0
@@ -73,7 +73,7 @@ def build_infile(text: str, limit: int) -> str:
 
 
 def _shown_up_to(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return `code_lines` of a text that ends at the cursor: the last one is the cursor's, be it empty."""
+    """Return `code_lines` of a text that ends at the cursor; the last line is the cursor's, even if empty."""
     lines, rows = code_lines(f"{text}.")
     return [*lines[:-1], lines[-1][:-1]], rows
 
@@ -86,15 +86,15 @@ def infile_block(query: Query, limit: int) -> Block:
 
 
 def first_shown_line(query: Query, limit: int) -> int:
-    """Return the line of the target file at which its in-file text begins."""
+    """Return the first line of the target file that its in-file text shows."""
     return _first_line(query, build_infile(query.prefix, limit))
 
 
 def _shown_lines(query: Query, text: str) -> tuple[Place, ...]:
-    """Return the lines of the target file that a text shows which ends at the cursor; none for no whole line."""
+    """Return the lines of the target file in a text that ends at the cursor; empty without a whole line."""
     start, end = _first_line(query, text), query.cursor.line + 1
     if query.kind is Kind.FUNCTION and not query.prefix.rpartition("\n")[2].strip():
-        end -= 1  # a blank line at the cursor is where the body will stand, and no line of the file
+        end -= 1  # the blank line at the cursor is the body's place, and not a line of the file
     return (Place(path=query.path, start=start, end=end),) if start < end else ()
 
 
@@ -104,7 +104,7 @@ def _first_line(query: Query, text: str) -> int:
 
 
 def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
-    """Return the remarks that the in-file text gives reason for; with `by_lines` a cut between lines is none."""
+    """Return the flags of the in-file text; with `by_lines` a cut between lines gets no flag."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
     if block.cut and not (by_lines and _text_of(query).endswith("\n" + block.text)):
         flags.append(TRIMMED)
@@ -116,19 +116,19 @@ def _text_of(query: Query) -> str:
 
 
 def infile_prompt(query: Query, limit: int) -> Prompt:
-    """Return the prompt that shows the target file up to the cursor, at most `limit` tokens, and nothing else."""
+    """Return the prompt with only the target file up to the cursor, at most `limit` tokens."""
     block = infile_block(query, limit)
     return Prompt(blocks=(block,), flags=infile_flags(query, block))
 
 
 def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: float) -> Block:
-    """Return similar code as it is shown; every line is a comment, for Java too, and a last newline opens none.
+    """Return a block of similar code, with every line as a `#` comment, also for Java; a last newline adds no line.
 
     Args:
-        paths: the files that the prompt names as its source, one line each.
+        paths: files that the prompt names as its source, one line each.
         text: the code.
-        places: where this very text stands.
-        score: how like the query it is.
+        places: places of this exact text.
+        score: its similarity to the query.
     """
     named = "".join(f"# {path}\n" for path in paths)
     code = "".join(f"# {line}\n" for line in text.splitlines())
@@ -137,33 +137,33 @@ def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: 
 
 
 def lines_before(query: Query, most: int, start: int = 0) -> list[str]:
-    """Return the up to `most` lines before the cursor line, from the line of the file at which the prompt begins.
+    """Return up to `most` lines before the cursor line, from the line at which the prompt begins.
 
-    That is the one that the benchmark stored, else `start`.
+    That line is the one that the benchmark stored, or `start`.
     """
     lines, rows = _shown_up_to(query.prefix)
-    # The prefix of an imported sample may begin in the middle of the file.
+    # The prefix of an imported sample may begin inside the file.
     first, start = query.cursor.line - rows[-1], query.context_start or start
     shown = [line for line, row in zip(lines, rows, strict=True) if start - first <= row < rows[-1]]
     return shown[-most:]
 
 
 def unfinished_query(query: Query, size: int, start: int = 0) -> str:
-    """Return the first query: the `size` lines before the cursor line, the partial line left out."""
+    """Return the first query: the `size` lines before the cursor line, without the partial line."""
     return "\n".join(lines_before(query, size, start))
 
 
 def draft_query(
     query: Query, draft: str, size: int, *, start: int = 0, join: bool = True, first_only: bool = False
 ) -> str:
-    """Return the second query: half a window of lines before the cursor line, then as many drafted ones at most.
+    """Return the second query: half a window of lines before the cursor line, then at most as many drafted ones.
 
     Args:
         draft: the model's raw answer.
         size: lines of a window. Blank lines are left out; only among the drafted ones are they not counted.
         start: the line at which the prompt begins, as for `lines_before`.
-        join: write the partial line and the first drafted line as one line; else the partial line is left out.
-        first_only: use only the draft's first line that is not blank; as InferCom's release, stripped if not joined.
+        join: write the partial line and the first drafted line as one line; otherwise leave the partial line out.
+        first_only: use only the draft's first nonblank line; as in InferCom's release, stripped if not joined.
     """
     drafted = draft.splitlines()
     if first_only:
@@ -175,14 +175,14 @@ def draft_query(
 
 
 def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
-    """Return the windows as they are, with `folder` before their paths."""
+    """Return the windows unchanged, with `folder` before their paths."""
     return [fragment([folder + place.path for place in h.places], h.text, h.places, h.score) for h in hits]
 
 
 def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
     """Return the windows moved forward by one stride, to show what follows the code that is like the query.
 
-    As in the released code, the text is that of the first place; the others stay named.
+    As in the released code, the text is that of the first place; the other places are only named.
     """
     fragments = []
     for hit in hits:
@@ -199,10 +199,10 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
 
 
 def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
-    """Choose from the best block down; return the chosen, best last, and what was left out.
+    """Choose blocks from the best on; return the chosen, best last, and those left out.
 
-    A block is taken while header and blocks stay below `budget`; one that does not fit is passed over
-    and the next is tried, until `most` are taken.
+    A block is chosen while header and blocks stay below `budget`. A block that does not fit is skipped and the next is
+    tried, until `most` are chosen.
     """
     packed: list[Block] = []
     dropped: list[Dropped] = []
@@ -219,16 +219,16 @@ def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS)
 
 
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
-    """Return similar code as it is shown: under its header, and an empty line after it; nothing for no block.
+    """Return the section of similar code: header, blocks and an empty line; empty without blocks.
 
-    With `empty_header` the header stands over no block too, as in the InferCom release.
+    With `empty_header` the header is shown even without blocks, as in the InferCom release.
     """
     header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
 
 
 def without(blocks: Sequence[Block], gone: int) -> list[Block]:
-    """Return the blocks without the one at `gone`, and without heading and gaps of a section that it leaves empty."""
+    """Return the blocks without the one at `gone`, and without the heading and gaps of a section that becomes empty."""
     first, last = gone, gone + 1
     while first and _in_section(blocks[first - 1]):
         first -= 1
@@ -246,7 +246,7 @@ def _in_section(block: Block) -> bool:
 
 
 def is_retrieved(block: Block) -> bool:
-    """Say whether a block is context, and neither the file nor fixed text."""
+    """Return whether a block is context, that is neither the file nor fixed text."""
     return block.kind in (BlockKind.SIMILAR, BlockKind.API)
 
 
@@ -262,11 +262,11 @@ def similar_prompt(
     """Return the line prompt: similar code, an empty line, the in-file text.
 
     Args:
-        candidates: what `fragment` returned, best first.
+        candidates: blocks of `fragment`, best first.
         budget: tokens for the similar code.
         most: blocks at most.
         infile: tokens for the in-file text.
-        empty_header: print the header even if no block is shown, as the InferCom release does.
+        empty_header: show the header even without blocks, as the InferCom release does.
     """
     file_block = infile_block(query, infile)
     blocks, dropped = choose(candidates, budget=budget, most=most)
@@ -278,7 +278,7 @@ def similar_prompt(
 
 
 def render(query: Query, context: Context) -> Prompt:
-    """Return the prompt for a strategy that returned ranked snippets: the similar-code layout."""
+    """Return the prompt of ranked snippets, in the similar-code layout."""
     fragments = []
     for snippet in context.snippets:
         places = (Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else ()
@@ -289,15 +289,15 @@ def render(query: Query, context: Context) -> Prompt:
 def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
     """Return the title and the target as the two last blocks of a prompt (ICL-strategies paper, Listing of RAG).
 
-    Python's style: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
+    Python's style: ``paper`` as printed there, with doubled quotes; ``clean`` as written in a file.
     """
     return (text_block(TITLE), Block(kind=BlockKind.INFILE, text=target(query, style)))
 
 
 def target(query: Query, style: str = "paper") -> str:
-    """Return signature and docstring; no newline at the end.
+    """Return signature and docstring, without a newline at the end.
 
-    The lines of a Python docstring are indented by four spaces. Java, which the paper does not have: the Javadoc, then
+    The lines of a Python docstring are indented by four spaces. Java, which the paper lacks, has the Javadoc and then
     the signature without its brace, in either style.
     """
     signature, doc = query.signature or "", query.docstring or ""
@@ -315,13 +315,13 @@ def _javadoc(doc: str) -> str:
         return ""
     if doc.lstrip().startswith("/*"):
         return f"{doc.strip()}\n"
-    # Samples that ctxbench mines store its text alone.
+    # Samples that ctxbench mines store only the text of the Javadoc.
     lines = "".join(f" * {line}".rstrip() + "\n" for line in doc.split("\n"))
     return f"/**\n{lines} */\n"
 
 
 def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
-    """Return the runs of consecutive lines among rising line numbers of a file."""
+    """Return the runs of consecutive lines among ascending line numbers of a file."""
     runs: list[Place] = []
     for line in lines:
         start = runs.pop().start if runs and runs[-1].end == line else line
@@ -330,17 +330,17 @@ def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
 
 
 def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
-    """Return the stretches of a place that hold no blank line."""
+    """Return the stretches of a place without blank lines."""
     lines = split_lines(repo.read(place.path))
     filled = (at for at in range(place.start, min(place.end, len(lines))) if lines[at].strip())
     return stretches(place.path, filled)
 
 
 class RepositoryFiles(Mapping[str, str]):
-    """The files of a repository as a mapping; each is read when it is asked for."""
+    """The files of a repository as a mapping; each file is read on access."""
 
     def __init__(self, repo: Repository) -> None:
-        """Use what the view shows."""
+        """Use the files of a view."""
         self._read, self._paths = repo.read, dict.fromkeys(repo.files())
 
     def __getitem__(self, path: str) -> str:
@@ -350,7 +350,7 @@ class RepositoryFiles(Mapping[str, str]):
         return self._read(path)
 
     def __contains__(self, path: object) -> bool:
-        """Say whether there is such a file, without reading it."""
+        """Return whether the file exists, without reading it."""
         return path in self._paths
 
     def __iter__(self) -> Iterator[str]:
@@ -368,9 +368,9 @@ def bare_name(name: str) -> str:
 
 
 def last_tokens(text: str, most: int) -> str:
-    """Return the last `most` tokens of a text, without a character that has some before them.
+    """Return the last `most` tokens of a text; a character that is partly before them is left out.
 
-    A cut may fall inside a line.
+    The cut may be inside a line.
     """
     tail = pieces(text)[-most:] if most > 0 else []
     while tail and count("".join(tail)) > most:

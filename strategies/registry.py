@@ -1,9 +1,9 @@
-"""Strategies by name: the decorator, the entry points, files that need no installation, and specs bound to them.
+"""Strategies by name: the decorator, the entry points, strategy files, and specs bound to strategies.
 
-A strategy is a function ``(query, repo, *, parameters)``, ``(query, repo, generate, *, parameters)`` or
-``(query, repo, generate, execute, *, parameters)``; ``generate`` asks the model on the way, ``execute`` runs in
-the sandbox what it wrote (see `strategies.api`). It is named by the decorator and found
-through the entry-point group ``ctxbench.strategies``, or in a file: ``path/to/file.py@name(key=value)``.
+A strategy is a function ``(query, repo, *, parameters)``, ``(query, repo, generate, *, parameters)`` or ``(query, repo,
+generate, execute, *, parameters)``. ``generate`` asks the model for drafts; ``execute`` runs the model's code in the
+sandbox (see `strategies.api`). The decorator names it. It is found through the entry-point group
+``ctxbench.strategies``, or in a file that needs no installation: ``path/to/file.py@name(key=value)``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
 DISTRIBUTION = "ctxbench"
-"""The package that brings our own strategies."""
+"""Distribution of the built-in strategies."""
 _SERVICES = ["generate", "execute"]
 CONTROLS: Mapping[str, str] = {
     "gold": "The completion is the reference: what a perfect model would score.",
@@ -41,62 +41,62 @@ CONTROLS: Mapping[str, str] = {
     "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
     "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
 }
-"""Controls: rows made with the answer, to check the measure itself. Name -> one line on what it is.
+"""Controls: rows made with the answer, which check the measure itself. Name -> one line of description.
 
-They are no strategies: they need the reference, so they are no plug-ins and run in no cell. Nothing else may be called
-so; `harness.run.controls` makes them."""
+They need the reference, so they are not strategies or plug-ins and run in no cell; `harness.run.controls` makes them.
+Strategies cannot have these names."""
 _PREFIXES = ("control.", "oracle.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredStrategy:
-    """What a strategy declares."""
+    """The declaration of a strategy."""
 
     name: str
-    """How it is registered; of ``file.py@name`` the part behind the ``@``."""
+    """Registered name; for ``file.py@name`` the part after the ``@``."""
     kinds: frozenset[Kind]
-    """The task kinds it accepts."""
+    """Task kinds that it accepts."""
     languages: frozenset[str]
-    """The names of the languages whose samples it accepts; empty for all."""
+    """Names of the languages whose samples it accepts; empty for all."""
     drafts: bool
-    """Whether it asks the model on the way."""
+    """Whether it asks the model for drafts."""
     executes: bool
-    """Whether it runs what the model wrote, in the sandbox."""
+    """Whether it runs the model's code in the sandbox."""
     parameters: tuple[Parameter, ...]
-    """In the order written."""
+    """Parameters, in the order of the signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration(DeclaredStrategy):
-    """A strategy without its code: all that listings, plans and the check of parameters need."""
+    """A strategy without its code: enough for listings, plans and the check of parameters."""
 
     text: str
-    """Its docstring, dedented; empty if it has none."""
+    """Its dedented docstring; empty without one."""
     source: str
-    """The file that defines it, or else its module."""
+    """File that defines it, or its module."""
     version: str
-    """A digest of what defines it; empty if unknown."""
+    """Digest of its sources; empty if unknown."""
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring, its text on the leaderboard."""
+        """First line of its docstring, shown on the leaderboard."""
         return self.text.partition("\n")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy(DeclaredStrategy):
-    """A registered strategy, parameters open."""
+    """A registered strategy, with parameters not yet given."""
 
     function: Callable[..., Context | Prompt]
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
+        """First line of its docstring."""
         return self.registration.summary
 
     @property
     def registration(self) -> Registration:
-        """Itself without its code."""
+        """The strategy without its code."""
         return Registration(
             **{field.name: getattr(self, field.name) for field in fields(DeclaredStrategy)},
             text=inspect.getdoc(self.function) or "",
@@ -106,19 +106,18 @@ class Strategy(DeclaredStrategy):
 
     @property
     def source(self) -> str:
-        """The file that defines it; empty if it was typed in."""
+        """File that defines it; empty if it was typed in."""
         return inspect.getsourcefile(self.function) or ""
 
     @property
     def version(self) -> str:
-        """A digest of that file and of what it imports from beside it, or of all files of its package.
+        """Digest of that file and of the imported files beside it, or of all files of its package.
 
-        Empty if it was typed in. An edited strategy is not taken for the one that ran before, nor is one whose helpers
-        were edited.
+        It is empty if the strategy was typed in. An edit of the strategy or its helpers changes the version.
         """
         path = Path(self.source)
         if path in _LOADED:
-            return _LOADED[path][0]  # of what was loaded, whatever lies there since
+            return _LOADED[path][0]  # the version that was loaded, even if the file has changed since
         return digest(sources_of(self.function.__module__, path)) if self.source and path.is_file() else ""
 
 
@@ -127,12 +126,12 @@ R = TypeVar("R", bound=Registration | Strategy)
 
 _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
 _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
-"""Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
+"""Module name and strategies of the file being loaded; names in a file do not clash with names outside it."""
 _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
-"""Strategy file -> digest of itself and its neighbours, and its strategies."""
+"""Strategy file -> digest of the file and its neighbours, and its strategies."""
 _DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
 _NEIGHBOURS: set[str] = set()
-"""Names of the modules that strategy files imported from beside them."""
+"""Names of modules that strategy files imported from their own folder."""
 
 
 class Bound(Generic[R]):
@@ -142,20 +141,20 @@ class Bound(Generic[R]):
         """Check the parameters of `spec`.
 
         Args:
-            strategy: what the spec names.
+            strategy: the strategy that the spec names.
             spec: its name and parameters.
-            lookup: name -> strategy, for those that it wraps.
+            lookup: name -> strategy, for wrapped strategies.
 
         Raises:
-            InputFault: if a parameter does not fit, or it wraps what cannot be wrapped.
+            InputFault: if a parameter does not fit, or a strategy cannot be wrapped.
         """
         self.strategy = strategy
         arguments = bind(strategy.parameters, spec, command=f"ctxbench strategy show {spec.name}")
         wraps = {p.name: str(arguments.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
         inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
         self.inner: tuple[Bound[R], ...] = tuple(inner.values())
-        """The strategies that it wraps."""
-        # An engine stays in the spelling too: a row without its name would say nothing.
+        """Strategies that it wraps."""
+        # The engine stays in the spelling even as the default: a row must name it.
         asked = {p.name: arguments.get(p.name, p.default) for p in strategy.parameters if p.asks_engine}
         self.arguments: Mapping[str, Value] = {
             **arguments,
@@ -163,10 +162,11 @@ class Bound(Generic[R]):
             **{name: wrapped.spec for name, wrapped in inner.items()},
         }
         self.spec: str = str(Spec(spec.name, self.arguments))
-        """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
+        """Canonical spelling: sorted parameters without those equal to the default; wrapped strategies are always
+        spelled."""
         named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
-        """The names of the languages whose samples it accepts, empty for all; a wrapper those of what it wraps."""
+        """Names of the languages whose samples it and the strategies that it wraps accept; empty for all."""
         for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
             if is_none:
                 cure = f"{spec.name} takes {listed(own)} samples only"
@@ -174,29 +174,29 @@ class Bound(Generic[R]):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
+        """Task kinds that it and the strategies that it wraps accept."""
         return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
 
     @property
     def drafts(self) -> bool:
-        """Whether it, or what it wraps, asks the model on the way."""
+        """Whether it, or a strategy that it wraps, asks the model for drafts."""
         return self.strategy.drafts or any(wrapped.drafts for wrapped in self.inner)
 
     @property
     def executes(self) -> bool:
-        """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
+        """Whether it runs the model's code in the sandbox; for a wrapper, whether a wrapped strategy does."""
         return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The specs of the context engines that it, or what it wraps, may ask."""
+        """Specs of the context engines that it, or a strategy that it wraps, may ask."""
         own = [self.arguments.get(p.name) for p in self.strategy.parameters if p.asks_engine]
         inner = [spec for wrapped in self.inner for spec in wrapped.engines]
         return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """The specs of the encoders that its parameters name, defaults included, and those of what it wraps."""
+        """Specs of the encoders in its parameters, defaults included, and in those of the strategies that it wraps."""
         own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.names_encoder]
         return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
 
@@ -215,7 +215,7 @@ class Bound(Generic[R]):
 
     @property
     def version(self) -> str:
-        """A digest of the file that defines it, and of those that define what it wraps."""
+        """Digest of its sources, and of those of the strategies that it wraps."""
         own = self.strategy.version
         return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
 
@@ -228,24 +228,23 @@ def listed(names: frozenset[str]) -> str:
 def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
     spec = specs.parse(text)
     strategy = lookup(spec.name)
-    # Before its parameters are looked at: a wrapper whose default is itself would never come to an end.
+    # Check this before its parameters: a wrapper whose default is itself would recurse forever.
     if any(parameter.wraps for parameter in strategy.parameters):
         raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that wraps none")
     return Bound(strategy, spec, lookup)
 
 
 def is_control(spec: str) -> bool:
-    """Return whether a row of a strategy, named by its canonical spec, is a control: shown, never ranked.
+    """Return whether a row with this canonical spec is a control: shown, never ranked.
 
-    Besides the reserved names, these are strategies whose author says so by a name that begins with ``control.``
-    or ``oracle.``, in a file too.
+    Controls have a reserved name, or a name that begins with ``control.`` or ``oracle.``, also in a file.
     """
     name = spec.partition("(")[0]
     return name in CONTROLS or name.rpartition("@")[2].startswith(_PREFIXES)
 
 
 class BoundStrategy(Bound[Strategy]):
-    """A strategy with its parameters given, to be called here."""
+    """A strategy with its parameters given, callable in this process."""
 
     def __call__(
         self, query: Query, repo: Repository, model: Model | Generate, execute: Execute | None = None
@@ -254,7 +253,7 @@ class BoundStrategy(Bound[Strategy]):
 
         Raises:
             InputFault: if the query's kind is not one of `kinds`.
-            Misshapen: if the strategy returns something else, or a part of it is not what it should be.
+            Misshapen: if the strategy returns another type, or a part has a wrong type or value.
         """
         if query.kind not in self.kinds:
             raise InputFault(
@@ -280,12 +279,12 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
     """Register a function as the strategy `name`.
 
     Args:
-        name: how specs call it; by custom ``family.name``.
-        kinds: the task kinds it accepts; the layout of a returned `Context` is made for lines.
-        languages: the names of the languages whose samples it accepts, such as ``python``; all if none is given.
+        name: its name in specs; by custom ``family.name``.
+        kinds: task kinds that it accepts; the layout of a returned `Context` is for lines.
+        languages: names of the languages whose samples it accepts, such as ``python``; empty for all.
 
     Raises:
-        InputFault: if the name is no name or is taken, or the function's signature does not fit.
+        InputFault: if the name is malformed or taken, or the function's signature does not fit.
     """
 
     def register(function: F) -> F:
@@ -320,7 +319,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
 
 
 def _services(function: Callable[..., object], name: str) -> list[str]:
-    """Return which of the model and the sandbox a strategy asks, by the names of its arguments."""
+    """Return which of ``generate`` and ``execute`` a strategy takes, by its arguments' names."""
     arguments = inspect.signature(function).parameters.values()
     fixed = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
     is_variadic = any(a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD) for a in arguments)
@@ -335,12 +334,12 @@ def _services(function: Callable[..., object], name: str) -> list[str]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed strategies, sorted; imports none."""
+    """Return the names of all installed strategies, sorted, without importing them."""
     return _REGISTRY.names()
 
 
 def is_ours(name: str) -> bool:
-    """Say whether a strategy is our own code, or is in this process already: whoever asks for it may import it."""
+    """Return whether a strategy is built in or already in this process, so that any process may import it."""
     return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
 
 
@@ -348,7 +347,7 @@ def get(name: str) -> Strategy:
     """Return the strategy called `name`, or the one in ``file.py@name``.
 
     Raises:
-        InputFault: if there is none, or its module or file cannot be imported.
+        InputFault: if there is no such strategy, or its module or file cannot be imported.
     """
     path, at, inside = name.rpartition("@")
     if not at:
@@ -367,14 +366,14 @@ def get(name: str) -> Strategy:
 
 
 def _declared(source: bytes, _: str) -> list[str]:
-    """Return the strategies that a text declares; nothing of it is run: this process may be one that runs none."""
+    """Return the strategies that a text declares, without running it: this process may be one that runs no strategy."""
     return _DECLARED.findall(source.decode("utf-8", errors="replace")) or ["NAME"]
 
 
 def default_of(name: str, parameter: str) -> float | None:
-    """Return the number that a spec of one of our strategies means where it lacks a parameter.
+    """Return the default number of a parameter of a built-in strategy.
 
-    None if that is no number, or nobody knows: nothing of others is imported to ask it.
+    It is None if the default is not a number, or the strategy is not built in: those are not imported for this.
     """
     if not is_ours(name) or name in CONTROLS:
         return None
@@ -384,7 +383,7 @@ def default_of(name: str, parameter: str) -> float | None:
 
 
 def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
-    """Return the strategies of a file by name; messages call the file by its display name."""
+    """Return the strategies of a file by name; messages name the file by `display_name`."""
     with explained(display_name):
         contents = with_neighbours(path)
     version = digest(contents)
@@ -401,7 +400,7 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
         sys.modules[module_name] = module
         token = _FILE.set((module_name, strategies))
         try:
-            # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
+            # The loader's bytecode cache would miss an edit within the same second.
             exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
         except Exception as error:
             raise InputFault(
@@ -415,11 +414,11 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
 
 @contextlib.contextmanager
 def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
-    """Let a strategy file import its neighbours among `files`, after what is installed, and as they are now."""
+    """Let a strategy file import its neighbours among `files`, in their current state, after installed modules."""
     folder = str(path.parent)
     names = {file.relative_to(path.parent).parts[0].removesuffix(".py") for file in files}
     for name in [name for name in _NEIGHBOURS if name.partition(".")[0] in names]:
-        # Edited since, or of another file's folder.
+        # It was edited since, or it belongs to another file's folder.
         _NEIGHBOURS.remove(name)
         sys.modules.pop(name, None)
     before = set(sys.modules)
@@ -432,10 +431,10 @@ def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
 
 
 def resolve(spec: str) -> BoundStrategy:
-    """Return the strategy that a spec spells, parameters checked.
+    """Return the strategy of a spec, with its parameters checked.
 
     Raises:
-        InputFault: if the spec cannot be read, the name is unknown, or a parameter does not fit.
+        InputFault: if the spec is malformed, the name is unknown, or a parameter does not fit.
     """
     parsed = specs.parse(spec)
     return BoundStrategy(get(parsed.name), parsed, get)

@@ -1,8 +1,7 @@
-"""Line prompts in RepoCoder's layout: RepoCoder itself, its baselines, and what a context engine answers.
+"""Line prompts in RepoCoder's layout: RepoCoder itself, its baselines, and the results of a context engine.
 
-`lc.infile` shows the target file alone. `lc.random_windows` is a control that retrieval has to beat to be worth
-anything. `lc.repocoder` retrieves, drafts, and retrieves with the draft; on lines, and on function bodies as in
-RepoEval.
+`lc.infile` shows the target file alone. `lc.random_windows` is a control that useful retrieval must beat.
+`lc.repocoder` retrieves, drafts, and retrieves with the draft, for lines and, as in RepoEval, for function bodies.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
-"""How many windows are retrieved, of which the packing takes what fits."""
+"""Number of windows retrieved; the packing takes those that fit."""
 _FILES = 5
-"""How many files are looked into for each block."""
+"""Number of files drawn for each block."""
 _MOST = 200_000
-"""Characters before the cursor that an engine is asked with."""
+"""Most characters before the cursor in a query to an engine."""
 LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
 """Most tokens of a draft."""
 
@@ -62,11 +61,11 @@ def random_windows(
 ) -> Prompt:
     """Show windows of other files, drawn at random.
 
-    The draw depends on the run's seed, on the sample and on `seed`, and on nothing else. Files are drawn first, five
-    for each block, then windows among theirs.
+    The draw depends only on the run's seed, the sample and `seed`. It takes five files for each block, then their
+    windows.
 
     Args:
-        seed: for another draw.
+        seed: another seed leads to another draw.
         window: lines of a window.
         stride: lines from one window to the next.
         budget: tokens for the windows, header included.
@@ -87,19 +86,19 @@ def random_windows(
 
 @dataclass(frozen=True, slots=True)
 class WindowSearch:
-    """Looks in a repository for windows of `size` lines, every `stride` lines."""
+    """A search in a repository for windows of `size` lines, every `stride` lines."""
 
     query: Query
     repo: Repository
     size: int
     stride: int
     before: int
-    """Windows of the target file count too if they end at or before this line, at which the text shown of it begins."""
+    """First line of the target file that the prompt shows; its windows count if they end at or before this line."""
     folder: str = ""
-    """What is shown before paths."""
+    """Text before each path."""
 
     def undrafted(self) -> list[Block]:
-        """Return what follows the windows most like the lines before the cursor line."""
+        """Return the code after the windows most like the lines before the cursor line."""
         hits = self._hits(unfinished_query(self.query, self.size, self.before))
         return extended(hits, self.repo, self.size, self.stride, self.folder)
 
@@ -132,21 +131,21 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
 ) -> Prompt:
     """Show windows like the code before the cursor; then, with a draft, windows like the code it makes.
 
-    The first round looks for the 20 lines before the cursor line and shows what follows the windows
-    found. Every further round asks the model for a draft and looks for the lines around it.
+    The first round searches with the 20 lines before the cursor line and shows what follows the windows found. Every
+    further round asks the model for a draft and searches with the lines around it.
 
     Args:
-        generate: the model, asked once less than there are rounds.
-        iterations: rounds; 1 retrieves once and asks for no draft, 0 shows the file only.
+        generate: the model, asked in each round but the last.
+        iterations: rounds; 1 retrieves once without a draft, 0 shows only the file.
         window: lines of a window.
         stride: lines from one window to the next.
         budget: tokens for the similar code, header included.
         blocks: windows shown at most.
         infile: tokens for the in-file text.
-        q2_partial: whether the cursor line's start is joined to the draft in the query, or dropped.
-        q2_lines: which lines of the draft enter the query.
-        empty_header: print the header of the similar code even over none.
-        own_file: look in the target file too, before the text that is shown of it.
+        q2_partial: whether the query joins the start of the cursor line to the draft, or drops it.
+        q2_lines: lines of the draft in the query.
+        empty_header: show the header of the similar code even without windows.
+        own_file: search the target file too, before its text in the prompt.
     """
     if iterations == 0:
         return infile_prompt(query, infile)
@@ -182,9 +181,9 @@ def engine(
 
     Args:
         name: the engine: an installed one, ``file.py@Class`` or ``file.toml``.
-        top: places that it is asked for.
-        lines: lines of a place that are shown at most, from its first.
-        budget: tokens for what is shown, header included.
+        top: places to ask for.
+        lines: lines of a place shown at most, from its first.
+        budget: tokens for the places, header included.
         blocks: places shown at most.
         infile: tokens for the in-file text.
     """

@@ -1,8 +1,8 @@
 """RepoFuse: definitions that the file refers to and code like it, ranked together, the most relevant first.
 
-RepoFuse asks Jedi for the definitions, which infers types and reads files from the disk. Here names in the shown text
-are resolved through the imports in it, and no type is inferred: ``store.load`` is resolved only where ``store`` is a
-module or a class. Only definitions one step away are returned, not what they refer to in turn.
+RepoFuse asks Jedi for the definitions, which infers types and reads files from disk. Here, names in the shown text are
+resolved through the text's imports, without types: ``store.load`` is resolved only if ``store`` is a module or a class.
+Only direct definitions are returned, not those that they refer to in turn.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 CHUNK = 10
-"""Lines of a chunk that are not blank."""
+"""Nonblank lines of a chunk."""
 MASKED = frozenset({"ctxbench", "projbench"})
-"""Benchmarks whose line samples hide the import of what they ask for, which RepoFuse was measured without."""
+"""Benchmarks whose line samples hide the import of the target; RepoFuse was measured without this."""
 _RETRIEVED = 50
-"""How many chunks are retrieved, of which the best in other files are taken."""
+"""Number of chunks retrieved; the best in other files are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPiece:
-    """A piece of another file that may be shown."""
+    """A candidate piece of another file."""
 
     kind: BlockKind
     path: str
@@ -67,15 +67,16 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
 ) -> Prompt:
     """Show definitions that the file refers to and chunks that follow code like it, the most relevant first.
 
-    RepoFuse, as the InferCom paper compares with it: left context only. Rationale context is found by static
-    analysis where RepoFuse asks Jedi.
+    This is RepoFuse as the InferCom paper compares with it: left context only. Static analysis finds the rationale
+    context, for which RepoFuse asks Jedi.
 
     Args:
         rationale: show definitions that the file refers to.
-        analogies: how many chunks.
-        encoder: what ranks all candidates: an encoder's spec, ``bm25`` or ``jaccard``.
-        query_tokens: how much of the in-file text's end they are compared with; more than the encoder reads
-            would be cut at its end.
+        analogies: number of chunks.
+        encoder: ranks all candidates: an encoder's spec, ``bm25`` or ``jaccard``.
+        query_tokens: tokens at the end of the in-file text that candidates are compared with; if the encoder reads
+            fewer,
+            it cuts them at their end.
         budget: tokens for the context.
         infile: tokens for the in-file text.
         unmasked: see the import lines that samples mask, as in that paper.
@@ -93,13 +94,13 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]:
-    """Yield the chunks that follow those like the last lines before the cursor, as CrossCodeEval's lists do."""
+    """Yield the chunks after those most like the last lines before the cursor, as CrossCodeEval's lists do."""
     lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
     hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_RETRIEVED)
     for hit in [hit for hit in hits if hit.place.path != query.path][:most]:
         rows = split_lines(repo.read(hit.place.path))
         after = [row for row in range(hit.place.end, len(rows)) if rows[row].strip()][:CHUNK]
-        # Nothing follows the last chunk of a file: it is shown itself.
+        # The last chunk of a file has no successor: show the chunk itself.
         place = Place(path=hit.place.path, start=after[0], end=after[-1] + 1) if after else hit.place
         text = "\n".join(row for row in rows[place.start : place.end] if row.strip())
         yield RankedPiece(kind=BlockKind.SIMILAR, path=place.path, text=text, places=filled_stretches(repo, place))
@@ -142,9 +143,9 @@ _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 def definitions(query: Query, repo: Repository) -> list[RankedPiece]:
     """Return the definitions in other files that the shown part of the target file refers to, each once.
 
-    Python: what is imported, called, instantiated, inherited from or otherwise named, and the methods of imported
-    base classes that the method around the cursor overrides. Functions come whole, classes and modules as stubs;
-    variables are left out. Java: the imported types, as stubs; of a package those that the file names.
+    Python: names that are imported, called, instantiated, inherited from or used otherwise, and the methods of imported
+    base classes that the method at the cursor overrides. Functions are whole, classes and modules are stubs; variables
+    are left out. Java: imported types as stubs; of an imported package, the types that the file names.
     """
     outline = cache(lambda path: repo.language.outline(repo.read(path)))
     names = repo.language.referred(query.path, query.cursor.line, RepositoryFiles(repo))
@@ -177,7 +178,7 @@ def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str],
 def stub(text: str, language: Language) -> str:
     """Return a class or a file as a stub, without blank lines.
 
-    Of a broken definition as much is taken as the parser understands.
+    A broken definition is reduced as far as the parser understands it.
     """
     source = Source(text, language)
     pieces, end = [], 0
@@ -189,7 +190,7 @@ def stub(text: str, language: Language) -> str:
 
 
 def _cuts(root: Node, language: Language) -> list[tuple[int, int, bytes]]:
-    """Return the stretches of bytes to replace, in order, and what takes their place."""
+    """Return the byte ranges to replace, in order, and their replacements."""
     body = b"..." if language.indented else b"{ ... }"
     cuts, stack = [], [root]
     while stack:

@@ -1,8 +1,7 @@
-"""The stored contexts of benchmarks, in the prompts of their authors' own programs. Nothing is searched here.
+"""The stored contexts of benchmarks, in the prompts of their authors' own programs, without any search.
 
-`lc.crosscodeeval` makes the prompts of CrossCodeEval's two programs, `lc.repobench` that of RepoBench's. Both read
-`Query.stored` only, count with ctxbench's own tokens in place of a model's, and show the file alone where a sample
-stores nothing.
+`lc.crosscodeeval` builds the prompts of CrossCodeEval's two programs, `lc.repobench` that of RepoBench's. Both read
+only `Query.stored`, count in ctxbench's own tokens, and show the file alone if a sample stores nothing.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from ctxbench.strategies.layout import count, infile_flags, left_block, pieces
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
-"""CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""
+"""CrossCodeEval's layouts: of its evaluation program, and of its data files."""
 MAX_CONTEXT, MAX_PROMPT = 512, 1998
-"""Limits of the evaluation program, in tokens: for cross-file code, and for the prompt (2048 less 50 new tokens)."""
+"""Limits of the evaluation program, in tokens: for cross-file code, and for the prompt (2048 minus 50 new tokens)."""
 REPOBENCH = 15_800
 """Tokens of RepoBench's prompt."""
 NOTHING_STORED = "no_stored_context"
-"""Flag of a prompt whose sample stores no such context: it shows the file alone."""
+"""Flag of a prompt whose sample stores no such context, so that it shows the file alone."""
 GRAPHS = ("definition", "reference")
-"""Names of RepoFuse's contexts; they are shown only if asked for."""
+"""Names of RepoFuse's contexts, which are shown only on request."""
 CROPPED, IMPORTS = "cropped_code", "import_statement"
-"""Names of the contexts in which RepoBench's own cut of the file is stored."""
+"""Names of the stored contexts with RepoBench's own cut of the file."""
 _HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
 _GAP = re.compile(r"\n\n(\n{2,})")
-"""RepoBench's program leaves two of four or more newlines."""
+"""RepoBench's program shortens four or more newlines to two."""
 
 
 @strategy("lc.crosscodeeval")
@@ -89,7 +88,7 @@ def repobench(
         file_block = left_block(query, max(1, max_prompt - count(title.text)))
     over = count("".join(block.text for block in blocks)) + count(title.text + file_block.text) - max_prompt
     shortened, dropped = _shortened(blocks, over)
-    # What ends at the cursor is left as it is, so that the model goes on there.
+    # Text that ends at the cursor stays unchanged, so that the model continues there.
     closed = (
         _closed_up([*shortened, title, file_block])
         if CROPPED in parts
@@ -99,7 +98,7 @@ def repobench(
 
 
 def select_context(stored: Sequence[StoredContext], name: str) -> StoredContext | None:
-    """Return the context of that name; without a name the first that is not a dependency graph's."""
+    """Return the context with this name; without a name, the first that is not a dependency graph's."""
     matches = (context for context in stored if (context.name == name if name else context.name not in GRAPHS))
     return next(matches, None)
 
@@ -137,7 +136,7 @@ def crosscodeeval_prompt(
 
 
 def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
-    """Return pieces as CrossCodeEval's data files write them: under a header, each below two lines of comment."""
+    """Return pieces in the format of CrossCodeEval's data files: a header, and each piece below two comment lines."""
     parts = [f"{mark} {_HEADER}"] if snippets else []
     for snippet in snippets:
         code = "\n".join(f"{mark} {line}" for line in snippet.text.strip("\n").splitlines())
@@ -146,7 +145,7 @@ def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
 
 
 def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
-    """Return the header and the first pieces that fit whole, and what follows them; no header for no piece."""
+    """Return the header and the pieces that fit whole, and the dropped others; without pieces no header."""
     header = text_block(f"{mark} {_HEADER}")
     blocks, used = [header], count(header.text)
     codes = [_commented(snippet, mark) for snippet in snippets]
@@ -165,10 +164,9 @@ def _commented(snippet: StoredSnippet, mark: str) -> Block:
 
 
 def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropped, ...]]:
-    """Return the pieces without their last lines, so many that `over` tokens are gone, and two line ends after them.
+    """Return the pieces without their last lines, so that `over` tokens are gone, and two line ends after them.
 
-    Newlines are not counted, and one line more than needed goes where the count comes out even, as in RepoBench's
-    program.
+    As in RepoBench's program, newlines are not counted, and an exactly reached count drops one more line.
     """
     if over <= 0:
         return blocks, ()
@@ -191,7 +189,7 @@ def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropp
 
 
 def _closed_up(blocks: list[Block]) -> list[Block]:
-    """Return blocks without the newlines that are too many in their joined text."""
+    """Return blocks without surplus newlines in their joined text."""
     whole = "".join(block.text for block in blocks)
     gone = {at for gap in _GAP.finditer(whole) for at in range(*gap.span(1))}
     closed, at = [], 0

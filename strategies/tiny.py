@@ -13,9 +13,9 @@ from ctxbench.bench.repository import AccessLedger, Repository, View, digest_of
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
-"""What may stand in its place; see `view_for`."""
+"""An alternative planted answer; see `view_for`."""
 PLANTED = "zq_planted_answer"
-"""Stands after the cursor in the target file and nowhere else; no prompt may hold it."""
+"""The planted answer. It is after the cursor in the target file and nowhere else; no prompt may contain it."""
 TARGET = "shop/checkout.py"
 
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ def query_for(kind: Kind) -> Query:
 
 @dataclass(slots=True)
 class Handed(AccessLedger):
-    """Keeps what searches handed out."""
+    """A ledger that records what searches returned."""
 
     hits: list[tuple[str, Sequence[Place]]] = field(default_factory=list)
     """Texts, each with its places."""
@@ -56,13 +56,13 @@ class Handed(AccessLedger):
 
 
 def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) -> Repository:
-    """Return the repository as that query's strategy sees it.
+    """Return the view of the repository for a query's strategy.
 
     Args:
-        query: one of `query_for`.
-        answer: `OTHER` for a repository that differs in nothing but what is hidden: other names, more of them, and a
-            function inside.
-        ledger: told what is handed out.
+        query: a query of `query_for`.
+        answer: `OTHER` for a repository that differs only in hidden text: other names, more of them, and a nested
+            function.
+        ledger: records what searches return.
     """
     texts = _TEXTS
     if answer != PLANTED:
@@ -73,7 +73,7 @@ def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) 
 
 
 def bare_case(kind: Kind) -> tuple[Query, Repository]:
-    """Return the poorest case: one file, the cursor at its very start."""
+    """Return the minimal case: one file, with the cursor at its start."""
     query = _query(kind, TARGET, "", Cursor(line=0, column=0))
     return query, _view({TARGET: f"{PLANTED} = 1\n"}, query, (), None)
 
@@ -112,7 +112,7 @@ def _view(texts: dict[str, str], query: Query, masked: Sequence[tuple[int, int]]
 
 
 class _NoEngine:
-    """Stands in for every context engine, of which a check of a strategy starts none: the first lines of each file."""
+    """A stand-in for every context engine, since the check starts none: it returns each file's first lines."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self._paths = paths

@@ -1,7 +1,7 @@
-"""The baselines that the ICL-strategies paper compares with, each a port of what its released program does.
+"""The baselines of the ICL-strategies paper, each a port of the method's released program.
 
-Where a program's last answer is one of several, the strategy asks the model for those before it and returns the
-last prompt: the harness makes the last call, and cuts the function out of the answer.
+If a program's last answer is one of several, the strategy asks the model for the earlier ones and returns the last
+prompt. The harness makes the last call and cuts the function out of the answer.
 """
 
 from __future__ import annotations

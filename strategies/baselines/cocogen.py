@@ -1,9 +1,9 @@
-"""CoCoGen: draft, let a static checker read the draft, ask for a repair (ICL-strategies paper, Table 4). Python.
+"""CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python.
 
-Frame and labels of its prompts are the release's. The solved examples are ours: those of the release are other
-people's code. The release runs pylint on a file beside the original. Here pyflakes reads the text, and members of the
-project's modules and classes are looked up by a language's `ProjectNames`: no file is written and nothing is imported.
-The reference is never looked at.
+The frame and labels of its prompts are the release's. The solved examples are ours, because those of the release are
+other people's code. The release runs pylint on a file beside the original. Here, pyflakes reads the text, and a
+language's `ProjectNames` looks up members of the project's modules and classes: no file is written and nothing is
+imported. The reference is never read.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ctxbench.strategies.layout import RepositoryFiles, bare_name, infile_flags,
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024
-"""New tokens of a draft; as many as the harness asks for last, so that what was checked is what is scored."""
+"""Most new tokens of a draft, as in the harness's last call, so that the scored answer is the checked one."""
 SUGGESTED = 5
-"""Symbols listed for one fault at most."""
+"""Most symbols listed for a fault."""
 END = "[END OF CODE]"
-"""Ends the answers of its examples."""
+"""End of the examples' answers."""
 NO_INSTRUCTIONS = "no_instructions"
 _SIGNATURE = "Function signature:  "
 _PROBLEM = (
@@ -70,17 +70,17 @@ def cocogen(
 ) -> Prompt:
     """Show like functions; check the draft without running it; tell the model what is wrong, up to three times.
 
-    The checker looks for syntax errors, undefined names, members that the project does not have, and redefined
-    functions, and lists symbols of the repository that may be meant. It reads the draft only: the release also
-    skips tasks whose reference has such faults, which a strategy cannot know.
+    The checker finds syntax errors, undefined names, members that the project lacks, and redefined functions, and lists
+    symbols of the repository that may be meant. It reads only the draft. The release also skips tasks whose reference
+    has such faults, which a strategy cannot know.
 
-    A model that only continues code is shown the functions before the file, and after a fault the signatures of
-    the symbols that may be meant (flag ``no_instructions``).
+    A model that only continues code gets the functions before the file, and after a fault the signatures of the symbols
+    that may be meant (flag ``no_instructions``).
 
     Args:
         generate: the model, asked for at most as many drafts as there are repairs.
-        encoder: finds functions like the task, and symbols where no name is equal.
-        contexts: functions shown (release: 3 for GPT-3.5, else 1).
+        encoder: finds functions like the task, and symbols without a name match.
+        contexts: functions shown (release: 3 for GPT-3.5, otherwise 1).
         repairs: repairs at most.
     """
     checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
@@ -135,7 +135,7 @@ def _hinted(query: Query, suggestions: Sequence[tuple[DraftFault, Sequence[Symbo
 def problem(query: Query) -> str:
     """Return the task as text: name, signature, and the docstring as its description.
 
-    The release takes the description that people wrote for CoderEval, which mined samples lack.
+    The release uses CoderEval's human-written description, which mined samples lack.
     """
     return f"{_text_of(bare_name(query.name or ''), _signature(query), query.docstring or '')}\n"
 
@@ -150,7 +150,7 @@ def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
 def _repair(
     query: Query, draft: DraftedFile, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]], module: str
 ) -> Prompt:
-    """Return the prompt that shows the last answer and what is wrong with it; nothing retrieved is in it."""
+    """Return the prompt with the last answer and its faults, without retrieved code."""
     reasons = dict.fromkeys(reason_text(fault, draft, symbols, module) for fault, symbols in suggestions)
     reason = "\n".join(reasons)
     again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
@@ -158,7 +158,7 @@ def _repair(
 
 
 def reason_text(fault: DraftFault, draft: DraftedFile, symbols: Sequence[Symbol], module: str) -> str:
-    """Return one fault in words, with the symbols of the repository that may be meant; the words are ours."""
+    """Return a fault in words, which are ours, with the symbols of the repository that may be meant."""
     line = f"In line: {draft.line(fault.line)}"
     if fault.category is Category.REDEFINED:
         return f"{line}\nError: {fault.name!r} is already defined above; use that definition."
@@ -198,25 +198,25 @@ def _signature(query: Query) -> str:
 
 
 class Category(StrEnum):
-    """The kind of a fault, which decides what the prompt says of it; the names are pylint's."""
+    """The kind of a fault, which determines its text in the prompt; the names are pylint's."""
 
     SYNTAX = "syntax-error"
     UNDEFINED = "undefined-variable"
     MEMBER = "no-member"
     REDEFINED = "function-redefined"
     OTHER = "other"
-    """The prompt gives the checker's message only."""
+    """The prompt has only the checker's message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftFault:
-    """One thing that the checker found in the function."""
+    """A fault that the checker found in the function."""
 
     category: Category
     line: int
-    """In the file, 0-based."""
+    """Line in the file, 0-based."""
     name: str
-    """The name at fault, as spelled (``rules.round_up``); empty where there is none."""
+    """The wrong name as spelled (``rules.round_up``); empty without one."""
     message: str
 
 
@@ -244,14 +244,14 @@ _CATEGORIES = {
         Category.OTHER,
     ),
 }
-"""Messages of pyflakes that pylint would call errors; its others (unused names, style) are not taken."""
+"""Messages of pyflakes that pylint calls errors; the others (unused names, style) are ignored."""
 
 
 class Checker:
-    """Checks drafts for one query; the project's names are looked up when a draft first parses."""
+    """A checker of drafts for one query; it looks up the project's names once a draft parses."""
 
     def __init__(self, query: Query, repo: Repository) -> None:
-        """Prepare."""
+        """Prepare the checker; read nothing yet."""
         self._query, self._repo = query, repo
 
     @cached_property
@@ -259,7 +259,7 @@ class Checker:
         return PYTHON.project(RepositoryFiles(self._repo))
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
-        """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""
+        """Return the faults of the function, by line; empty if the rest of its file cannot be parsed."""
         error = _parsed("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
         if isinstance(error, SyntaxError):
             line = draft.start + max(0, (error.lineno or 1) - 1)
@@ -285,12 +285,12 @@ class Checker:
                 continue
             name = str(arguments[0]) if arguments and category is not Category.OTHER else ""
             if category is Category.REDEFINED and name == bare_name(self._query.name or ""):
-                continue  # that the file defines it twice is the file's own doing
+                continue  # the file itself defines it twice
             text = str(getattr(message, "message", "")) % arguments
             yield DraftFault(category=category, line=line, name=name, message=text)
 
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
-        """Yield the names of the project that the function reads and the project does not define."""
+        """Yield faults for names of the project that the function reads and the project does not define."""
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")
@@ -311,30 +311,30 @@ def _parsed(text: str) -> ast.Module | SyntaxError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symbol:
-    """A function, a method or a class."""
+    """A function, method or class of the repository."""
 
     name: str
     header: str
-    """Its declaration, dedented, the colon left out; of a method with its class above it."""
+    """Its dedented declaration without the colon; for a method, below that of its class."""
     imports: str
-    """The line that brings it, or its class, into the target file; empty for what stands there."""
+    """The line that imports it, or its class, into the target file; empty for symbols of that file."""
     place: Place
 
     @property
     def text(self) -> str:
-        """The line that imports it, if it takes one, and its declaration."""
+        """Its import line, if any, and its declaration."""
         return "\n".join(part for part in (self.imports, self.header) if part)
 
     def block(self) -> Block:
-        """Return it as a block of signatures."""
+        """Return the symbol as a block of signatures."""
         return Block(kind=BlockKind.API, text=f"{self.text}\n", places=(self.place,))
 
 
 class Symbols:
-    """Looks up symbols in what a view shows."""
+    """A lookup of symbols in a view."""
 
     def __init__(self, repo: Repository, path: str, encoder: str) -> None:
-        """Look things up for a target file; `encoder` finds symbols where no name is equal."""
+        """Look up symbols for a target file; `encoder` finds symbols without a name match."""
         self._repo, self._path, self._encoder = repo, path, encoder
 
     @cached_property
@@ -342,7 +342,7 @@ class Symbols:
         return ModuleIndex(self._repo.files(), ())
 
     def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
-        """Return at most `most` symbols of that bare name, or else the functions most like the line that uses it."""
+        """Return at most `most` symbols with that bare name, or the functions most like the line that uses it."""
         exact_matches = tuple(self._named(name))
         return (exact_matches or tuple(self._like(f"{name}\n{line}", most)))[:most]
 
@@ -360,7 +360,7 @@ class Symbols:
             for function in file_outline.functions:
                 if function.name != name or function.inside:
                     continue
-                # A class inside a class is reached through the outermost.
+                # An inner class is reached through the outermost.
                 owner = function.types[0].name if function.types else function.name
                 above = "".join(f"{kind.header}:\n    " for kind in function.types[-1:])
                 place = Place(path=path, start=function.lines[0], end=function.lines[1])
@@ -391,22 +391,22 @@ class DraftedFile:
 
     text: str
     function: str
-    """The function, in the file's indentation."""
+    """The function, with the file's indentation."""
     start: int
-    """Its first line, that of ``def``."""
+    """Line of its ``def``."""
     end: int
-    """The line after its last one."""
+    """Line after its last line."""
 
     def line(self, number: int) -> str:
-        """Return a line of the file without its indentation; empty for one that is not there."""
+        """Return a line of the file without its indentation; empty if it does not exist."""
         lines = self.text.split("\n")
         return lines[number].strip() if 0 <= number < len(lines) else ""
 
 
 def placed(query: Query, answer: str) -> DraftedFile | None:
-    """Return the target file with the answer's function; None if the answer or the prefix holds none.
+    """Return the target file with the answer's function; None if the answer or the prefix has no function.
 
-    It is taken out of the answer as out of those that are scored, so that a checker reads what tests would run.
+    The function is cut out as for scoring, so the checker reads what tests would run.
     """
     lines = query.prefix.split("\n")
     name = bare_name(query.name or "")

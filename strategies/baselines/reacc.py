@@ -1,4 +1,4 @@
-"""ReACC: one chunk of 300 words and the one that follows it, by a dense and a lexical score together."""
+"""ReACC: a chunk of 300 words and the next one, chosen by a dense and a lexical score together."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ QUERY_WORDS = 300
 DENSE, LEXICAL = 100.0, 1.1
 """Weights of the two scores."""
 CONSIDERED = 100
-"""Chunks taken of each ranking."""
+"""Chunks considered of each ranking."""
 WHOLE = 924
 """Tokens of chunk and context together."""
 Chunk = tuple[Place, str]
-"""Place and text: a long line holds several chunks, which share its place."""
+"""Place and text; chunks of one long line share a place."""
 
 
 @strategy("base.reacc", kinds=(Kind.FUNCTION,))
@@ -38,15 +38,15 @@ def reacc(
 ) -> Prompt:
     """Show the chunk of 300 words most like the code before the cursor, and the chunk behind it.
 
-    Its own retriever (``microsoft/reacc-py-retriever``, several vectors a text, Python only) cannot be had here;
-    `encoder` stands in for it. A model that follows instructions is shown the chunks as the one FILE of the ICL
-    prompt; one that continues code is shown them before the context, all cut to `whole` tokens.
+    ReACC's own retriever (``microsoft/reacc-py-retriever``, several vectors per text, Python only) is not available
+    here; `encoder` replaces it. A model that follows instructions gets the chunks as the one FILE of the ICL prompt. A
+    model that continues code gets them before the context, all cut to `whole` tokens.
 
     Args:
-        encoder: what gives the dense score.
+        encoder: computes the dense score.
         whole: tokens of the plain prompt.
     """
-    # The words that a chunk would hold: the paper does not say what the release takes.
+    # As many words as a chunk has: the paper does not state the release's query.
     search_text = " ".join(query.prefix.split()[-QUERY_WORDS:])
     best = _best(repo, search_text, encoder)
     if best is None:
@@ -59,7 +59,7 @@ def reacc(
 
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
-    """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
+    """Return the chunk with the highest sum of scores; a ranking without the chunk counts as its lowest score."""
     dense, lexical = (
         {(hit.place, hit.text): hit for hit in repo.search(text, unit=UNIT, ranker=ranker, top=CONSIDERED)}
         for ranker in (encoder, "bm25")
@@ -86,9 +86,9 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
     if at is not None and at + 1 < len(chunks):
         following = chunks[at + 1]
         place = Place(path=path, start=hit.place.start, end=following.place.end)
-        # The lines between them, or a blank in the same line.
+        # The line ends between them, or a blank in the same line.
         text += ("\n" * (following.place.start - hit.place.end + 1) or " ") + following.text
-    # It begins and ends at words, which may stand inside a line.
+    # It begins and ends at words, which may be inside a line.
     return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=hit.score, cut=True)
 
 

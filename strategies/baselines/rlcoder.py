@@ -1,7 +1,7 @@
 """RLCoder: small blocks by BM25 and an encoder, with a block that says when to stop (ICL-strategies paper, Table 3).
 
-Blocks of at most 15 lines; the best by BM25 are ranked by an encoder. An extra candidate, the stop block, says that no
-more context is needed: what is ranked after it is left out. `repocoder_fn` is the RepoCoder mode of the same release.
+Blocks have at most 15 lines; an encoder ranks the best of BM25. An additional candidate, the stop block, says that no
+more context is needed: blocks ranked after it are left out. `repocoder_fn` is the RepoCoder mode of the same release.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ctxbench.strategies.registry import strategy
 
 QUERY_LINES, QUERY_TOKENS = 20, 256
 CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
-"""Tokens for the blocks, for the prompt, and of that left over: the published commands' numbers."""
+"""Tokens for the blocks, for the prompt, and unused tokens of the prompt, as in the published commands."""
 UNIT = "mini-block(lines=15)"
 FIRST_CUT = "bm25(split=spaces)"
-"""How the release ranks the blocks of which the encoder then sees some."""
+"""The release's first ranking; the encoder ranks its best blocks."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
 
@@ -42,13 +42,13 @@ def rlcoder(
 ) -> Prompt:
     """Show small blocks of other files like the code before the cursor, up to the block that says to stop.
 
-    The paper ran the trained retriever; give its weights as ``encoder=unixcoder(path=…)``. An encoder that was not
-    trained for it gives the stop block no meaning of its own.
+    The paper ran the trained retriever; pass its weights as ``encoder=unixcoder(path=…)``. For an encoder without that
+    training the stop block has no special meaning.
 
     Args:
-        encoder: what ranks the candidates.
-        candidates: how many blocks BM25 keeps (release: 100 for the trained retriever, 50 for the plain one).
-        blocks: how many ranked ones are considered, the stop block counted (release: 10 and 5).
+        encoder: ranks the candidates.
+        candidates: blocks that BM25 keeps (release: 100 for the trained retriever, 50 for the plain one).
+        blocks: ranked blocks considered, including the stop block (release: 10 and 5).
         stop_block: whether there is a stop block (release: with the trained retriever only).
         budget: tokens for the blocks.
         whole: tokens for the prompt.
@@ -77,22 +77,21 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 ) -> Prompt:
     """Show code like what stands before the cursor; then, with a draft, code like the draft.
 
-    Which program the paper ran is unknown; RLCoder's release has a RepoCoder mode that reads CoderEval, so its
-    blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``): with a draft an encoder ranks anew, by
-    the code and the draft, but BM25's candidates are those of the code alone. Each stage has an encoder of its own; its
-    README's RepoCoder has plain UniXcoder twice. RepoCoder's own program, with windows, is `lc.repocoder`, which takes
-    functions too.
+    The program that the paper ran is unknown. RLCoder's release has a RepoCoder mode that reads CoderEval, so its
+    blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks anew by
+    the code and the draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder
+    in the release's README uses plain UniXcoder twice. `lc.repocoder` is RepoCoder's own program, with windows.
 
     Args:
-        generate: the model, asked once less than there are rounds.
-        iterations: rounds; 1 retrieves once and asks for no draft.
-        encoder: what ranks the candidates (release: ``--retriever_model_path``).
-        first_encoder: what ranks them before there is a draft (``--rlcoder_model_path``); empty: `encoder`.
-        first_candidates: how many blocks BM25 keeps before there is a draft.
-        first_blocks: how many of them are shown at most.
-        candidates: how many blocks BM25 keeps for a draft.
-        blocks: how many ranked ones are considered then, the stop block counted.
-        stop_block: whether there is a stop block then.
+        generate: the model, asked in each round but the last.
+        iterations: rounds; 1 retrieves once without a draft.
+        encoder: ranks the candidates (release: ``--retriever_model_path``).
+        first_encoder: ranks them before there is a draft (``--rlcoder_model_path``); empty: `encoder`.
+        first_candidates: blocks that BM25 keeps before there is a draft.
+        first_blocks: blocks shown before there is a draft, at most.
+        candidates: blocks that BM25 keeps for a draft.
+        blocks: ranked blocks considered for a draft, including the stop block.
+        stop_block: whether there is a stop block for a draft.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
         draft_tokens: new tokens of a draft; the release's 64 are few for a function.
@@ -112,10 +111,10 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedBlocks:
-    """The blocks to show, best first, and those behind the stop block."""
+    """The blocks to show, best first, and those after the stop block."""
 
     blocks: tuple[tuple[str, Block], ...]
-    """Each with the header above it."""
+    """Each block with its header."""
     stopped: tuple[Dropped, ...] = ()
     no_candidates: bool = False
 
@@ -130,15 +129,15 @@ def retrieve(
 ) -> RetrievedBlocks:
     """Return the blocks for a query text.
 
-    The encoder compares the last 256 tokens with each block as the prompt shows it.
+    The encoder compares the last 256 tokens with each block in its form in the prompt.
 
     Args:
         text: the query.
-        encoder: what ranks the candidates.
-        candidates: how many blocks BM25 keeps.
-        blocks: how many are ranked for the prompt, the stop block counted.
+        encoder: ranks the candidates.
+        candidates: blocks that BM25 keeps.
+        blocks: ranked blocks considered for the prompt, including the stop block.
         stop: whether there is a stop block.
-        drafted: what was drafted after the query, which only the encoder sees.
+        drafted: text drafted after the query, which only the encoder reads.
     """
     hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=candidates)
     if not hits:
@@ -160,8 +159,8 @@ def retrieve(
 def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int) -> Prompt:
     """Return the prompt: blocks from the best to the worst, the target's path, the left context.
 
-    The blocks are cut at their end to `budget` tokens, the left context at its beginning, so that all is `whole`
-    tokens with 10 to spare.
+    The blocks are cut at their end to `budget` tokens. The left context is cut at its start, so that the whole prompt
+    is 10 tokens shorter than `whole`.
     """
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
@@ -193,7 +192,7 @@ def _packed(found: Iterable[tuple[str, Block]], budget: int) -> tuple[list[Block
 
 
 def _header(hit: Hit, sign: str) -> str:
-    # The release counts non-blank lines here; these are the file's, from 1, both ends named.
+    # The release counts nonblank lines; these are the file's lines, from 1, both ends included.
     return f"{sign} file path: {hit.place.path}\n{sign} lines: {hit.place.start + 1}-{hit.place.end}\n"
 
 

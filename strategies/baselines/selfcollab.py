@@ -1,7 +1,7 @@
-"""Self-collaboration: an analyst plans, a developer writes, a tester tries (ICL-strategies paper, Table 4). Python.
+"""Self-collaboration: an analyst plans, a developer writes, a tester tests (ICL-strategies paper, Table 4). Python.
 
-The messages of the three roles are those of its MIT-licensed release. A role's history is one text here, its messages
-separated by empty lines: a strategy's prompt has no chat turns.
+The messages of the three roles are those of its MIT-licensed release. A role's history is one text, its messages
+separated by empty lines, because a strategy's prompt has no chat turns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctxbench.strategies.layout import closing, target
 from ctxbench.strategies.registry import strategy
 
 ROLE = 512
-"""New tokens of the analyst's and the tester's answers, as in the release."""
+"""Most new tokens of an answer of the analyst or the tester, as in the release."""
 SECONDS = 10.0
 PLAIN_STEPS = 3
 TEAM = (
@@ -69,15 +69,15 @@ def selfcollab(
 ) -> Prompt:
     """Let the model plan, write, test and mend; nothing of the repository is shown.
 
-    The tester's code runs in the sandbox for at most 10 seconds, with the developer's and nothing else. If it ends
-    without an exception the developer's prompt stands as it is, else he is asked again with the report.
+    The tester's code runs in the sandbox for at most 10 seconds, together with only the developer's. If it ends without
+    an exception, the developer's prompt stays as it is; otherwise the developer is asked again with the report.
 
-    A model that only continues code cannot play roles: it is shown the docstring's sentences as steps and the
-    function's head, and nothing is run (flags ``plain_steps`` and ``no_instructions``).
+    A model that only continues code cannot play roles: it gets the docstring's sentences as steps and the function's
+    head, and nothing runs (flags ``plain_steps`` and ``no_instructions``).
 
     Args:
-        generate: the model, asked once as analyst, and once as developer and as tester in all rounds but the last.
-        rounds: how often the developer writes at most.
+        generate: the model, asked once as analyst, and in all rounds but the last once as developer and once as tester.
+        rounds: most versions that the developer writes.
     """
     if not generate.instructs:
         plan_block = text_block(numbered_list(plain_steps(query, PLAIN_STEPS)))
@@ -89,7 +89,7 @@ def selfcollab(
     implement = f"Please implement the following code. {quotes}\n{target(query, 'clean')}"
     trials = [_opening(query, TESTER)]
     for _ in range(rounds - 1):
-        # As many tokens as the harness asks for last, so that what was tested is what is scored.
+        # The harness uses the same limit for its last call, so the scored code equals the tested.
         answer = generate(_chat(*history, implement), role="developer", max_tokens=DRAFT)
         code = code_in(answer)
         name = _last_function(code)
@@ -119,20 +119,20 @@ def _chat(*messages: str) -> Prompt:
 
 
 def _last_function(code: str) -> str:
-    """Return the name of the last function at module level, ``main`` passed over; empty if there is none."""
+    """Return the name of the last function at module level, preferably not ``main``; empty without a function."""
     functions = PYTHON.outline(code).functions
     names = [function.name for function in functions if not function.types and not function.inside]
     return next((name for name in reversed(names) if name != "main"), names[-1] if names else "")
 
 
 def _message(output: str) -> str:
-    """Return what the release reports: the exception, without what was printed and where it was raised."""
+    """Return the release's report: the exception, without the output and the place where it was raised."""
     lines = [line for line in output.split("\n") if line.strip()]
     return lines[-1].strip() if lines else ""
 
 
 def code_in(answer: str) -> str:
-    """Return the code of an answer: its first fence, else all from its first ``def``; empty if there is none."""
+    """Return the code of an answer: its first fence, or everything from its first ``def``; empty without either."""
     fenced = _FENCED.search(answer)
     if fenced is not None:
         return fenced["code"].strip("\n")

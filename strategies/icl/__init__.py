@@ -1,7 +1,7 @@
 """The strategies of the ICL-strategies paper: write functions from signature, docstring and retrieved context.
 
-Each strategy is one row: the part of a retrieved function that is shown, whether the model plans first, whether the
-current file comes last, and whether documentation stands in for code.
+Each strategy is one row: the part of a retrieved function that it shows, whether the model plans first, whether the
+current file is last, and whether documentation replaces code.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclOptions:
-    """The parameters of the family (see `MEANING`); each strategy has those that mean something to it."""
+    """The parameters of the family (see `MEANING`); each strategy has those that apply to it."""
 
     encoder: EncoderSpec = "minilm"
     k: Annotated[int, AtLeast(1)] = 1
@@ -60,27 +60,27 @@ class IclRecipe:
     blocks: Literal["none", "function", "scope", "file"] = "none"
     """The part of a retrieved function's file that is shown."""
     steps: bool = False
-    """Whether the model plans first, and retrieval runs for each step."""
+    """Whether the model plans first, with a retrieval for each step."""
     infile: bool = False
     """Whether the current file comes last."""
     documents: Literal["no", "shown", "planned"] = "no"
-    """Whether documentation of files is shown in place of code, or only to the model that plans."""
+    """Whether documentation of files replaces code, or is only for the model that plans."""
     extra_files: int = 0
-    """How many files besides the current one are documented unless a run says otherwise."""
+    """Default number of documented files besides the current one."""
 
     @property
     def instruction(self) -> str:
-        """Its printed instruction, a key of `INSTRUCTIONS`."""
+        """Key in `INSTRUCTIONS` of its instruction in the paper."""
         if self.documents != "no" or (self.blocks in ("function", "scope") and not self.steps):
             return "A"
         return "B" if self.blocks != "none" or self.infile else "direct"
 
 
 def parameters(recipe: IclRecipe) -> tuple[str, ...]:
-    """Return the names of the choices that a strategy has, in the order of `IclOptions`."""
+    """Return the names of a strategy's parameters, in the order of `IclOptions`."""
     names = {"instruction", "target_style"}
     if recipe.blocks != "none" or recipe.infile:
-        # The Infile strategies retrieve where the current file is empty.
+        # If the current file is empty, the Infile strategies retrieve.
         names.update(("encoder", "k"))
     if recipe.steps:
         names.add("max_steps")
@@ -90,10 +90,10 @@ def parameters(recipe: IclRecipe) -> tuple[str, ...]:
 
 
 class PromptBuilder:
-    """Builds one sample's prompt."""
+    """A builder of one sample's prompt."""
 
     def __init__(self, name: str, recipe: IclRecipe, choices: IclOptions, query: Query, repo: Repository) -> None:
-        """Read the current file, and fall back to another recipe where it holds no function."""
+        """Read the current file; fall back to another recipe if it has no function."""
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files
@@ -119,7 +119,7 @@ class PromptBuilder:
         return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
 
     def prompt(self, generate: Generate | None) -> Prompt:
-        """Return the prompt; the model is asked for documentation and steps where the recipe needs them."""
+        """Return the prompt; ask the model for documentation and steps if the recipe needs them."""
         if self.recipe.documents == "shown" and generate is not None:
             return self._laid_out(self._documents(generate), ())
         if not self.recipe.steps or generate is None:
@@ -129,7 +129,7 @@ class PromptBuilder:
             self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False)
             self.flags.append("fallback:icl.rag")
             return self._laid_out(self._code(self._ranked()), ())
-        # Title and sentence are looked for, without the asterisks.
+        # The query is title and sentence, without the asterisks.
         questions = [step.replace("*", "") for step in planned]
         hits = [hit for question in questions for hit in self.finder.functions(question, self.choices.k)]
         return self._laid_out(self._code(hits), planned)
@@ -158,8 +158,6 @@ class PromptBuilder:
             style=self.choices.target_style,
         )
         return prompt.flagged(*self.flags, *self.finder.flags)
-
-    # The model on the way
 
     def _steps(self, generate: Generate) -> tuple[str, ...]:
         if not generate.instructs:

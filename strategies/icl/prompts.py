@@ -1,6 +1,6 @@
-"""Prompts of the family: the last one, and those that ask for a plan (RAGoT) and for documentation (Self-Doc). Pure.
+"""Prompts of the family: the final one, and those that ask for a plan (RAGoT) and for documentation (Self-Doc). Pure.
 
-The last prompt is byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile): instruction,
+The final prompt is byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile): instruction,
 blocks under ``FILE n``, steps, and the section with signature and docstring (`strategies.layout.closing`). The paper
 prints neither of the prompts that ask for steps and documentation; these are ours.
 """
@@ -35,19 +35,19 @@ INSTRUCTIONS = {
 CONTEXT = "### Context with implementations:\n"
 _RULE = "#####\n"
 APART = "\n\n"
-"""What stands after a block's text."""
+"""Text after a block."""
 
 
 def render(
     query: Query, sections: Sequence[Block], *, instruction: str, steps: Sequence[str] = (), style: str = "paper"
 ) -> Prompt:
-    """Return the prompt.
+    """Return the final prompt.
 
     Args:
-        sections: what stands under each ``FILE n``, the current file last; without any the prompt has no context.
+        sections: contents of each ``FILE n``, the current file last; without any the prompt has no context.
         instruction: ``A``, ``B`` or ``direct``.
-        steps: shown between the context and the target, if any.
-        style: of the target section.
+        steps: steps between the context and the target, if any.
+        style: style of the target section.
     """
     blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
     if sections:
@@ -60,9 +60,9 @@ def render(
 
 
 def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
-    """Return a prompt of `render` with one more section after its last block, as AIM adds one.
+    """Return a prompt of `render` with one more section after its last block, as AIM adds.
 
-    The section's title stands between rules; its last block ends without a newline.
+    The section's title is between rules; its last block ends without a newline.
     """
     at = next(
         place
@@ -92,7 +92,7 @@ _SECTION = re.compile(
     r"|(?:args|arguments|parameters|params|returns?|raises|yields|examples?|notes?|see also)\s*:?\s*$)",
     re.I,
 )
-"""Where the prose of a docstring ends: fields, examples, headings."""
+"""Lines that end the prose of a docstring: fields, examples, headings."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 DOCUMENTATION_TOKENS = 1024
@@ -108,9 +108,9 @@ FILE
 
 
 def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
-    """Return the prompt that asks for the steps, `most` at most, in a closing section of that style.
+    """Return the prompt that asks for at most `most` steps, with a closing section of that style.
 
-    Documentation, if there is any, is shown before it (Self-Doc + RAGoT-S).
+    Documentation, if any, comes before that section (Self-Doc + RAGoT-S).
     """
     blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
     if documents:
@@ -121,9 +121,9 @@ def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block
 
 
 def parse_steps(answer: str) -> tuple[str, ...]:
-    """Return the steps of an answer, without their numbers; lines without one belong to the step before.
+    """Return the steps of an answer, without their numbers; an unnumbered line continues the step before.
 
-    What stands before the first numbered line is left out; an answer without any is one step.
+    Text before the first number is left out; an answer without numbers is one step.
     """
     steps: list[list[str]] = []
     for line in answer.strip().split("\n"):
@@ -136,7 +136,7 @@ def parse_steps(answer: str) -> tuple[str, ...]:
 
 
 def plain_steps(query: Query, most: int) -> tuple[str, ...]:
-    """Return the docstring's first sentences as steps, for a model that cannot plan; if none, the name's words."""
+    """Return the docstring's first sentences as steps, for a model that cannot plan; without any, the name's words."""
     prose: list[str] = []
     for line in (query.docstring or "").strip().split("\n"):
         if _SECTION.match(line):
@@ -149,7 +149,7 @@ def plain_steps(query: Query, most: int) -> tuple[str, ...]:
 
 
 def numbered_list(steps: Sequence[str]) -> str:
-    """Return the list as the prompt shows it, numbered from 1."""
+    """Return the numbered list of the prompt, from 1."""
     return STEPS_TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
 
 

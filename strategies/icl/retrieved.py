@@ -12,22 +12,22 @@ from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file, sco
 from ctxbench.strategies.layout import bare_name
 
 _FIRST = 16
-"""Functions of the first search, which grows fourfold while too few of them may be shown."""
+"""Functions of the first search; the number grows fourfold while too few of them may be shown."""
 _MOST = 10_000
 """Functions of the last search."""
 
 
 class Finder:
-    """Looks for functions for one query and shows them as a recipe asks."""
+    """A search for functions for one query, which shows them as a recipe asks."""
 
     def __init__(self, query: Query, repo: Repository, *, encoder: str, current: bool) -> None:
-        """Prepare; `current` says whether functions of the current file are candidates."""
+        """Prepare the search; `current` is whether functions of the current file are candidates."""
         self._query, self._repo, self._encoder, self._current = query, repo, encoder, current
         self._read: dict[str, SourceFile] = {}
         self.flags: list[str] = []
 
     def file(self, path: str) -> SourceFile:
-        """Return a file without the target function, read once."""
+        """Return a file without the target function; each file is read once."""
         if path not in self._read:
             self._read[path] = read_file(self._repo, path, self._query)
         return self._read[path]
@@ -43,7 +43,7 @@ class Finder:
             top = min(top * 4, _MOST)
 
     def in_files(self, text: str, most: int, *, without: Sequence[str] = ()) -> list[Hit]:
-        """Return the best function of each of the files that have the functions most like a text."""
+        """Return the best function of each of the `most` files with the functions most like a text."""
         top = _FIRST
         while True:
             hits = self.functions(text, top)
@@ -56,7 +56,7 @@ class Finder:
             top = min(top * 4, _MOST)
 
     def show(self, hits: Sequence[Hit], blocks: str) -> list[Block]:
-        """Return the blocks that show functions, in their order; nothing is shown twice."""
+        """Return the blocks that show functions, in their order, each once."""
         if blocks == "function":
             first = {hit.place: hit for hit in reversed(hits)}
             return [_function(hit) for hit in hits if first[hit.place] is hit]
@@ -79,7 +79,7 @@ class Finder:
 
 
 def shown_code(path: str, lines: FileLines, score: float | None = None) -> Block:
-    """Return lines of a file as a block; a score is that of what was retrieved."""
+    """Return lines of a file as a block; the score is that of the retrieved function."""
     return Block(kind=BlockKind.SIMILAR, text=lines.text, places=lines.places(path), score=score)
 
 

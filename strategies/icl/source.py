@@ -20,7 +20,7 @@ class FileLines:
 
     lines: tuple[str, ...]
     numbers: tuple[int, ...]
-    """The number of each line in the file as the view shows it; 0-based, rising."""
+    """Number of each line in the file as the view shows it; 0-based, ascending."""
 
     @classmethod
     def whole(cls, text: str) -> FileLines:
@@ -35,19 +35,19 @@ class FileLines:
 
     @property
     def blank(self) -> bool:
-        """Whether there is nothing to read in it."""
+        """Whether all lines are blank."""
         return not any(line.strip() for line in self.lines)
 
     def places(self, path: str) -> tuple[Place, ...]:
-        """Return the stretches of consecutive lines that it is made of."""
+        """Return its runs of consecutive lines."""
         return stretches(path, self.numbers)
 
     def without(self, numbers: Collection[int]) -> FileLines:
-        """Return the lines that have none of these numbers."""
+        """Return the lines without these numbers."""
         return self._at([at for at, number in enumerate(self.numbers) if number not in numbers])
 
     def stripped(self) -> FileLines:
-        """Return it with runs of blank lines made one, and none at its ends."""
+        """Return the lines with runs of blank lines reduced to one, and none at the ends."""
         positions: list[int] = []
         for at, line in enumerate(self.lines):
             if line.strip() or (positions and self.lines[positions[-1]].strip()):
@@ -57,7 +57,7 @@ class FileLines:
         return self._at(positions)
 
     def dedented(self) -> FileLines:
-        """Return it with the first line at the margin, and the others moved as far as they can be."""
+        """Return the lines with the first one at the margin and the others dedented by the same amount if possible."""
         first = next((line for line in self.lines if line.strip()), "")
         margin = len(first) - len(first.lstrip())
         moved = (line[min(margin, len(line) - len(line.lstrip())) :] for line in self.lines)
@@ -69,29 +69,29 @@ class FileLines:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file, the target function taken out of it."""
+    """A file without the target function."""
 
     path: str
     language: Language
     lines: FileLines
     outline: Outline
-    """Its lines are positions in `lines`, not numbers of the file."""
+    """Outline of `lines`: its line numbers are positions there, not numbers of the file."""
     exact: bool = True
-    """Whether the target function's lines come from the parser; else they were guessed from its name."""
+    """Whether the parser found the target function's lines; if not, they were guessed from its name."""
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """Its functions and methods that stand in no other function."""
+        """Its functions and methods, without those inside another function."""
         return tuple(function for function in self.outline.functions if not function.inside)
 
     def numbers(self, function: Function) -> range:
-        """Return the lines of a function, by the numbers of the file."""
+        """Return the lines of a function, by the file's numbers."""
         line_numbers = self.lines.numbers[function.lines[0] : function.lines[1]]
         return range(line_numbers[0], line_numbers[-1] + 1) if line_numbers else range(0)
 
 
 def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
-    """Return a file of the repository; of the target file what the Infile strategies show (paper: Infile)."""
+    """Return a file of the repository; the target file as the Infile strategies show it (paper: Infile)."""
     text = repo.read(path)
     if path != query.path:
         return SourceFile(path, repo.language, FileLines.whole(text), repo.language.outline(text))
@@ -101,7 +101,7 @@ def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
 def without_target(text: str, query: Query) -> SourceFile:
     """Return the target file without the target function: signature, docstring, decorators, attached comments.
 
-    What the view shows of it has no body, so it is completed before it is parsed.
+    The view shows that function without its body, so it is completed before parsing.
     """
     if query.name is None:
         return SourceFile(query.path, query.language, FileLines.whole(text), query.language.outline(text))
@@ -123,7 +123,6 @@ def without_target(text: str, query: Query) -> SourceFile:
 
 
 def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
-    """Give texts that may make a function of its head."""
     yield ""
     if not language.indented:
         yield "}\n"
@@ -154,7 +153,7 @@ def _declaration(before: str, name: str) -> int:
 
 
 def _guessed(before: str, name: str) -> tuple[int, int]:
-    """Return the lines from the declaration to the cursor, those of decorators and comments right above too."""
+    """Return the lines from the declaration to the cursor, with decorators and comments directly above."""
     lines = split_lines(before) if before else []
     start = _declaration(before, name) if lines else 0
     while start and lines[start - 1].lstrip().startswith(("@", "#", "//", "*", "/*")):
@@ -165,9 +164,9 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
 def scope(file: SourceFile, names: Collection[str]) -> FileLines:
     """Return the file with only the functions of these bare names; runs of blank lines become one.
 
-    Kept are imports, constants, block headers, class headers with docstring and attributes, top-level statements, and
-    all functions of the names: in Java overloads, and constructors by their class's name. Whole lines are taken out, so
-    that a block's header may be left without a body, and the comment at the top of the file too (ICL-strategies paper,
+    It keeps imports, constants, block headers, class headers with docstring and attributes, top-level statements, and
+    all functions with these names: in Java overloads, and constructors by their class's name. It removes whole lines,
+    so a block's header may lose its body, and it removes the comment at the top of the file (ICL-strategies paper,
     RAG-S, Figure 3).
     """
     dropped = {
@@ -181,15 +180,15 @@ def scope(file: SourceFile, names: Collection[str]) -> FileLines:
 
 
 def _holds_type(function: Function) -> bool:
-    """Return whether its class begins or ends on its lines, as where braces stand on one line."""
+    """Return whether its class begins or ends on its lines, as with all braces on one line."""
     start, end = function.lines
     return any(start <= type_outline.lines[0] or type_outline.lines[1] <= end for type_outline in function.types)
 
 
 def _license_end(lines: tuple[str, ...], language: Language) -> int:
-    """Return the line after the comment at the top; 0 if there is none, or if it belongs to what follows.
+    """Return the line after the comment at the top; 0 without one, or if it belongs to what follows.
 
-    A comment in several parts is taken whole but for a last part that stands right above code.
+    All parts of a comment count, except for a last part directly above code.
     """
     end = 0
     parts: list[int] = []
@@ -209,7 +208,7 @@ def _license_end(lines: tuple[str, ...], language: Language) -> int:
 
 
 def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
-    """Return how many lines the comment that begins there has; 0 if none does."""
+    """Return the number of lines of the comment that begins there; 0 without one."""
     if not language.indented and lines[start].lstrip().startswith("/*"):
         end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
         return end - start + 1
