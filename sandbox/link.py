@@ -109,9 +109,9 @@ class Link:
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
         frame_kind, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline))
         if frame_kind == frames.END != kind and length < _HEAD:
-            raise SandboxLost(f"the job came to no outcome: {self._trouble(self._take(length, deadline))}", cure=_CURE)
+            raise SandboxLost(f"the job has no outcome: {self._trouble(self._take(length, deadline))}", cure=_CURE)
         if frame_kind != kind or length > self._most:
-            raise SandboxLost(f"the box sent {frame_kind!r} of {length} bytes where {kind!r} was due", cure=_CURE)
+            raise SandboxLost(f"the box sent {frame_kind!r} of {length} bytes instead of {kind!r}", cure=_CURE)
         try:
             return frames.split(self._take(length, deadline))
         except frames.FrameError as error:
@@ -135,7 +135,7 @@ class Link:
     def _refuse(answer: dict[str, Any]) -> None:
         if answer.get("fault"):
             raise SandboxUnavailable(
-                str(answer["fault"]), where="the environment", cure="mend what its image is made from"
+                str(answer["fault"]), where="the environment", cure="correct what its image is built from"
             )
 
 

@@ -94,7 +94,7 @@ class BoxPool:
         """Return a ready box, or start one; start the next one in the background."""
         with self._lock:
             if self._closed:
-                raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+                raise SandboxLost("the pool is closed", cure="run jobs while it is open")
             self._busy += 1
             link = None if fresh else self._choose()
             if link is None:

@@ -75,7 +75,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     raise SandboxUnavailable(
         f"untrusted code cannot be run on this machine: {docker}; {other}",
         where="sandbox",
-        cure="either will do; `ctxbench doctor` says what is missing",
+        cure="one of them is enough; `ctxbench doctor` shows what is missing",
     )
 
 
@@ -118,7 +118,7 @@ def runtime_fault(name: str) -> SandboxError | None:
         else f"use one of them: --sandbox 'docker(runtime={present[-1] if present else 'runc'})'"
     )
     return SandboxUnavailable(
-        f"the engine has no runtime {name!r}, but {', '.join(present) or 'none'}", where="docker", cure=cure
+        f"the engine has no runtime {name!r}; it has {', '.join(present) or 'none'}", where="docker", cure=cure
     )
 
 

@@ -74,10 +74,10 @@ def explore(
     """Let the model look around by list, read, definitions, grep and search, and show the places that it names.
 
     Args:
-        steps: answers of the model at most.
-        tokens: tokens of its answers and of what tools answered, all together; a step begins only within them.
-        engine: what `search` asks; none for BM25 over functions.
-        budget: tokens for what is shown, header included.
+        steps: most answers of the model.
+        tokens: tokens of its answers and of the tools' results together; once used up, the next step is the last.
+        engine: context engine for `search`; by default BM25 over functions.
+        budget: tokens for the places, header included.
         infile: tokens for the in-file text.
     """
     tools = Tools(query, repo, engine, first_shown_line(query, infile))
@@ -354,7 +354,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call, checked against the tool's parameters.
 
     Raises:
-        Refusal: if there is no such tool, or one is missing or of another type.
+        Refusal: if there is no such tool, or an argument is missing or of another type.
     """
     tool = next((tool for tool in TOOLS if tool.name == call.name), None)
     if tool is None:

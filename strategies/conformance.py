@@ -194,7 +194,7 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
             continue
         if shift:
             return f"its text stands at lines {place.start + shift} to {place.end + shift} of {place.path}; {rule}"
-        # Blank lines at an edge cannot be told from none.
+        # Blank lines at an edge make no visible difference.
         before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
         for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):

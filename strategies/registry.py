@@ -230,7 +230,7 @@ def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
     strategy = lookup(spec.name)
     # Check this before its parameters: a wrapper whose default is itself would recurse forever.
     if any(parameter.wraps for parameter in strategy.parameters):
-        raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that wraps none")
+        raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that is not a wrapper")
     return Bound(strategy, spec, lookup)
 
 
@@ -353,7 +353,7 @@ def get(name: str) -> Strategy:
     if not at:
         if name in CONTROLS:
             raise InputFault(
-                f"{name} is a control, no strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
+                f"{name} is a control, not a strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
             )
         if name not in names():
             specs.check_no_file(name, _declared, noun="strategy")

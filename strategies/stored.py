@@ -49,10 +49,12 @@ def crosscodeeval(
     """Show the cross-file code that CrossCodeEval's authors stored, as their programs do.
 
     Args:
-        context: which stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
-        layout: ``chunks``: whole pieces as long as they fit, the file has what is left (their evaluation program);
-            ``text``: the stored text cut at its end, the file has what is not reserved for it (their programs for
-            vLLM and OpenAI, whose limits are max_context=12800 and max_prompt=16234).
+        context: name of the stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
+        layout: ``chunks``: whole pieces while they fit, then the file (their evaluation program); ``text``: the stored
+            text
+            cut at its end, and the file in the tokens not reserved for it (their programs for vLLM and OpenAI, whose
+                limits
+            are max_context=12800 and max_prompt=16234).
         max_context: tokens for cross-file code.
         max_prompt: tokens for the prompt.
     """
@@ -70,8 +72,8 @@ def repobench(
     """Show the pieces that RepoBench stores, in their order, then the file's imports and its last lines.
 
     Args:
-        context: which stored context; by default the first that holds pieces.
-        max_prompt: tokens for the prompt; pieces give way, whole lines from their end.
+        context: name of the stored context; by default the first with pieces.
+        max_prompt: tokens for the prompt; pieces are shortened first, by whole lines from their end.
     """
     stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
     mark = query.language.comment
@@ -116,7 +118,7 @@ def crosscodeeval_prompt(
         InputFault: if the layout reserves the whole prompt for cross-file code.
     """
     if layout == TEXT and max_context >= max_prompt:
-        what = f"max_context={max_context} leaves nothing of max_prompt={max_prompt} to the file"
+        what = f"max_context={max_context} leaves no tokens of max_prompt={max_prompt} for the file"
         raise InputFault(what, where="lc.crosscodeeval", cure="give a larger max_prompt")
     mark = query.language.comment
     blocks: list[Block] = []

@@ -33,8 +33,8 @@ _PROBE = (PYTHON, "-I", "-S", "-c", _FILTERED)
 _SECONDS = 30.0
 _REFUSAL = "namespace|uid.map|[Pp]ermi"
 _REFUSED = (
-    "let plain users make user namespaces (`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, "
-    "`sysctl -w kernel.unprivileged_userns_clone=1` on old Debian), or use an engine of Docker's"
+    "let plain users create user namespaces (`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, "
+    "`sysctl -w kernel.unprivileged_userns_clone=1` on old Debian), or use Docker"
 )
 
 
@@ -65,7 +65,7 @@ class BubblewrapSandbox:
         finally:
             box.end()
         if words != "box":
-            cure = _REFUSED if re.search(_REFUSAL, words) else "mend that, or use an engine of Docker's"
+            cure = _REFUSED if re.search(_REFUSAL, words) else "correct that, or use Docker"
             raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:

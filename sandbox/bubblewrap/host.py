@@ -27,7 +27,7 @@ PREFIX = "/ctxbench/python"
 _FIRST_UID, _LAST_UID = 0x70000000, 0x7FFF0000
 """A range of uids that no distribution or container tool uses."""
 _STAGES = ("/mnt", "/media", "/srv", "/opt")
-_MACHINE = "install bubblewrap (`apt-get install bubblewrap`), or an engine of Docker's"
+_MACHINE = "install bubblewrap (`apt-get install bubblewrap`) or Docker"
 
 
 def bwrap() -> str:
@@ -119,7 +119,7 @@ def stage(sources: Sequence[Path]) -> str:
         if Path(name).is_dir() and not any(within(path, [name]) for path in sources):
             return name
     raise SandboxUnavailable(
-        f"none of {', '.join(_STAGES)} can be used to stage a box", where="bubblewrap", cure="make an empty /mnt"
+        f"none of {', '.join(_STAGES)} can be used to stage a box", where="bubblewrap", cure="create an empty /mnt"
     )
 
 

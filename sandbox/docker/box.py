@@ -122,7 +122,7 @@ class DockerBox:
         except (OSError, ValueError) as error:
             raise self._lost("it was ended") from error
         if not events:
-            raise SandboxLost("it gave no answer in time", where=self._where)
+            raise SandboxLost("it did not answer in time", where=self._where)
 
     def _lost(self, what: str) -> SandboxLost:
         return SandboxLost(what, where=self._where)

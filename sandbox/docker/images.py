@@ -239,7 +239,7 @@ def base_python(client: Client, base: str, cache: Path) -> str:
             )
     except SandboxUnavailable as error:
         raise SandboxUnavailable(
-            f"its Python cannot be asked ({error.what})", where="base image", cure="choose one that has python3"
+            f"its Python version cannot be read ({error.what})", where="base image", cure="choose one that has python3"
         ) from error
     version = output.decode("ascii", "replace").strip()
     note.parent.mkdir(parents=True, exist_ok=True)

@@ -55,10 +55,10 @@ def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
     try:
         (size,) = _LENGTH.unpack_from(data)
         if _LENGTH.size + size > len(data):
-            raise FrameError("a payload that breaks off")
+            raise FrameError("a truncated payload")
         head = json.loads(data[_LENGTH.size : _LENGTH.size + size])
     except (struct.error, ValueError, RecursionError):
-        raise FrameError("a payload that is none") from None
+        raise FrameError("a malformed payload") from None
     if not isinstance(head, dict):
         raise FrameError("a payload without an object")
     return head, memoryview(data)[_LENGTH.size + size :]

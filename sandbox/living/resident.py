@@ -94,7 +94,7 @@ class Resident(Supervisor):
         killed = self._watchdog.killed
         _, status = os.waitpid(self._clean, 0)
         if killed:
-            return "it went beyond the memory or sockets of its box"
+            return "it exceeded the memory or sockets of its box"
         if os.WIFSIGNALED(status):
             return f"signal {os.WTERMSIG(status)}"
         return f"exit code {os.waitstatus_to_exitcode(status)}"

@@ -76,7 +76,7 @@ class FakePool:
             ValueError: if the job is none.
         """
         if self.closed:
-            raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+            raise SandboxLost("the pool is closed", cure="run jobs while it is open")
         job_frame(job)
         with self._slots:
             with self._sandbox.lock:

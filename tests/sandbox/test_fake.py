@@ -18,7 +18,7 @@ def test_a_fake_answers_and_notes_what_was_asked() -> None:
         kept: Pool = pool
         assert pool.image == ENVIRONMENT.digest and "true" in pool.run(JOB).output and fake.opened == 1
     assert fake.jobs == [JOB] and fake.opened == 0
-    with pytest.raises(SandboxLost, match="before it is left"):
+    with pytest.raises(SandboxLost, match="while it is open"):
         kept.run(JOB)
 
 

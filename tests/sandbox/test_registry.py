@@ -83,9 +83,9 @@ def test_a_runtime_of_the_engine_is_used(engine_with: Callable[[list[str]], None
 @pytest.mark.parametrize(
     ("asked", "present", "cure"),
     [
-        ("runsc", ["runc"], "no runtime 'runsc', but runc; install gVisor .* `sudo runsc install"),
-        ("kata", ["io.containerd.runc.v2", "runc"], r"no runtime 'kata', .*--sandbox 'docker\(runtime=runc\)'"),
-        ("kata", [], "no runtime 'kata', but none"),
+        ("runsc", ["runc"], "no runtime 'runsc'; it has runc; install gVisor .* `sudo runsc install"),
+        ("kata", ["io.containerd.runc.v2", "runc"], r"no runtime 'kata';.*--sandbox 'docker\(runtime=runc\)'"),
+        ("kata", [], "no runtime 'kata'; it has none"),
     ],
 )
 def test_a_runtime_that_the_engine_lacks_is_told_with_its_cure(

@@ -196,7 +196,7 @@ def test_a_model_that_takes_no_instructions_is_asked_for_the_draft_alone() -> No
 def test_aim_wraps_once() -> None:
     assert resolve("aim(lc.infile)").spec == "aim(inner=lc.infile)" == resolve("aim").spec
     for spec in ("aim(aim)", "aim(inner=aim(lc.repocoder))"):
-        with pytest.raises(InputFault, match="wrap a strategy that wraps none"):
+        with pytest.raises(InputFault, match="wrap a strategy that is not a wrapper"):
             resolve(spec)
 
 

@@ -178,8 +178,8 @@ def test_one_configuration_has_one_spelling(spec: str, canonical: str) -> None:
         ("oracle-contex", "did you mean oracle-context or"),
         ("oracle", "oracle-stored or oracle-context?"),
         ("aim(blanc)", "did you mean blank?"),
-        ("gold", "gold is a control, no strategy; it only runs: `ctxbench run --strategy gold`"),
-        ("aim(blank)", "blank is a control, no strategy"),
+        ("gold", "gold is a control, not a strategy; it only runs: `ctxbench run --strategy gold`"),
+        ("aim(blank)", "blank is a control, not a strategy"),
         ("lc.repocoder(windows=20)", "it has iterations, window, stride"),
         ("lc.repocoder(iterations=two)", "give a whole number, at least 0"),
         ("lc.repocoder(iterations=1.5)", "give a whole number"),
@@ -331,7 +331,7 @@ def test_a_wrapper_of_a_strategy_that_executes_needs_a_sandbox(file: Path) -> No
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("test.wrapper(inner=test.wrapper)", "wrap a strategy that wraps none"),
+        ("test.wrapper(inner=test.wrapper)", "wrap a strategy that is not a wrapper"),
         ("test.wrapper(inner=lc.infil)", "did you mean lc.infile"),
         ("test.wrapper(inner=lc.infile(limit=0))", "at least 1"),
         ("test.wrapper(inner=3)", "give a strategy"),

@@ -105,7 +105,7 @@ def test_the_text_is_cut_at_its_end_and_the_file_at_its_beginning() -> None:
 
 
 def test_the_file_must_have_room() -> None:
-    with pytest.raises(InputFault, match="max_context=50 leaves nothing of max_prompt=50"):
+    with pytest.raises(InputFault, match="max_context=50 leaves no tokens of max_prompt=50"):
         ask("lc.crosscodeeval(layout=text, max_context=50, max_prompt=50)", query(RG1))
 
 
