@@ -1,4 +1,4 @@
-"""The site: its pages, their shared frame, and the one line that a fault becomes."""
+"""The site: its pages, their common frame, and errors as one line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ctxbench.dashboard import choices, data, show
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """One page of the site."""
+    """A page of the site."""
 
     name: str
-    """Of its module in `dashboard.pages`, and in its URL."""
+    """Name of its module in `dashboard.pages`, and in its URL."""
     title: str
     icon: str
     says: str
-    """The question it answers, below its title."""
+    """Question that it answers, shown below its title."""
 
 
 PAGES = (
@@ -42,12 +42,12 @@ STYLE = """<style>
 button[data-variant=segmented_control] { color: inherit !important; }
 button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; }
 </style>"""
-"""Of what is Streamlit's own, what is too pale, too small or too far below its head."""
+"""Corrections of Streamlit's own style: too pale, too small, or too far below the top."""
 
 
 def main() -> None:
-    """Show the page that the URL names; the script that Streamlit runs at every click."""
-    # Before any page has one: its own icon would be fetched from another machine.
+    """Show the page that the URL names; Streamlit runs this at every click."""
+    # Set the icon before any page is set up: Streamlit's own would be fetched from another machine.
     st.set_page_config(page_icon=icon(), layout="wide")
     pages = [
         st.Page(_page(info), title=info.title, icon=info.icon, url_path=info.name, help=info.says) for info in PAGES
@@ -56,13 +56,13 @@ def main() -> None:
         lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
     )
     opened = st.navigation([first, *pages], position="top")
-    # Tabs of several pages beside each other are told apart by it.
+    # The title tells several open tabs apart.
     st.set_page_config(page_title=tab_title(opened.title))
     opened.run()
 
 
 def icon() -> Any:
-    """Return the site's sign, three bars, 32 by 32 pixels: Streamlit would fetch any of its own from elsewhere."""
+    """Return the site's icon, three bars, 32 by 32 pixels: Streamlit would fetch any icon of its own from elsewhere."""
     pixels = np.zeros((32, 32, 4), dtype=np.uint8)
     for x, y, colour in ((3, 14, 0x5F6B6D), (12, 4, 0x0072B2), (21, 19, 0xB58900)):
         pixels[y:30, x : x + 8] = (colour >> 16, colour >> 8 & 255, colour & 255, 255)
@@ -70,7 +70,7 @@ def icon() -> Any:
 
 
 def tab_title(page: str) -> str:
-    """Return what a browser's tab says of a page."""
+    """Return a page's title in the browser's tab."""
     return f"{page} · ctxbench"
 
 
@@ -83,14 +83,14 @@ def _page(info: PageInfo) -> Callable[[], None]:
 
 
 def show_page(name: str) -> None:
-    """Show one page; a fault of the user's or the machine's becomes its one line."""
+    """Show a page; an error of the user or the machine becomes one line."""
     info = next(page for page in PAGES if page.name == name)
     st.html(STYLE)
     st.title(info.title, anchor=False)
     st.caption(info.says)
     choices.enter(name)
     try:
-        # A sample set can be looked at before anything has run over it.
+        # The page of a sample set works before any run over it.
         if name != "benchmark" and not data.sets():
             show.empty("No runs are stored here yet.", "ctxbench quickstart")
         else:

@@ -1,8 +1,8 @@
-"""Choices in the URL's query, so that a view can be shared, bookmarked and gone back to; and those of several pages.
+"""Choices in the URL's query, so that views can be shared, bookmarked and revisited; and choices common to pages.
 
-What the URL says holds; without it what was chosen on another page under the same name; without that the default. What
-is not among the options is not taken, and the page says so. What was chosen is written to the URL when the page is
-complete (`flush`), all at once, so that one click is one step in the browser's history.
+A choice comes from the URL, or from the same choice on another page, or from the default. A value outside the options
+is refused, and the page says so. When the page is complete, all choices are written to the URL at once (`flush`), so
+that a click is one step in the browser's history.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _WIDGET = "url/widget/"
 
 
 def enter(page: str) -> None:
-    """Begin a run of a page; coming from another, its widgets take their values from the URL."""
+    """Begin a run of a page; after a change of page, its widgets take their values from the URL."""
     state: Any = st.session_state
     state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
-    # On top of the page: its choices may stand far below.
+    # It is at the top, because the page's choices may be far below.
     state[_REFUSED] = st.container()
     if state.get(_PAGE) != page:
         state[_PAGE], state[_WRITTEN] = page, {}
@@ -43,7 +43,7 @@ def flush() -> None:
     state: Any = st.session_state
     now = {name: values for name, values in state[_NOW].items() if values}
     state[_WRITTEN] = now
-    # What was emptied here is empty on the next page too.
+    # A choice that is emptied here is empty on the next page too.
     state[_REMEMBERED] = {name: values for name, values in state[_REMEMBERED].items() if name not in state[_NOW]} | now
     if now != {name: st.query_params.get_all(name) for name in st.query_params}:
         st.query_params.from_dict(now)
@@ -61,18 +61,18 @@ def choose(  # noqa: PLR0913 - what is chosen, and how it looks
     where: Any = st,
     tabs: bool = False,
 ) -> T:
-    """Let the reader choose one.
+    """Let the reader choose one option.
 
     Args:
-        label: what is chosen; ours, not stored text.
-        options: at least one.
+        label: name of the choice; our text, not stored text.
+        options: at least one option.
         name: its name in the URL.
-        default: chosen unless the URL says otherwise; else the first.
-        label_of: an option as text on the page; stored text is safe here.
-        key_of: an option as text in the URL, by which they are told apart; None: as `label_of`.
-        help: hover text; ours.
+        default: the choice unless the URL names another; without a default, the first option.
+        label_of: option -> text on the page; stored text is safe here.
+        key_of: option -> unique text in the URL; None for `label_of`.
+        help: hover text; our text.
         where: a container of Streamlit.
-        tabs: show all options beside each other, without the label.
+        tabs: show all options side by side, without the label.
     """
     spelled = {(key_of or label_of)(option): option for option in options}
     first = next(iter(spelled)) if default is None or default not in options else (key_of or label_of)(default)
@@ -104,7 +104,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
     most: int | None = None,
     where: Any = st,
 ) -> list[T]:
-    """Let the reader choose some, `most` at most; by default none. The arguments are those of `choose`."""
+    """Let the reader choose at most `most` options; by default none. Arguments are those of `choose`."""
     spelled = {(key_of or label_of)(option): option for option in options}
     first = [(key_of or label_of)(option) for option in default or () if option in options]
     values = _start(
@@ -120,13 +120,13 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
         format_func=lambda spelling: visible(label_of(spelled[spelling])),
     )
     picked = [str(spelling) for spelling in selection]
-    # That none was chosen must be told from nothing said.
+    # An empty choice must differ from a missing one.
     _note(name, picked or ([""] if first else []))
     return [spelled[spelling] for spelling in picked]
 
 
 def text(label: str, *, name: str, default: str = "", help: str = "", where: Any = st) -> str:  # noqa: A002
-    """Let the reader write a line, e.g. to search for. The arguments are those of `choose`."""
+    """Let the reader write a line, e.g. a search. Arguments are those of `choose`."""
     value = _start(name, [default], lambda values: values[:1], label)[0]
     written = str(where.text_input(label, key=_set(name, value), help=help or None) or "")
     _note(name, [written] if written != default else [])
@@ -143,7 +143,7 @@ def number(
     help: str = "",  # noqa: A002
     where: Any = st,
 ) -> int:
-    """Let the reader give a whole number from `low` to `high`. The other arguments are those of `choose`."""
+    """Let the reader enter a whole number from `low` to `high`. Other arguments are those of `choose`."""
 
     def valid(values: list[str]) -> list[str]:
         return [
@@ -160,14 +160,14 @@ def number(
 
 
 def put(name: str, value: str | int | list[str]) -> None:
-    """Choose for the reader, in the callback of a button or a table: as if the widget of that name had been used."""
+    """Set a choice in the callback of a button or a table, as if the reader had used the widget of that name."""
     st.session_state[_WIDGET + name] = value
 
 
 def link(page: str, **query: str | Sequence[str]) -> str:
-    """Return the URL of a page's view, within this site; of a choice of several, all of them."""
+    """Return the URL of a page's view within this site; a sequence is a choice of several."""
     filled = {name: value for name, value in query.items() if value}
-    # Behind a proxy the site may begin below its root.
+    # Behind a proxy the site may start below its root.
     place = "/".join(["", *filter(None, [str(st.get_option("server.baseUrlPath") or "").strip("/"), page])])
     return f"{place}?{urlencode(filled, doseq=True)}" if filled else place
 
@@ -175,7 +175,7 @@ def link(page: str, **query: str | Sequence[str]) -> str:
 def _start(
     name: str, default: list[str], valid: Callable[[list[str]], list[str]], label: str, *, empty: bool = False
 ) -> list[str]:
-    """Return what the widget is to hold: the reader's click, else the URL's, else another page's, else the default."""
+    """Return the widget's value: the reader's click, the URL's value, another page's, or the default."""
     state: Any = st.session_state
     requested: list[str] = st.query_params.get_all(name)
     written: list[str] = state[_WRITTEN].get(name, [])
@@ -197,7 +197,7 @@ def _start(
 
 
 def _set(name: str, value: Any) -> str:
-    """Put a value into the widget's state before the widget is made; return its key."""
+    """Set the widget's state before the widget is created; return its key."""
     key = _WIDGET + name
     if st.session_state.get(key) != value:
         st.session_state[key] = value
@@ -209,7 +209,7 @@ def _note(name: str, values: list[str]) -> None:
 
 
 def sample_set(where: Any) -> StoredSet:
-    """Let the reader choose one of the sample sets that runs were made over; `where` is a container of Streamlit."""
+    """Let the reader choose a sample set that runs were made over; `where` is a container of Streamlit."""
     return choose(
         "Sample set",
         data.sets(),
@@ -221,7 +221,7 @@ def sample_set(where: Any) -> StoredSet:
 
 
 def language(samples: StoredSet, where: Any, *, tabs: bool = False) -> str:
-    """Let the reader choose one of a sample set's languages."""
+    """Let the reader choose a language of a sample set."""
     return choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where, tabs=tabs)
 
 
@@ -233,7 +233,7 @@ def profile(where: Any) -> str:
 
 
 def after(where: Any) -> date | None:
-    """Let the reader write the day after which samples' code is dated; None for all samples, dated or not."""
+    """Let the reader enter the day after which samples' code is dated; None for all samples, dated or not."""
     written = text(
         "Newer than",
         name="after",
@@ -243,5 +243,5 @@ def after(where: Any) -> date | None:
     try:
         return read_date(written) if written else None
     except ValueError:
-        show.note(f"Newer than: {written[:200]} is no day such as 2024-06-01; all samples are shown.")
+        show.note(f"Newer than: {written[:200]} is not a day such as 2024-06-01; all samples are shown.")
         return None

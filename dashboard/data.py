@@ -1,7 +1,7 @@
-"""The data of the pages: the one place that opens the store, read-only, cached until rows are added.
+"""The data of the pages: only this module opens the store, read-only, and caches results until rows are added.
 
-Streamlit runs a page again at every click, in a thread of its own; what was read is therefore kept for the process,
-under a key that changes when the database does (`stamp`). The kept values are frozen and shared by all readers.
+Streamlit runs a page again at every click, in a new thread. So results are cached for the process, under a key that
+changes when the database does (`stamp`). Cached values are frozen and shared by all readers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ctxbench.harness.store.store import exists, open_reader, version, which
 T = TypeVar("T")
 Invalid: TypeAlias = Literal["exclude", "include"]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
-"""The variables by which `ctxbench dashboard` tells the pages what to read."""
+"""Environment variables by which `ctxbench dashboard` tells the pages what to read."""
 
 
 def home() -> Home:
@@ -39,15 +39,15 @@ def home() -> Home:
 
 
 def database() -> str:
-    """Return the URL of the results."""
+    """Return the URL of the results' database."""
     return os.environ.get(DATABASE) or home().database
 
 
 def store() -> Store:
-    """Return the store, one a process, which cannot write.
+    """Return the store, read-only and opened once per process.
 
     Raises:
-        CtxbenchError: if there is no database, it is not ours, or its schema is another version's.
+        CtxbenchError: if there is no database, it is not ctxbench's, or its schema has another version.
     """
     url = database()
     return _opened((url, which(url)))
@@ -64,12 +64,12 @@ def stamp() -> str:
 
 
 def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
-    """Return ``question(store(), …)``, asked again only after rows were added. What it returns must not be changed.
+    """Return ``question(store(), …)``, computed again only after rows were added. Callers must not change the result.
 
     Args:
-        question: a function of a module, which takes the store first.
-        arguments: what can be told apart by `repr`.
-        named: likewise.
+        question: a module's function that takes the store first.
+        arguments: further arguments, distinguishable by `repr`.
+        named: further keyword arguments, likewise.
     """
     call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
     answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))
@@ -82,9 +82,9 @@ def _cached(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG
 
 
 def sets() -> tuple[StoredSet, ...]:
-    """Return the sample sets of the stored runs, the largest first; none if there is no database yet.
+    """Return the sample sets of the stored runs, the largest first; none without a database.
 
-    Where two have one name, `StoredSet.samples` has the beginning of the digest behind it.
+    If two have the same name, `StoredSet.samples` ends with the start of the digest.
     """
     if not exists(database()):
         return ()
@@ -111,9 +111,9 @@ def tables(
 
     Args:
         samples: `StoredSet.samples` of `sets`.
-        language: only of this one.
-        generator: only of this one.
-        profile: whose metrics.
+        language: only runs of this language.
+        generator: only runs of this generator.
+        profile: metric profile.
         invalid: whether invalid samples, broken or vacuous, count.
         after: only samples whose code is dated after that day; None for all.
 
@@ -126,9 +126,9 @@ def tables(
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
     is_part = "[:" in own
     if matching[0].generators == (generator,) and not is_part:
-        # The same runs: read and held once for every page.
+        # These are the same runs, so that every page shares one cached copy.
         generator = None
-    # Beside runs over a part stand those over more of the set.
+    # Runs over a part are shown beside runs over more of the set.
     label = None if is_part else own
     selection = RunFilter(samples=label, digest=matching[0].digest, language=language, generator=generator)
     runs = over(_tables((database(), stamp()), matching[0].name, selection, profile, invalid), own)
@@ -162,7 +162,7 @@ def board(  # noqa: PLR0913 - what is ranked, and how
 
     Raises:
         UnknownName: if no run has that metric or strategy.
-        InputFault: as `tables`.
+        InputFault: as in `tables`.
     """
     stated = cutoffs.of_home(home())
 
@@ -180,7 +180,7 @@ def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # n
 
 
 def leader(samples: str, language: str, generator: str, profile: str) -> tuple[str, str]:
-    """Return the runs of a board's leader and of its baseline; empty where there is none."""
+    """Return the run ids of a board's leader and of its baseline; empty if missing."""
     runs = tables(samples, language, generator, profile=profile)
     names = metrics(runs)
     if not names:

@@ -1,7 +1,7 @@
 """The leaderboard as one self-contained HTML file: everything escaped, nothing loaded, no script.
 
-`report` describes a board and the origin of its runs as frozen texts and positions; every text may come from a model, a
-repository or a person's own names, and `html` alone decides how it is written.
+`report` describes a board and the origin of its runs as frozen texts and positions. Any text may come from a model, a
+repository or a person's own names; only `html` decides how it is written.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ctxbench.harness.store.work import RunWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """How one row was made."""
+    """The origin of a row."""
 
     strategy: str
     run: str
     facts: tuple[tuple[str, str], ...]
     command: str
-    """What makes it again; empty if the store does not know."""
+    """Command that makes it again; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """One group, or the published rows of one benchmark."""
+    """A group, or the published rows of a benchmark."""
 
     title: str
     lead: str
-    """Who leads, in a sentence; empty of published rows."""
+    """A sentence on the leader; empty for published rows."""
     tables: tuple[DrawnTable, ...]
     notes: tuple[str, ...]
     origins: tuple[RowOrigin, ...]
@@ -62,9 +62,9 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
     """Describe a board.
 
     Args:
-        board: what to show.
-        works: id of a run -> how it was made.
-        full: give the levels of CoderEval groups of their own.
+        board: the board.
+        works: run id -> how the run was made.
+        full: show the levels of CoderEval as groups of their own.
     """
     groups = {title(group): group for group in board.groups}
     sections = tuple(
@@ -83,12 +83,12 @@ def html(report: Report) -> str:
     """Return the file's text; equal reports give equal texts."""
     css = files("ctxbench.dashboard").joinpath("report.css").read_text(encoding="utf-8") + style()
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
-    # Our own style sheet is the only text that is not escaped; its digest is all that the page allows, and places.
+    # Only our own style sheet is not escaped; the page allows only that sheet's digest, and inline positions.
     return environment().get_template("report.html").render(report=report, css=Markup(css), style=digest)  # noqa: S704
 
 
 def _dated(works: Sequence[RunWork]) -> str:
-    """Say when the newest run was made: reports of one database are the same whenever they are written."""
+    """Return when the newest run was made: reports of a database are then equal whenever they are written."""
     times = [attempt.ended or attempt.started for work in works for attempt in work.attempts]
     return _time(max(times)) if times else ""
 
@@ -112,7 +112,7 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
 
 
 def _budgets(group: Group) -> list[DrawnTable]:
-    """Return the table of what a budget buys, if runs differ in nothing else; of a level its ranking says enough."""
+    """Return the table of budgets, if runs differ in nothing else; a single level needs none beside its ranking."""
     over = curves(group) if group.level == ALL_LEVELS else None
     if not isinstance(over, Curves):
         return []

@@ -1,7 +1,7 @@
-"""Widgets that show stored text as text. Everything stored is untrusted and reaches a page only through here.
+"""Widgets that show stored text as text. All stored text is untrusted and reaches pages only through this module.
 
-Streamlit reads Markdown in labels, captions, metrics and table cells of `st.table`; `plain` takes its meaning away.
-Cells of `frame`, options of a choice and what `text` shows are text already.
+Streamlit reads Markdown in labels, captions, metrics and cells of `st.table`; `plain` escapes it. Cells of `frame`,
+options of a choice and texts of `text` are never read as Markdown.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     import altair as alt
 
 INK = {"light": "#39444A", "dark": "#E4E9ED"}
-"""Colour of what is written in a chart; Streamlit's own on white is too pale to read well."""
+"""Colour of text in charts; Streamlit's own is too pale on white."""
 _CHOICES = "choices"
-"""The anchor of a page's choices."""
+"""Anchor of a page's choices."""
 _LINES = 24
 _PIXELS_OF_LINE = 22
 _PINNED = ("rank", "point", "letter", "strategy")
-"""Columns that stay where they are while the others are moved: they say whose numbers are seen."""
+"""Columns that stay in place while the others scroll, because they identify the row."""
 _NAMES = ("strategy", "generator")
 _SHORT, _LONGEST, _NAME_WIDTH = 30, 44, 330
-"""Characters of names that are pinned, and that are shown at once, and the pixels of longer ones: these must not push
-the numbers away. A click on a cell shows all of it."""
+"""Most characters of pinned names, and of names at natural width; then the width in pixels of longer ones, which would
+otherwise push the numbers away. A click on a cell shows the whole name."""
 _JOINER = "\u2060"
-"""Word joiner: not seen, and what it stands in is no shortcode, arrow or address to Streamlit's Markdown."""
+"""Word joiner: it is invisible, and Streamlit's Markdown finds no shortcode, arrow or address in text around it."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=~])", re.IGNORECASE)
-"""Where Streamlit's Markdown would find an emoji, an icon, a colour, a link or an arrow in text that is escaped."""
+"""Positions at which Streamlit's Markdown would find an emoji, icon, colour, link or arrow in escaped text."""
 
 HELP: Mapping[str, str] = {
     **{
@@ -59,22 +59,22 @@ HELP: Mapping[str, str] = {
 
 
 def plain(text: str) -> str:
-    """Return a text for a label, caption or heading of Streamlit, without any Markdown in it."""
+    """Return a text for a label, caption or heading of Streamlit, with all Markdown escaped."""
     return _PUNCTUATION.sub(r"\\\1", _REPLACED.sub(_JOINER, visible(" ".join(text.split()))))
 
 
 def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
-    """Show stored text as it is; of a long one the beginning, and all of it to save.
+    """Show stored text verbatim; show the start of a long text, with a button to save all of it.
 
     Args:
         value: the text.
-        language: how to colour it, e.g. ``python``; None for not at all.
-        key: tells its button from others of the page.
-        limit: characters that are shown.
+        language: language of the colouring, e.g. ``python``; None for no colouring.
+        key: unique key of its button on the page.
+        limit: most characters shown.
     """
     part = value[:limit]
     tall = part.count("\n") + len(part) // 120 > _LINES
-    # Streamlit takes a line end off either end.
+    # Streamlit removes a line end from either end.
     st.code(
         f"\n{visible(part)}\n",
         language=language,
@@ -83,7 +83,7 @@ def text(value: str, *, language: str | None = None, key: str, limit: int = 20_0
     )
     if len(value) > limit:
         st.caption(f"The first {limit:,} of {len(value):,} characters.")
-        # Read as bytes, nothing in it can be taken for anything else.
+        # As bytes, no part of it can be misread.
         st.download_button(
             "Save all of it", value.encode("utf-8", "replace"), f"{_name(key)}.txt", "text/plain", key=key
         )
@@ -99,14 +99,14 @@ def frame(
     """Show a table that can be sorted and searched; cells are text or numbers, never markup.
 
     Args:
-        rows: column -> cell, the same columns in each.
-        help: column -> hover text of its heading; ours.
-        key: tells it from other tables of the page.
-        config: column -> one of `st.column_config`, where a plain column does not do.
+        rows: column -> cell, with the same columns in each row.
+        help: column -> hover text of its heading; our text.
+        key: unique key of the table on the page.
+        config: column -> a column of `st.column_config`, if a plain column is not enough.
     """
     columns = list(rows[0]) if rows else list(help)
     longest = {name: max((len(str(row.get(name))) for row in rows), default=0) for name in _NAMES}
-    # Pinned, a long name would leave a phone no room for numbers.
+    # A long pinned name would leave no room for numbers on a phone.
     pinned = _PINNED if longest["strategy"] <= _SHORT else ()
     columns_config: dict[str, Any] = {
         name: config.get(name)
@@ -130,13 +130,13 @@ def tables(drawn: Iterable[DrawnTable]) -> None:
 
 
 def _written(rows: list[dict[str, object]]) -> Any:
-    """Return what `st.dataframe` takes: each `Figure` sorts as its number and is shown as its text."""
+    """Return the content for `st.dataframe`: each `Figure` sorts as its number and is shown as its text."""
     if not any(isinstance(cell, Figure) for row in rows for cell in row.values()):
         return rows
     import pandas as pd  # noqa: PLC0415 - comes with Streamlit, loads late
 
-    # As objects: of a column of plain numbers the texts would be lost, and so would be that a cell is empty; whole
-    # numbers beside an empty cell would no longer be whole.
+    # Use objects: a column of plain numbers would lose the texts and the empty cells, and whole numbers beside an empty
+    # cell would become fractions.
     return pd.DataFrame(rows, dtype=object).style.format(_cell)
 
 
@@ -147,46 +147,46 @@ def _cell(cell: object) -> object:
 
 
 def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart, *, key: str) -> None:
-    """Show a chart in the colours of the page's theme: as wide as the page, unless it has a width of its own."""
+    """Show a chart in the colours of the page's theme, as wide as the page unless it has its own width."""
     fixed = (
         isinstance(getattr(spec, "width", None), int | float) or hasattr(spec, "hconcat") or hasattr(spec, "vconcat")
     )
     ink = INK.get(st.context.theme.type or "")
     if ink is not None:
         spec = spec.configure_axis(labelColor=ink, titleColor=ink).configure_legend(labelColor=ink)
-        # An outline tells the point at a mean from the bar of the same colour behind it.
+        # An outline separates the point at a mean from the bar of the same colour behind it.
         spec = spec.configure_text(color=ink).configure_point(stroke=ink, strokeWidth=1)
     st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
 
 
 def answer(sentence: str, *of: str, then: str = "") -> None:
-    """Say what a page is there to tell, its first number in it, and of what, with the way to the choices.
+    """Show a page's answer with its first number, the choices behind it, and a link to the choices.
 
     Args:
         sentence: the answer.
-        of: the choices that it is about; "all" is not worth a word.
-        then: what is said behind it.
+        of: choices that it is about; "all" is left out.
+        then: text after it.
     """
     st.markdown(f"**{plain(sentence)}** {plain(then)}")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
-    # Not a caption: its links are too pale to read.
+    # A caption's links are too pale to read.
     st.markdown(" · ".join(filter(None, [about, f"[choose another](#{_CHOICES})"])))
 
 
 def choices() -> Any:
-    """Return the container of a page's choices, which stand behind what they decide; a link of `answer` leads there."""
+    """Return the container of a page's choices, which are below the results; a link of `answer` leads there."""
     where = st.container()
     where.header("Choices", anchor=_CHOICES)
     return where
 
 
 def note(sentence: str) -> None:
-    """Say something below or beside a table; may hold stored text."""
+    """Show a note below or beside a table; it may contain stored text."""
     notes([sentence])
 
 
 def notes(sentences: Iterable[str]) -> None:
-    """Say several things below a table, close together; they may hold stored text."""
+    """Show notes below a table, close together; they may contain stored text."""
     lines = [
         f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(sentence))}</p>'
         for sentence in sentences
@@ -196,13 +196,13 @@ def notes(sentences: Iterable[str]) -> None:
 
 
 def empty(what: str, command: str) -> None:
-    """Say that there is nothing to show, and what to run so that there is."""
+    """Say that there is nothing to show, and which command changes that."""
     st.info(plain(what), icon=":material/info:")
     st.code(command, language="shell", wrap_lines=True)
 
 
 def no_scores() -> None:
-    """Say that no run over the chosen sample set has a score of the chosen metric profile, and how to get them."""
+    """Say that no run over the sample set has a score of the metric profile, and how to get scores."""
     empty(
         "No run over this sample set has a score of this metric profile yet. The first command scores completions "
         "that are stored; the page Runs has the command that goes on with a run.",
@@ -211,7 +211,7 @@ def no_scores() -> None:
 
 
 def fault(error: CtxbenchError) -> None:
-    """Say what is wrong, where, and what cures it."""
+    """Show an error: what, where, and its cure."""
     head = f"{error.where}: {error.what}" if error.where else error.what
     st.error(plain(head), icon=":material/error:")
     if error.cure:

@@ -1,9 +1,9 @@
-"""The commands of the dashboard, registered as entry points: a table that `harness.cli.main` reads."""
+"""The commands of the dashboard, registered as entry points in a table that `harness.cli.main` reads."""
 
 COMMANDS = {
     "runs": (
         "ctxbench.dashboard.cli.runs:runs",
-        "List the stored runs: how far, what went wrong, the command to go on.",
+        "List the stored runs: progress, errors, and the command that continues each.",
     ),
     "dashboard": ("ctxbench.dashboard.cli.dashboard:dashboard", "Show the stored runs as web pages."),
     "report": (
@@ -11,4 +11,4 @@ COMMANDS = {
         "Write the leaderboard as one file, for a paper or a web page.",
     ),
 }
-"""Name -> where the command is (``module:attribute``), and its line in the table of commands."""
+"""Name -> place of the command (``module:attribute``), and its line in the list of commands."""

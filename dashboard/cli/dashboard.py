@@ -31,19 +31,23 @@ _LOCAL = "127.0.0.1"
 
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="Where to listen; 0: any free port."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8501,
+    show_default=True,
+    help="Port to listen at; 0: any free port.",
 )
 @click.option(
     "--host",
     default=_LOCAL,
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at. Any other than this machine's own shows the results to whoever can reach it.",
+    help="Address to listen at. Any but a local one shows the results to everyone who can reach it.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
-    help="Where readers find the pages behind a proxy, e.g. https://lab.example/ctxbench; the proxy keeps that path.",
+    help="URL of the pages behind a proxy, e.g. https://lab.example/ctxbench. The proxy must keep its path.",
 )
 @home_option
 @db_option
@@ -57,7 +61,7 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
     public = None if public_url is None else _public(public_url)
     open_reader(db or home.database).close()
     port = _free(host, port)
-    # The pages run in this process: they read what the command was given where `dashboard.data` looks for it.
+    # The pages run in this process; `dashboard.data` reads the command's options from these variables.
     os.environ["CTXBENCH_HOME"] = str(home.root)
     os.environ["CTXBENCH_DB"] = db or home.database
     bracketed = f"[{host}]" if ":" in host else host
@@ -67,10 +71,10 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
 
 
 def _public(url: str) -> SplitResult:
-    """Read the address at which a proxy shows the pages.
+    """Parse the address at which a proxy shows the pages.
 
     Raises:
-        InputFault: if it is none.
+        InputFault: if it is malformed.
     """
     try:
         parts = urlsplit(url)
@@ -85,21 +89,21 @@ def _public(url: str) -> SplitResult:
         or not re.fullmatch(r"[\w./~-]*", parts.path, re.ASCII)
     ):
         raise InputFault(
-            f"{url!r} is no address of a site", where="--public-url", cure="write it as https://lab.example/ctxbench"
+            f"{url!r} is not a site's address", where="--public-url", cure="write it as https://lab.example/ctxbench"
         )
     return parts
 
 
 def _free(host: str, port: int) -> int:
-    """Return a port that can be listened at.
+    """Return a free port.
 
     Raises:
-        InputFault: if it is taken, or there is no such address here.
+        InputFault: if the port is taken, or the address is not this machine's.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as tried:
-            # As the server does: a port that was just given back is free.
+            # As in the server: a port that was just released is free.
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind((host, port))
             return int(tried.getsockname()[1])
@@ -111,13 +115,13 @@ def _free(host: str, port: int) -> int:
 
 
 def _options(host: str, port: int, public: SplitResult | None = None) -> dict[str, Any]:
-    """Return Streamlit's options: no browser opened, nothing watched, nothing told to anyone, nothing to deploy."""
+    """Return Streamlit's options: no browser opened, no files watched, no statistics sent, no deployment offered."""
     local = host in {_LOCAL, "localhost", "::1"}
     outside = [] if public is None else [str(public.hostname)]
     proxied = (
         {
             "server_baseUrlPath": public.path.strip("/"),
-            # Without it the server asks the network for its own address before it lets a foreign origin in.
+            # Without it the server looks up its own address in the network before it accepts a foreign origin.
             "browser_serverAddress": str(public.hostname),
             "server_corsAllowedOrigins": [f"{public.scheme}://{public.netloc}"],
         }
@@ -132,7 +136,7 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
         "server_runOnSave": False,
         "server_enableXsrfProtection": True,
         "server_enableCORS": True,
-        # Another site's name that is made to point here must not be able to read the results.
+        # A foreign name that is made to resolve to this machine must not read the results.
         "server_allowedHosts": [_LOCAL, "localhost", "[::1]", *outside] if local else None,
         "browser_gatherUsageStats": False,
         "client_toolbarMode": "viewer",
@@ -152,9 +156,9 @@ def serve(options: dict[str, Any]) -> None:
 
     script = str(Path(__file__).parents[1] / "start" / "main.py")
     bootstrap.load_config_options(options)
-    # The server ends at either signal once it is up; before that both are to end us just as quietly.
+    # Once started, the server ends at either signal. Before that, both must end the process as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # It says on stdout that it ends, and does not end where nobody reads that any more.
+    # It prints on stdout that it ends, and would not end if nobody read that any more.
     with (
         contextlib.suppress(KeyboardInterrupt),
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
@@ -166,12 +170,12 @@ def serve(options: dict[str, Any]) -> None:
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @board_options
-@click.option("--format", "form", type=click.Choice(list(_REPORTS)), help="What to write; default: by FILE's ending.")
+@click.option("--format", "form", type=click.Choice(list(_REPORTS)), help="Format to write; default: by FILE's ending.")
 def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
     """Write the leaderboard as one self-contained file, with the commands that make its rows again.
 
-    The numbers are those of `ctxbench leaderboard` with the same options. Reports of the same runs are equal, byte for
-    byte, whenever they are written.
+    The numbers equal those of `ctxbench leaderboard` with the same options. Reports of the same runs are identical,
+    whenever they are written.
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.dashboard import report as reports
@@ -189,12 +193,12 @@ def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
 
 
 def _check(out: Path) -> None:
-    """Refuse a place that nothing can be written to, before the work is done."""
+    """Refuse an output path that cannot be written, before the work is done."""
     if out.is_dir():
         raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
     if not out.absolute().parent.is_dir():
         raise InputFault(
-            "there is no such folder", where=str(out.absolute().parent), cure="make it, or give --out another path"
+            "there is no such folder", where=str(out.absolute().parent), cure="create it, or give --out another path"
         )
 
 

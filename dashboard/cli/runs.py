@@ -1,4 +1,4 @@
-"""`ctxbench runs`: the stored runs for a terminal, progress, faults and repeat commands; names and deletes them."""
+"""`ctxbench runs`: list the stored runs with progress, errors and repeat commands; name and delete them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
 _SHOW = "show"
-"""Before the strategy, which is the longest and so the last."""
 
 
 class _Runs(click.Group):
-    """A group whose first word may be left out: `ctxbench runs` lists, `ctxbench runs RUN` shows."""
+    """A group whose first word is optional: `ctxbench runs` lists, `ctxbench runs RUN` shows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; what names no command is for `show`."""
+        """Parse the arguments; words other than a command are arguments of `show`."""
         if not args or args[0] not in (*self.commands, *ctx.help_option_names):
             args = [_SHOW, *args]
         return super().parse_args(ctx, args)
@@ -37,7 +36,7 @@ class _Runs(click.Group):
 def runs() -> None:
     """List the stored runs, or show, name and delete them: `ctxbench runs`, `ctxbench runs RUN` and the commands.
 
-    RUN is an id, its beginning, or a name that was given.
+    RUN is an id, the start of one, or a name given before.
     """
 
 
@@ -48,10 +47,10 @@ def runs() -> None:
 @home_option
 @db_option
 def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str | None) -> None:
-    """List the stored runs, the one begun last first; of one RUN show its attempts, its faults and its command.
+    """List the stored runs, the latest first; for one RUN show its attempts, its errors and its command.
 
-    The command that is shown makes the same run again, and does only what is missing. Nothing is written: it can be
-    asked while a run goes on. The word `show` may be left out.
+    The command makes the same run again and does only what is missing. Nothing is written, so you can use this during a
+    run. The word `show` is optional.
     """
     from ctxbench.harness.store.work import flags_of
 
@@ -61,20 +60,20 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
         elif run is None:
             click.echo("\n".join(_table(listed)))
-            click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
+            click.echo("`ctxbench runs RUN` shows a run's attempts, errors, and the command to continue it", err=True)
         else:
             [work] = listed
             click.echo("\n".join(_details(work, _faults(store, work), flags_of(store, work.id), options)))
 
 
 def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterable[str]) -> ResultFrame:
-    """Return the stored runs as a frame, the one begun last first: what the table says, and what decided each run.
+    """Return the stored runs as a frame, the latest first: the table's columns, and the choices of each run.
 
     Args:
         home: the home folder.
         db: URL of the database; None for the home's own.
         samples: only runs over this sample set.
-        columns: as `ResultFrame.chosen` takes them; without any the first 20.
+        columns: as for `ResultFrame.chosen`; by default the first 20.
 
     Raises:
         InputFault: if no run is stored, or there is no such sample set or column.
@@ -90,7 +89,7 @@ def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterab
 def _listed(
     home: Home, db: str | None, run: str | None, samples: str | None
 ) -> Iterator[tuple[Store, list[RunWork], list[str]]]:
-    """Open the database; yield it, the runs that are asked for, and the options of commands that name it."""
+    """Open the database; yield it, the selected runs, and the options of commands that name it."""
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
@@ -115,7 +114,7 @@ _RUN = click.argument("run")
 @home_option
 @db_option
 def name(*, run: str, text: str, home: Home, db: str | None) -> None:
-    """Call RUN by a name, TEXT, which then stands for its id; an empty TEXT takes the name away."""
+    """Name a RUN: TEXT then works in place of its id; an empty TEXT removes the name."""
     from ctxbench.harness.store.notes import add_name
 
     with _opened(home, db) as store:
@@ -126,11 +125,11 @@ def name(*, run: str, text: str, home: Home, db: str | None) -> None:
 
 @runs.command()
 @click.argument("run", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @home_option
 @db_option
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
-    """Delete all that is stored of each RUN, for good. Answers of models and verdicts stay: other runs use them too."""
+    """Delete each RUN for good. Models' answers and verdicts stay, because other runs use them too."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.store.tables import delete_run
     from ctxbench.harness.store.work import idle
@@ -144,12 +143,12 @@ def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> No
         if not yes and not click.confirm("Delete for good?", err=True):
             raise InputFault("nothing was deleted", cure="answer y, or give --yes")
         for id_ in ids:
-            idle(store, [id_])  # much may have begun while the question stood
+            idle(store, [id_])  # a run may have started while the question was open
             click.echo(f"{id_} deleted: {delete_run(store, id_)} rows")
 
 
 def _opened(home: Home, db: str | None) -> Store:
-    """Open the database to write to it; none is made."""
+    """Open an existing database for writing."""
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.store import exists
@@ -170,7 +169,7 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
     """Return the runs over a sample set.
 
     Raises:
-        UnknownName: if there are none.
+        UnknownName: if there are no such runs.
     """
     from ctxbench.bench.errors import UnknownName
     from ctxbench.dashboard.views.runs import label
@@ -245,7 +244,7 @@ def _details(
 
 
 def _flat(work: RunWork, options: Sequence[str]) -> dict[str, Any]:
-    """Return a run as a row of a frame: first what the table says, then its choices; nothing nested."""
+    """Return a run as a flat row of a frame: the table's columns first, then its choices."""
     from ctxbench.dashboard.views.runs import row
 
     record, shown = _record(work, (), {}, options), row(work)
@@ -266,7 +265,7 @@ def _flat(work: RunWork, options: Sequence[str]) -> dict[str, Any]:
 def _record(
     work: RunWork, faults_of: Sequence[FaultGroup], flags: Mapping[str, int], options: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what is stored of one run; times are seconds since 1970."""
+    """Return the stored data of a run; times are seconds since 1970."""
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state

@@ -85,7 +85,7 @@ def test_the_other_pages_take_the_same_choice(home: Path, name: str) -> None:
 @pytest.mark.slow
 def test_a_word_that_is_no_day_leaves_nothing_out(home: Path) -> None:
     page = app("leaderboard", home, after="lately", columns="n")
-    assert any("lately is no day such as 2024-06-01" in note.proto.body for note in page.get("html"))
+    assert any("lately is not a day such as 2024-06-01" in note.proto.body for note in page.get("html"))
     assert [line["n"] for line in drawn_table(page)] == ["8", "8"]
 
 
