@@ -49,7 +49,7 @@ def flush() -> None:
         st.query_params.from_dict(now)
 
 
-def choose(  # noqa: PLR0913 - what is chosen, and how it looks
+def choose(  # noqa: PLR0913 - the options, and their looks
     label: str,
     options: Sequence[T],
     *,

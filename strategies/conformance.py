@@ -131,7 +131,7 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
         trial.prompt, trial.network = attempt(query, repo, _Model(trial.model_prompts, instructs=instructs), _execute)
     except InputFault as error:
         trial.fault = str(error)
-    except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding
+    except Exception as error:  # noqa: BLE001 - any exception of a foreign strategy is a finding
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
         trial.fault = " ".join(f"raised {type(error).__name__}: {error} ({place})".split())

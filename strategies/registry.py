@@ -401,7 +401,7 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
         token = _FILE.set((module_name, strategies))
         try:
             # The loader's bytecode cache would miss an edit within the same second.
-            exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
+            exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - as an import would
         except Exception as error:
             raise InputFault(
                 f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"

@@ -39,7 +39,7 @@ _GAP = re.compile(r"\n\n(\n{2,})")
 @strategy("lc.crosscodeeval")
 def crosscodeeval(
     query: Query,
-    repo: Repository,  # noqa: ARG001 - what is shown was retrieved by the benchmark's authors
+    repo: Repository,  # noqa: ARG001 - the benchmark's authors did the retrieval
     *,
     context: str = "",
     layout: Literal["chunks", "text"] = "chunks",
@@ -64,7 +64,7 @@ def crosscodeeval(
 @strategy("lc.repobench")
 def repobench(
     query: Query,
-    repo: Repository,  # noqa: ARG001 - what is shown was collected by the benchmark's authors
+    repo: Repository,  # noqa: ARG001 - the benchmark's authors did the retrieval
     *,
     context: str = "",
     max_prompt: Annotated[int, AtLeast(1)] = REPOBENCH,

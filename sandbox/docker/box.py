@@ -105,7 +105,7 @@ class DockerBox:
             if self._why is None:
                 try:
                     self._why = self._end()
-                except Exception as error:  # noqa: BLE001 - the contract: ending never raises, it says
+                except Exception as error:  # noqa: BLE001 - by contract `end` never raises
                     self._why = str(fault(error, SandboxLost, f"box {self.name[:12]}"))
             return self._why
 
@@ -172,7 +172,7 @@ class DockerBox:
         """Return how the container ended, from its state or, if it has removed itself, from the engine's events."""
         try:
             state = self._client.api.inspect_container(self.name)["State"]
-        except Exception as error:  # noqa: BLE001 - says what is known; the removal that follows tells the rest
+        except Exception as error:  # noqa: BLE001 - the removal that follows reports more
             return self._told_by_events() if absent(error) else f"its state is unknown ({error})"
         if state["Running"]:
             return "its stream ended while it ran"

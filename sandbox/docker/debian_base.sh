@@ -1,7 +1,7 @@
 #!/bin/sh
-# Make the Docker image ctxbench-debian-base from Debian packages: for machines that cannot pull
+# Build the Docker image ctxbench-debian-base from Debian packages: for machines that cannot pull
 # python:3.11-slim-bookworm. debian_base.sh [TAG]; needs root, Docker, and debootstrap or apt-get.
-# DEBIAN_MIRROR names another mirror than this machine's own. Does nothing where the image is there.
+# DEBIAN_MIRROR replaces this machine's own mirror. An existing image is left alone.
 set -eu
 tag="${1:-ctxbench-debian-base}"
 suite=bookworm
@@ -44,7 +44,7 @@ debootstrap --variant=minbase --include=python3,python3-venv,python3-pip,git,ca-
     [ -z "$updates" ] || echo "deb $updates $suite-updates main"
     [ -z "$security" ] || echo "deb $security $suite-security main"
 } >"$root/etc/apt/sources.list"
-# Certificates that this machine trusts beyond Debian's: without them nothing behind such a gateway can be fetched.
+# Certificates that this machine trusts beyond Debian's: behind a gateway with one of them, fetching needs it.
 if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
     chroot "$root" update-ca-certificates >/dev/null 2>&1

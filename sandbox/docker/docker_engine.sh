@@ -1,7 +1,7 @@
 #!/bin/sh
-# See to it that a Docker engine answers and that there is an image to build on: docker_engine.sh
-# Where none answers, and only as root with apt-get: installs docker.io, starts dockerd in the background.
-# The engine keeps running; run it as often as you like. DOCKERD_LOG names dockerd's log.
+# Make sure that a Docker engine answers and that a base image exists: docker_engine.sh
+# If no engine answers, it installs docker.io and starts dockerd in the background; this needs root and apt-get.
+# The engine keeps running, and the script can be run again. DOCKERD_LOG names dockerd's log.
 set -eu
 here=$(dirname "$0")
 log="${DOCKERD_LOG:-/var/log/dockerd.log}"
@@ -20,7 +20,7 @@ install_engine() {
 install_packages() {
     # Since Debian 13 the client is a package of its own.
     client=$(apt-cache search --names-only '^docker-cli$' | cut -d' ' -f1)
-    # shellcheck disable=SC2086 # no client is no word
+    # shellcheck disable=SC2086 # an empty name must vanish
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends docker.io iptables $client >/dev/null 2>&1
 }
 
@@ -29,7 +29,7 @@ start_engine() {
         systemctl start docker >/dev/null 2>&1 || fail "systemd cannot start Docker; look at journalctl -u docker"
     else
         say "starting dockerd (log: $log)"
-        # In a session of its own, so that it outlives this script and the terminal; it must not hold our lock.
+        # In its own session it outlives this script and the terminal; it must not hold the script's lock.
         setsid dockerd >"$log" 2>&1 </dev/null 9>&- &
     fi
     waited=0

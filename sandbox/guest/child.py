@@ -78,7 +78,7 @@ def become(channel: socket.socket, output: int, bounds: Confinement) -> NoReturn
         waiting = socket.socket(fileno=handle)
         waiting.send(_READY_MARK)
         code = _run(waiting, bounds)
-    except BaseException:  # noqa: BLE001 - whatever it was, this process must not return
+    except BaseException:  # noqa: BLE001 - this process must not return
         traceback.print_exc()
     finally:
         finish(code)

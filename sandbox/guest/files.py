@@ -79,7 +79,7 @@ def empty(folder: str) -> None:
 
 def state(folder: str) -> tuple[int, int]:
     """Return a folder's mode and its chattr flags; flags are 0 if its file system has none."""
-    return stat.S_IMODE(os.stat(folder).st_mode), _flags(folder)  # noqa: PTH116 - of this module's kind
+    return stat.S_IMODE(os.stat(folder).st_mode), _flags(folder)  # noqa: PTH116 - this module uses os throughout
 
 
 def settle(folder: str, mode: int, flags: int) -> None:
@@ -88,7 +88,7 @@ def settle(folder: str, mode: int, flags: int) -> None:
     Raises:
         OSError: if that fails.
     """
-    os.chmod(folder, mode)  # noqa: PTH101 - of this module's kind
+    os.chmod(folder, mode)  # noqa: PTH101 - as above
     for name in os.listxattr(folder):
         os.removexattr(folder, name)
     if _flags(folder) != flags:

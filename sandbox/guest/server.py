@@ -72,7 +72,7 @@ class Guest:
         for name in self._preload:
             try:
                 importlib.import_module(name)
-            except BaseException as error:  # noqa: BLE001 - a module may raise anything; the pool is told
+            except BaseException as error:  # noqa: BLE001 - a module may raise anything; the pool gets the error
                 return f"{name} cannot be imported: {type(error).__name__}: {error}"
         return ""
 
