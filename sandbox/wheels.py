@@ -143,7 +143,7 @@ def _download(requirements: Sequence[str], into: Path, python: str | None) -> No
         # Run it in an empty folder: pip would install a local file that has a requirement's name.
         process = subprocess.run(argv, cwd=into, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
-        raise _fault(requirements, f"pip was not done after {_SECONDS:.0f} s") from None
+        raise _fault(requirements, f"pip did not finish in {_SECONDS:.0f} s") from None
     except OSError as error:
         raise _fault(requirements, str(error)) from error
     if process.returncode:

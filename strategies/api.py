@@ -235,7 +235,7 @@ def _check(name: str, whole: object) -> None:
                 _check(_part_name(name, at, part), part)
     # A snippet without lines ends at 0.
     if isinstance(whole, Place | Snippet) and (isinstance(whole, Place) or whole.end) and whole.end < whole.start:
-        raise Misshapen(f"{name}, which ends before it starts", cure="give the line after the last as its end")
+        raise Misshapen(f"{name}, which ends before it starts", cure="its end is the line after the last")
 
 
 def _is_wrong(part: object, kinds: tuple[type, ...]) -> bool:

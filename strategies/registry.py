@@ -202,14 +202,14 @@ class Bound(Generic[R]):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts among its arguments, defaults included, and those of what it wraps: each may name an encoder."""
+        """Text arguments, defaults included, of it and the strategies that it wraps; each may name an encoder."""
         free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]
         own = [str(self.arguments.get(p.name, p.default)) for p in free]
         return (*own, *(text for wrapped in self.inner for text in wrapped.texts))
 
     @property
     def unmasked(self) -> bool:
-        """Whether it, or what it wraps, is shown the import lines that samples mask."""
+        """Whether it, or a strategy that it wraps, sees the import lines that samples mask."""
         own = any(p.unmasks and self.arguments.get(p.name, p.default) for p in self.strategy.parameters)
         return own or any(wrapped.unmasked for wrapped in self.inner)
 
@@ -404,7 +404,7 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
             exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - as an import would
         except Exception as error:
             raise InputFault(
-                f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"
+                f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="correct the file"
             ) from error
         finally:
             _FILE.reset(token)

@@ -96,7 +96,7 @@ class BubblewrapSandbox:
                     image = make(environment, self._cache, report)
                 except OSError as error:
                     raise SandboxUnavailable(
-                        f"cannot be made: {error}", where=str(self._cache), cure="free some disk and run it again"
+                        f"cannot be written: {error}", where=str(self._cache), cure="free some disk and run it again"
                     ) from error
                 self._made[environment.digest] = image
             return image

@@ -55,7 +55,7 @@ class Guest:
         try:
             self._remake()
         except OSError as error:
-            fault = fault or f"the working folder cannot be made: {error}"
+            fault = fault or f"the working folder cannot be created: {error}"
         gc.collect()
         gc.freeze()  # existing objects stay shared with every job
         return {

@@ -47,7 +47,7 @@ class Supervisor:
         try:
             files.write(self._bounds.folder, head["files"], content)
         except (OSError, ValueError) as error:
-            return _fault(f"its files cannot be written: {error}", "give it fewer, or the pool a larger disk")
+            return _fault(f"its files cannot be written: {error}", "send fewer files, or give the pool a larger disk")
         try:
             child.confirmed(self._channel)
         except child.NotReady as error:

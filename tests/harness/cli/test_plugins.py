@@ -257,7 +257,7 @@ def test_check_fails_with_exit_code_1(file: Path) -> None:
         ("nowhere.py@first-files", ["no such file", "check the path"]),
         ("{folder}@first-files", ["folder", "give the path of a file"]),
         ("{file}@first-file", ["did you mean first-files"]),
-        ("{broken}@first-files", ["SyntaxError", "mend the file"]),
+        ("{broken}@first-files", ["SyntaxError", "correct the file"]),
         ("{text}@first-files", ["not a Python file", ".py"]),
     ],
 )
