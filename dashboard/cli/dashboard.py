@@ -31,11 +31,7 @@ _LOCAL = "127.0.0.1"
 
 @click.command()
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8501,
-    show_default=True,
-    help="Port to listen at; 0: any free port.",
+    "--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="Port to listen at; 0: any free one."
 )
 @click.option(
     "--host",
