@@ -1,24 +1,24 @@
 """Static diagnostics: the use and cost of a context, and the names that a completion invents. No model is asked.
 
 Definitions, ranges and limits are in docs/diagnostics.md. They are stored beside context gain, whatever the metric
-profile, and rank nothing unless asked to. Files that define what a target uses, and how much of them was looked at or
-shown, are told here as well.
+profile, and rank nothing unless asked to, but where no model completes anything.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.languages.base import Language, ProjectNames, ProjectReading
 from ctxbench.bench.languages.outline import Function, Outline, Type
-from ctxbench.bench.masking import visible_target
+from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample, Use
-from ctxbench.harness.metrics import ctxbench
+from ctxbench.harness.metrics import BUDGETS, DENSITY, FIRST, FOUND, ctxbench
 from ctxbench.harness.metrics.published import identifiers
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
@@ -30,6 +30,8 @@ Scores = dict[str, float | None]
 RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 """Kinds of blocks that can be left out of a prompt."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNED = r"^\s*(?:[\w, =]+[,=]\s*)?{name}\s*(?:,[\w, ]+)?(?::[^=]+)?=(?!=)"
+_DECLARED = r"^(?!\s*(?:\*|//|/\*)).*(?<![\w.]){name}\s*(?:=(?!=)|[,;({{]|$)"
 _RENAMED = re.compile(r"\b(\w+)\s+as\s+(\w+)")
 Lines = Callable[[Place], Sequence[str]]
 """A place -> its lines, as the view of the sample shows them."""
@@ -59,6 +61,7 @@ class OutlinedFile:
         """Outline a whole file."""
         self.lines, self.language = text.split("\n"), language
         file_outline: Outline = language.outline(text)
+        self._definitions = file_outline.named_lines(self.lines)
         self._functions = [function for function in file_outline.functions if not function.inside]
         self._types = file_outline.types
         self._imports = [span for span in import_statements(self.lines, language) if not self._inner(span[0])]
@@ -87,6 +90,25 @@ class OutlinedFile:
         body = self._before(row, function, types)
         code = "\n".join([*head, *body, before + completion])
         return CompletionExcerpt(closed(code) if self.language.indented else code, len(head) + len(body), column)
+
+    def definition(self, path: str, name: str) -> Definition | None:
+        """Return the definition of a qualified name, such as ``Outer.Inner``; None if the file has none.
+
+        What is neither a function nor a class is a variable of the module or the class: it is where it is assigned or
+        declared.
+        """
+        bare = name.rpartition(".")[2]
+        rows = self._definitions.get(name) or list(self._variable_rows(name.rpartition(".")[0], bare))[:1]
+        return Definition(bare, path, tuple((row, self.lines[row].strip()) for row in rows)) if rows else None
+
+    def _variable_rows(self, owner: str, name: str) -> Iterator[int]:
+        pattern = _ASSIGNED if self.language.indented else _DECLARED
+        declared = re.compile(pattern.format(name=re.escape(name)))
+        for row, line in enumerate(self.lines):
+            if name in line and declared.search(line):
+                function, types = self._around(row)
+                if function is None and ".".join(around.name for around in types) == owner:
+                    yield row
 
     def _inner(self, row: int) -> bool:
         return any(function.lines[0] <= row < function.lines[1] for function in self._functions)
@@ -169,6 +191,7 @@ class _Repository:
 
     snapshot: Snapshot
     project: ProjectNames | None
+    modules: Mapping[str, Sequence[str]]
     files: dict[str, OutlinedFile] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
 
@@ -183,7 +206,7 @@ class Diagnostics:
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
-        """Return `RECALL` and `WASTE`, in 0..1 or None.
+        """Return `RECALL` and `WASTE`, in 0..1 or None, and what `found` returns.
 
         Args:
             sample: the task.
@@ -194,7 +217,38 @@ class Diagnostics:
             return {
                 RECALL: api_recall(sample.uses, prompt, self._original_names(sample)),
                 WASTE: context_waste(prompt, target, sample.language, lambda place: self._lines(sample, place)),
+                **found(self.definitions(sample), prompt),
             }
+
+    def definitions(self, sample: Sample) -> tuple[Definition, ...]:
+        """Return the definitions in other files that a sample's answer uses, each once.
+
+        Left out are modules, what is defined in the target file or in files that its strategy does not see, and names
+        that nothing in the repository defines.
+        """
+        with self._lock:
+            repository = self._repository(sample.repo) if sample.uses else None
+            if repository is None:
+                return ()
+            originals = self._original_names(sample)
+            definitions = (
+                self._definition(repository, sample, use, originals)
+                for use in needed(sample.uses)
+                if use.kind != "module"
+            )
+            return tuple(dict.fromkeys(definition for definition in definitions if definition is not None))
+
+    def _definition(
+        self, repository: _Repository, sample: Sample, use: Use, originals: Mapping[str, str]
+    ) -> Definition | None:
+        name = originals.get(use.name, use.name.rpartition(".")[2])
+        for own_name in itertools.chain([name], _renamed(name, repository)):
+            for path, types in _candidates(use.module, repository):
+                names = [*types, *([] if use.kind == "class" and types else [own_name])]
+                definition = self._file(repository, path).definition(path, ".".join(names))
+                if definition is not None:
+                    return None if path == sample.path or is_hidden(path, sample.hidden) else definition
+        return None
 
     def of_completion(self, sample: Sample, text: str, target: str) -> Scores:
         """Return `HALLUCINATED` (share of the project's names that it reads) and `MADE_UP` (their number).
@@ -227,7 +281,9 @@ class Diagnostics:
         if name not in self._repositories:
             snapshot = self._snapshots().get(name)
             self._repositories[name] = (
-                _Repository(snapshot, snapshot.language.project(snapshot.texts)) if snapshot is not None else None
+                _Repository(snapshot, snapshot.language.project(snapshot.texts), modules_of(snapshot.texts))
+                if snapshot is not None
+                else None
             )
         return self._repositories[name]
 
@@ -256,6 +312,23 @@ class Diagnostics:
         return repository.lines[place.path][place.start : place.end]
 
 
+def _candidates(module: str, repository: _Repository) -> Iterator[tuple[str, list[str]]]:
+    """Yield the files that may define what a `Use` names, and the classes of its module that are in the file."""
+    parts = module.split(".")
+    # A qualified class is in the file that is called as it, or as a class around it.
+    in_file = repository.snapshot.language.qualified_types
+    for end in range(len(parts), 0 if in_file else len(parts) - 1, -1):
+        for path in repository.modules.get(".".join(parts[:end]), ()):
+            yield path, parts[end - 1 :] if in_file else []
+
+
+def _renamed(name: str, repository: _Repository) -> Iterator[str]:
+    """Yield what some file imports under a name: a package may pass on what another module calls otherwise."""
+    word = re.compile(rf"\b(\w+)\s+as\s+{re.escape(name)}\b")
+    texts = repository.snapshot.texts
+    yield from dict.fromkeys(other for path in texts for other in word.findall(texts[path]))
+
+
 def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]) -> float | None:
     """Return the share of the target's internal APIs that a retrieved block names.
 
@@ -267,8 +340,7 @@ def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]
     Returns:
         0..1; None if the sample does not record its uses.
     """
-    names = {use.name for use in uses}
-    apis = {name.rpartition(".")[2] for name in names if not any(longer.startswith(f"{name}.") for longer in names)}
+    apis = {use.name.rpartition(".")[2] for use in needed(uses)}
     if not apis:
         return None
     words = {word for block in _retrieved(prompt) for word in _WORD.findall(block.text)}
@@ -327,10 +399,10 @@ def _tokens(lines: Sequence[str]) -> int:
     return count("".join(f"# {line}\n" for line in lines))
 
 
-def modules_of(paths: Mapping[str, str] | Sequence[str]) -> dict[str, list[str]]:
-    """Return dotted name -> the files that may be that module or class, from the folders that sources begin in."""
+def modules_of(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Return dotted name -> the files that may be that module or class, those nearest to the root first."""
     files_by_name: dict[str, list[str]] = {}
-    for path in sorted(paths):
+    for path in sorted(paths, key=lambda path: (path.count("/"), path)):
         stem = path.rpartition(".")[0].removesuffix(_PACKAGE_FILE)
         parts = stem.split("/")
         for start in range(len(parts)):
@@ -338,56 +410,68 @@ def modules_of(paths: Mapping[str, str] | Sequence[str]) -> dict[str, list[str]]
     return files_by_name
 
 
-def relevant_files(sample: Sample, modules: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the files of the repository that define what the target uses, without the target's own."""
-    files = (path for use in sample.uses for path in _defining(use, modules))
-    return tuple(dict.fromkeys(path for path in files if path != sample.path))
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition in another file that an answer uses."""
+
+    name: str
+    """Bare, as it is defined."""
+    path: str
+    lines: tuple[tuple[int, str], ...]
+    """The lines that name it, with their numbers from 0: any of them stands for it. A class has those of its
+    constructors too, a Java method those of all its overloads."""
+
+    def is_within(self, places: Iterable[Place]) -> bool:
+        """Say whether places cover a line that names it."""
+        return any(
+            place.path == self.path and place.start <= at < place.end for place in places for at, _ in self.lines
+        )
+
+    def end_in(self, block: Block) -> int | None:
+        """Return where the line that names it ends in a block's text; None if the block does not show it there.
+
+        A block must name the place and show the line. A signature that is written anew, as in an API entry, must have
+        the name.
+        """
+        if not self.is_within(block.places):
+            return None
+        ends = [at + len(line) for _, line in self.lines if (at := block.text.find(line)) >= 0]
+        if not ends and block.kind is BlockKind.API:
+            ends = [match.end() for match in re.finditer(rf"\b{re.escape(self.name)}\b", block.text)]
+        return min(ends, default=None)
 
 
-def _defining(use: Use, modules: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Return the files of a use: of several of that name the one nearest to the root."""
-    # A class in a class is defined in the outer one's file.
-    names = use.module.split(".")
-    for end in range(len(names), 0, -1):
-        if files := modules.get(".".join(names[:end])):
-            fewest = min(path.count("/") for path in files)
-            return [path for path in files if path.count("/") == fewest][:1]
-    return ()
+def needed(uses: Iterable[Use]) -> tuple[Use, ...]:
+    """Return the uses that count: of ``rules`` and ``rules.round_up`` only the latter."""
+    names = {use.name for use in uses}
+    return tuple(use for use in uses if not any(longer.startswith(f"{use.name}.") for longer in names))
 
 
-class RelevantFiles:
-    """The relevant files of samples; the names of a repository are read once."""
-
-    def __init__(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Use these repositories, by name."""
-        self._snapshots = snapshots
-        self._modules: dict[str, Mapping[str, Sequence[str]]] = {}
-
-    def files(self, sample: Sample) -> tuple[str, ...]:
-        """Return the other files that define what a sample's target uses; none where nobody knows."""
-        snapshot = self._snapshots.get(sample.repo)
-        if snapshot is None or not sample.uses:
-            return ()
-        if sample.repo not in self._modules:
-            self._modules[sample.repo] = modules_of(snapshot.texts)
-        return relevant_files(sample, self._modules[sample.repo])
-
-
-def recall_precision(
-    places: Collection[Place], relevant: Collection[str], target: str
-) -> tuple[float | None, float | None]:
-    """Return the share of the relevant files that some places lie in, and the share of their files that are relevant.
+def found(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
+    """Return the recall and precision of definitions at each of `BUDGETS`, and the reciprocal rank of the first.
 
     Args:
-        places: that were looked at, or shown.
-        relevant: the files that define what the target uses.
-        target: its own file, which counts for neither.
+        definitions: those that the answer uses.
+        prompt: its retrieved blocks, best first, are cut at each budget.
 
     Returns:
-        In 0..1; None for both where no file is relevant, for the second also where there is no place elsewhere.
+        Values of `RETRIEVAL`, whose declarations have the ranges; None for all without a definition, and of precision
+        where nothing was retrieved.
     """
-    if not relevant:
-        return None, None
-    files = {place.path for place in places} - {target}
-    hits = len(files.intersection(relevant))
-    return hits / len(relevant), hits / len(files) if files else None
+    ranked = _retrieved(prompt)
+    if all(block.score is not None for block in ranked):
+        ranked.sort(key=lambda block: -(block.score or 0.0))
+    first_at: dict[Definition, int] = {}
+    best, used = 0.0, 0
+    for rank, block in enumerate(ranked, 1):
+        for definition in definitions:
+            if definition not in first_at and (end := definition.end_in(block)) is not None:
+                first_at[definition] = used + count(block.text[:end])
+                best = best or 1 / rank
+        used += count(block.text)
+    scores: Scores = {FIRST: best if definitions else None}
+    for budget in BUDGETS:
+        hits, shown_tokens = sum(at <= budget for at in first_at.values()), min(used, budget)
+        scores[f"{FOUND}@{budget}"] = hits / len(definitions) if definitions else None
+        scores[f"{DENSITY}@{budget}"] = 1000 * hits / shown_tokens if definitions and shown_tokens else None
+    return scores

@@ -253,9 +253,9 @@ COSTS = (
 the strategy's work, the model's answers and the tests of its completions."""
 ENGINE_COSTS = ("index_seconds", "query_seconds", "engine_calls", "places", "places_cut", "index_bytes")
 """Costs of a sample at context engines, where any was asked; an index counts at the sample that it was made for."""
-ACCESS = ("explored_recall", "explored_precision", "shown_recall", "shown_precision", "explored_files")
-"""What a strategy looked at for a sample, and showed of it, against the files that define what the target uses: shares
-in 0..1, and a number of files. Kept as costs are: no test compares them."""
+ACCESS = ("explored_recall", "explored_files")
+"""What a strategy looked at for a sample: the share, in 0..1, of the definitions that the answer uses, and a number of
+files. Kept as costs are: no test compares them."""
 SUMMARY_COSTS = ("summary_calls", "summary_tokens_in", "summary_tokens_out", "summary_price")
 """Costs of a sample at a summariser of its own, which are in none of `COSTS`."""
 OFFLINE_COSTS = ("offline_calls", "offline_tokens_in", "offline_tokens_out", "offline_price")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
@@ -90,3 +93,34 @@ class Outline:
     types: tuple[Type, ...]
     broken: bool
     """Whether the parser met a syntax error."""
+
+    def named_lines(self, lines: Sequence[str]) -> Mapping[str, list[int]]:
+        """Return the lines that name definitions, by qualified name: ``Cart.add``; several for overloads and variants.
+
+        What stands in a function is left out. A constructor is under the name of its class too.
+
+        Args:
+            lines: of the file.
+        """
+        outer = [function for function in self.functions if not function.inside]
+        named: dict[str, list[int]] = defaultdict(list)
+        for kind in self.types:
+            if not any(function.lines[0] <= kind.lines[0] < function.lines[1] for function in outer):
+                around = [other.name for other in self.types if _holds(other.lines, kind.lines)]
+                named[".".join(around)].append(_row(lines, kind.head, kind.lines[1], kind.name))
+        for function in outer:
+            row = _row(lines, function.head, function.lines[1], function.name)
+            named[function.qualified].append(row)
+            if function.constructor:
+                named[function.qualified.rpartition(".")[0]].append(row)
+        return named
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _row(lines: Sequence[str], start: int, end: int, name: str) -> int:
+    """Return the first of some lines that has a name as a word."""
+    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    return next((row for row in range(start, min(end, len(lines))) if word.search(lines[row])), start)

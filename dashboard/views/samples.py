@@ -14,7 +14,7 @@ from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.numbers import Scale, scale_of
-from ctxbench.harness.metrics import COPYABLE, common_metric
+from ctxbench.harness.metrics import COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.results import Status, only_copies
 from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
@@ -101,7 +101,7 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
     ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
-    own = sorted(available, key=lambda metric: metric.measure.profile == CONTEXT)
+    own = sorted(available, key=lambda metric: (metric.measure.profile == CONTEXT, metric.name != HEADLINE))
     return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 

@@ -153,6 +153,8 @@ class Capabilities:
     """Whether it loads a model's weights into the process that asks it."""
     service: bool = False
     """Whether others run the model: it names who answered in `served`, and is tried with a long prompt."""
+    writes: bool = True
+    """Whether it answers. The run of a generator that does not has prompts and their diagnostics, and no completion."""
 
 
 class Generator(ABC):

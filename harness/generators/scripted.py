@@ -1,4 +1,7 @@
-"""`scripted`: a generator that answers from a script. It ships under an ordinary name, so that tests patch nothing."""
+"""Generators without a model: `none` answers nothing, `scripted` answers from a script.
+
+Both ship under ordinary names, so that tests patch nothing.
+"""
 
 from __future__ import annotations
 
@@ -119,6 +122,27 @@ def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: f
     path = Path(answers)
     lines = _load(path)
     return Scripted(lambda request: _find(lines, path, request), version=f"1-{sha256_file(path)[:12]}", delay=delay)
+
+
+class Silent(Generator):
+    """Answers nothing."""
+
+    version = "1"
+    capabilities = Capabilities(writes=False)
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        """Refuse to answer.
+
+        Raises:
+            InputFault: always: a strategy has asked a model, and the run has none.
+        """
+        raise InputFault("the strategy asks a model", where="--generator none", cure="name a model")
+
+
+@generator("none")
+def none() -> Silent:
+    """Ask no model: store each prompt and what it shows, and no completion."""
+    return Silent()
 
 
 def _last_line(request: Request) -> str:

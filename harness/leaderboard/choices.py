@@ -15,7 +15,7 @@ from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.leaderboard.numbers import only
-from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, common_metric
+from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, only_copies, spec_of_label
 
@@ -188,8 +188,10 @@ def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
     """Return what ranks: ``pass@1`` for functions, whether it is there or not; for lines what follows.
 
     That is ``copyable_bits`` for the built-in copy model, ``es`` or ``em`` for others, else the profile's
-    first metric, whether it is there or not.
+    first metric, whether it is there or not. Without completions it is `HEADLINE` for both.
     """
+    if not run.completions:
+        return HEADLINE
     if run.functions:
         return RANKS_FUNCTIONS
     first = (COPYABLE, *_RANKING) if only_copies(run.generator) else _RANKING

@@ -224,13 +224,6 @@ def cost_column(
     )
 
 
-_SHARES = {
-    "recall": "Of the files that define what the reference uses, the share",
-    "precision": "The share that define what the reference uses, of the files",
-}
-"""Measures of files -> the beginning of their help."""
-
-
 def _offline_column(key: str) -> Column:
     return Column(key=key, value=lambda _, row: row.run.offline.get(key))
 
@@ -352,10 +345,11 @@ _ALL = (
     cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
     *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS, *ENGINE_COSTS)),
     *map(_offline_column, OFFLINE_COSTS),
-    *(
-        cost_column(f"{what}_{share}", f"{what} {share} %", f"{_SHARES[share]} that {words}.", write=numbers.percent)
-        for what, words in (("explored", "the strategy looked at"), ("shown", "the prompt shows"))
-        for share in _SHARES
+    cost_column(
+        "explored_recall",
+        "explored %",
+        "Of the definitions that the reference uses, the share that the strategy looked at.",
+        write=numbers.percent,
     ),
     cost_column("explored_files", "explored", "Mean number of files that the strategy looked at."),
     Column(

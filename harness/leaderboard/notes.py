@@ -308,7 +308,8 @@ def missing_scores(group: Group) -> list[str]:
         lines.append(f"Without {group.metric}, and not ranked: {_strategies(unranked)}.")
     names = () if common_metric(group.metric) is not None else (group.metric,)
     # Functions are scored under one profile only.
-    lacking = [row for row in counting if not row.run.functions and not _has_scores(row, names)]
+    scored = [row for row in counting if row.run.completions and not row.run.functions]
+    lacking = [row for row in scored if not _has_scores(row, names)]
     if lacking:
         lines.append(
             f"Without scores of profile {group.profile}: {_strategies(lacking)}. "

@@ -47,7 +47,18 @@ from ctxbench.harness.leaderboard.rows import (
     groups_by_level,
     listed,
 )
-from ctxbench.harness.metrics import BLOCK_GAIN, COPYABLE, DIAGNOSTICS, GAIN
+from ctxbench.harness.metrics import (
+    BLOCK_GAIN,
+    BUDGETS,
+    COPYABLE,
+    DENSITY,
+    DIAGNOSTICS,
+    FIRST,
+    FOUND,
+    GAIN,
+    HEADLINE,
+    RETRIEVAL,
+)
 from ctxbench.harness.results import PRICE, Origin, only_copies
 from ctxbench.strategies.registry import default_of
 
@@ -63,7 +74,8 @@ _SHIFT = 0.006
 _BESIDE = ("em", "es", "id_f1", GAIN, COPYABLE)
 _BESIDE_PASSES = (GAIN, "es", "id_f1", "em", COPYABLE)
 _MOST_BESIDE = 3
-_DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
+_DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS if metric not in RETRIEVAL), BLOCK_GAIN)
+_FOUND = (*(f"{FOUND}@{budget}" for budget in BUDGETS), f"{DENSITY}@1024", FIRST)
 _MOST_PASSES = 2
 _LONG_NAME = 34
 """Characters of a row's name from which on a screen has little room for numbers."""
@@ -168,6 +180,8 @@ def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
 
 def _nobody(group: Group) -> str:
     """Return what must be known first of a board without a language model."""
+    if not group.rows[0].run.completions:
+        return "No model was asked. "
     return "No language model answered: a copy model did. " if only_copies(group.generator) else ""
 
 
@@ -271,6 +285,10 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
     columns |= {"What the model may have read before": [COLUMNS["strategy"], *read_before]} if read_before else {}
     brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
     columns |= {"What the context brought, and what was made up": brought} if more else {}
+    found = [name for name in _FOUND if name in group.scales and (diagnostics or group.metric == HEADLINE)]
+    means = [mean_column(group, name) for name in found]
+    short = [replace(column, heading=column.head(group).removeprefix("definition_")) for column in means]
+    columns |= {"What was found: definitions that the reference uses": [COLUMNS["strategy"], *short]} if found else {}
     tables = tuple(TextTable.of(table_columns, group, caption) for caption, table_columns in columns.items())
     over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
     of_levels = notes_of_levels(group, parts)

@@ -393,7 +393,7 @@ def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
     """Return how old the samples of a group are; None if that is unknown, or its generator has read nothing."""
     generator = tables[0].run.generator
-    if only_copies(generator):
+    if only_copies(generator) or not tables[0].run.completions:
         return None
     day_of = {
         sample: day

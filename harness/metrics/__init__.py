@@ -168,7 +168,40 @@ BITS = (
     _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
 )
 """Measured by a model that codes the reference: those of two models are two units."""
+BUDGETS = (256, 512, 1024, 2048, 4096)
+"""Tokens of retrieved code at which it is measured what definitions they show."""
+FOUND, DENSITY, FIRST = "definition_recall", "definition_precision", "definition_mrr"
+HEADLINE = f"{FOUND}@1024"
+"""What ranks where no model completes anything."""
+RETRIEVAL = (
+    *(
+        _diagnostic(
+            f"{FOUND}@{budget}",
+            f"Share of the definitions the reference uses that the first {budget:,} tokens of context show.",
+            lower_is_better=False,
+        )
+        for budget in BUDGETS
+    ),
+    *(
+        MetricInfo(
+            name=f"{DENSITY}@{budget}",
+            help=f"Definitions the reference uses in the first {budget:,} tokens of context, for each 1,000 of them.",
+            source=_OURS,
+            unit="per 1,000 tokens",
+            bounds=(0.0, None),
+            failure_is_worst=False,
+        )
+        for budget in BUDGETS
+    ),
+    _diagnostic(
+        FIRST,
+        "One divided by the rank of the first block that shows a definition the reference uses.",
+        lower_is_better=False,
+    ),
+)
+"""Whether the context shows the definitions that the reference uses."""
 DIAGNOSTICS = (
+    *RETRIEVAL,
     _diagnostic(
         "api_recall",
         "Share of the repository's names the reference needs that the context shows.",

@@ -157,7 +157,7 @@ class Attempt:
         """
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
-        self._functions = any(sample.tested for sample in planned)
+        self._functions = spec.n > 0 and any(sample.tested for sample in planned)
         self._scorer, self._pace = scorer, WorkPace(2 * resources.workers)
         self._card = card
         # A digest: computed once, not for every sample.

@@ -300,7 +300,8 @@ def _facts(sample: Finished) -> _Facts:
     scores: dict[tuple[int, str, str], Any] = {}
     for idx, completion in enumerate(sample.completions):
         facts[f"completion {idx}"] = clean(completion.text)
-        scores |= {(idx, *kind): number_or_null(value) for kind, value in completion.scores.items()}
+    for idx, of_completion in enumerate(sample.all_scores):
+        scores |= {(idx, *kind): number_or_null(value) for kind, value in of_completion.items()}
     return facts, scores
 
 

@@ -109,7 +109,7 @@ class Runs:
             strategy_version=card.version,
             generator=resources.batcher.spec,
             generator_version=resources.batcher.generator.version,
-            coder=resources.pricer.name,
+            coder=resources.pricer.name if choices.n else "",
             sampling=decoding(choices, sample_set.samples),
             n=choices.n,
             seed=choices.seed,
@@ -137,7 +137,7 @@ class Runs:
         remarks = [*self.sample_set.manifest.get("remarks", ()), *([fim.REMARK] if self.choices.fim else [])]
         remarks += [UNMASKED_REMARK] if card.unmasked and any(sample.masked for sample in self.planned) else []
         remarks += _engine_remarks(card)
-        left_out = [measure.remark for measure in Measurement if measure not in self.choices.measure]
+        left_out = [measure.remark for measure in Measurement if measure not in self.choices.measure and spec.n]
         if left_out and len(store.finished(run_id, [sample.id for sample in mine])) < len(mine):
             remarks += left_out
         if remarks:
@@ -176,8 +176,10 @@ def open_runs(
     choices = choices or RunOptions()
     days = dates_of(sample_set)
     choices, planned = planned_by(sample_set, choices, days)
-    measure = choices.measure
     with open_resources(home, store, sample_set, planned, generator, choices, **parts) as resources:
+        if not resources.batcher.generator.capabilities.writes:
+            choices = replace(choices, n=0, measure=frozenset({Measurement.DIAGNOSTICS}))
+        measure = choices.measure
         if snapshots is None:
             snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo for sample in planned}))
             resources.summaries.planned = functools.partial(summary_units, snapshots)

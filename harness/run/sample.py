@@ -19,7 +19,6 @@ from ctxbench.bench.repository import Access, AccessLedger, Repository, View, vi
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from ctxbench.harness.cells import Cells, StrategyFault
-from ctxbench.harness.diagnostics import RelevantFiles
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.answers import extract
 from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
@@ -67,8 +66,6 @@ class AnsweredSample:
     """The work of the context engines that the strategy asked."""
     access: Access | None = None
     """What the strategy looked at; None where there was none."""
-    relevant: tuple[str, ...] = ()
-    """The other files that define what the target uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +137,7 @@ class Asker:
             unmasked: whether strategies are shown the lines that samples mask.
             engines: the context engines that the strategy may ask, each sample in its turn; None if it asks none.
         """
-        self._engines, self._relevant = engines, RelevantFiles(snapshots)
-        self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
+        self._cells, self._batcher, self._snapshots, self._engines = cells, batcher, snapshots, engines
         self._store, self._retrieval, self._execute = store, retrieval, execute
         self._ahead, self._summariser, self._unmasked = ahead, summariser or batcher, unmasked
         self._slots = threading.BoundedSemaphore(max(1, workers))
@@ -172,7 +168,7 @@ class Asker:
                         cure=fault.cure,
                     ) from fault
         uses = session.uses if session is not None else ()
-        return replace(answered, engines=uses, access=prompted.access, relevant=self._relevant.files(sample))
+        return replace(answered, engines=uses, access=prompted.access)
 
     def _turn(self, turn: contextlib.ExitStack, sample: Sample) -> EngineSession | None:
         """Wait for a sample's turn at its engines, where there are any."""
@@ -265,7 +261,8 @@ class Asker:
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
             priced = replace(request, reference=self._ahead(sample, prompt))
-            finals = self._batcher.ask([priced, *(replace(request, index=index) for index in range(1, n))])
+            # Where nobody writes, no completion is asked for.
+            finals = self._batcher.ask([priced, *(replace(request, index=index) for index in range(1, n))][:n])
         return AnsweredSample(
             sample=sample,
             prompt=prompt,

@@ -26,7 +26,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Kind, Reference, Sample
 from ctxbench.harness import metrics
-from ctxbench.harness.diagnostics import Diagnostics, recall_precision
+from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import answers, fim
 from ctxbench.harness.generators.base import Generator, TooLong
 from ctxbench.harness.results import BITS, Status
@@ -139,7 +139,7 @@ class SampleScorer:
             )
             for completion in answered.completions
         ]
-        failed = all(completion.status is Status.MODEL_FAILED for completion in completions)
+        failed = {completion.status for completion in completions} == {Status.MODEL_FAILED}
         blocks = _blocks(answered.prompt)
         return Finished(
             sample_id=answered.sample.id,
@@ -153,9 +153,25 @@ class SampleScorer:
             calls=tuple((role, answer.id) for role, answer in answered.calls),
             blocks=blocks,
             completions=tuple(completions),
+            scores={} if completions else context,
             bits=bits,
             engines=answered.engines,
-            access=_access(answered),
+            access=self._access(answered),
+        )
+
+    def _access(self, answered: AnsweredSample) -> StoredAccess | None:
+        """Return what its strategy looked at."""
+        access = answered.access
+        if access is None:
+            return None
+        definitions = self._diagnostics.definitions(answered.sample) if self._diagnostics is not None else ()
+        within = sum(definition.is_within(access.places) for definition in definitions)
+        return StoredAccess(
+            opened=access.opened,
+            searches=access.searches,
+            characters=access.characters,
+            explored_files=len({place.path for place in access.places}),
+            explored_recall=within / len(definitions) if definitions else None,
         )
 
     def checks(self, sample: Sample, prompt: Prompt, text: str) -> Scores:
@@ -248,29 +264,6 @@ def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
         for block in prompt.dropped
     ]
     return tuple(rows)
-
-
-def _access(answered: AnsweredSample) -> StoredAccess | None:
-    """Return what its strategy looked at, beside what the prompt shows."""
-    access = answered.access
-    if access is None:
-        return None
-    shown_places = [place for block in answered.prompt.blocks for place in block.places]
-    explored_recall, explored_precision, shown_recall, shown_precision = (
-        share
-        for places in (access.places, shown_places)
-        for share in recall_precision(places, answered.relevant, answered.sample.path)
-    )
-    return StoredAccess(
-        opened=access.opened,
-        searches=access.searches,
-        characters=access.characters,
-        explored_files=len({place.path for place in access.places}),
-        explored_recall=explored_recall,
-        explored_precision=explored_precision,
-        shown_recall=shown_recall,
-        shown_precision=shown_precision,
-    )
 
 
 def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:

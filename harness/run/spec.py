@@ -68,7 +68,7 @@ class RunSpec:
     """The coder that measured context gain: spec and version; empty if none did."""
     sampling: Sampling
     n: int = 1
-    """Completions a sample."""
+    """Completions a sample; 0 where no model is asked."""
     seed: int = 0
     tokenizer: str
     """The tokenizer that budgets are counted with."""

@@ -210,18 +210,18 @@ def _access_row(key: int, access: StoredAccess) -> tuple[Any, ...]:
         access.searches,
         access.characters,
         access.explored_files,
-        *(number_or_null(getattr(access, name)) for name in t.ACCESS_SHARES),
+        number_or_null(access.explored_recall),
     )
 
 
 def _append_scores(connection: Connection, run: int | None, finished: Sequence[tuple[int, Finished]]) -> None:
-    kinds = {kind for _, sample in finished for completion in sample.completions for kind in completion.scores}
+    kinds = {kind for _, sample in finished for scores in sample.all_scores for kind in scores}
     measures = measure_numbers(connection, kinds)
     rows = [
         (run, measures[kind], key, idx, number_or_null(value))
         for key, sample in finished
-        for idx, completion in enumerate(sample.completions)
-        for kind, value in completion.scores.items()
+        for idx, scores in enumerate(sample.all_scores)
+        for kind, value in scores.items()
     ]
     # In the order of the table: neighbours are written together.
     rows.sort(key=itemgetter(1, 2, 3))

@@ -54,8 +54,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
-ACCESS_SHARES = ("explored_recall", "explored_precision", "shown_recall", "shown_precision")
-SCHEMA_NUMBER = 27
+SCHEMA_NUMBER = 28
 """One more with each change of a table or view: a database of another number is refused."""
 METADATA = MetaData()
 """The tables."""
@@ -244,7 +243,7 @@ ACCESS_FACT = _fact(
     "access",
     _key("result_fact"),
     *(Column(name, Integer, nullable=False) for name in ("opened", "searches", "characters", "explored_files")),
-    *(Column(name, Float) for name in ACCESS_SHARES),
+    Column("explored_recall", Float),
 )
 BLOCK_FACT = _fact(
     "block",

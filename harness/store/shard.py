@@ -34,7 +34,7 @@ from ctxbench.harness.store.write import (
     number_or_null,
 )
 
-FORMAT = 2
+FORMAT = 3
 SUFFIX = ".shard.gz"
 _CURE = "make it again with the same `ctxbench run --shard` command, or leave it out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
@@ -211,9 +211,8 @@ def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
     prompts[sample.prompt_digest] = record.pop("prompt")
     for cost in record["bits"]:
         prompts[cost["prompt_digest"]] = cost.pop("prompt")
-    for completion in record["completions"]:
-        scores = sorted(completion["scores"].items())
-        completion["scores"] = [[*key, number_or_null(value)] for key, value in scores]
+    for scored in (record, *record["completions"]):
+        scored["scores"] = [[*key, number_or_null(value)] for key, value in sorted(scored["scores"].items())]
     return record
 
 
@@ -269,13 +268,13 @@ def _shard(
 def _finished(record: dict[str, Any], prompts: Mapping[str, str], where: str) -> Finished:
     try:
         bits = [{**cost, "prompt": prompts.get(cost["prompt_digest"])} for cost in record["bits"]]
-        completions = [
-            {**completion, "scores": {(profile, metric): value for profile, metric, value in completion["scores"]}}
-            for completion in record["completions"]
+        whole, *completions = [
+            {**scored, "scores": {(profile, metric): value for profile, metric, value in scored["scores"]}}
+            for scored in (record, *record["completions"])
         ]
     except (KeyError, TypeError, ValueError):
         raise InputFault("is no finished sample", where=where, cure=_CURE) from None
-    whole = {**record, "bits": bits, "completions": completions, "prompt": prompts.get(record.get("prompt_digest", ""))}
+    whole |= {"bits": bits, "completions": completions, "prompt": prompts.get(record.get("prompt_digest", ""))}
     return _typed(Finished, whole, where)
 
 

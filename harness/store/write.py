@@ -130,12 +130,7 @@ class StoredAccess:
     explored_files: int
     """In which it was handed something."""
     explored_recall: float | None
-    """Share of the files that define what the target uses; None where nobody knows any, as for all four."""
-    explored_precision: float | None
-    """Share of the files looked at, without the target's own."""
-    shown_recall: float | None
-    """The same two of the files that the prompt shows."""
-    shown_precision: float | None
+    """Share of the definitions that the answer uses; None where none is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +151,17 @@ class Finished:
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
+    scores: Mapping[tuple[str, str], float | None] = dataclasses.field(default_factory=dict)
+    """(profile, metric) -> value of the prompt, where the run has no completions that could have it."""
     engines: tuple[EngineUse, ...] = ()
     """The work of context engines."""
     access: StoredAccess | None = None
     """None where no strategy worked, or nobody noted it."""
+
+    @property
+    def all_scores(self) -> tuple[Mapping[tuple[str, str], float | None], ...]:
+        """The scores of each completion; those of the prompt alone where there is none."""
+        return tuple(completion.scores for completion in self.completions) or (self.scores,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,12 @@ from ctxbench.harness.diagnostics import (
     MADE_UP,
     RECALL,
     WASTE,
+    Definition,
     Diagnostics,
     api_recall,
     closed,
     context_waste,
+    found,
 )
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.helpers.samples import make_sample
@@ -258,3 +260,133 @@ def test_a_dropped_block_counts_with_all_its_text_wherever_it_stands(
     gone = Dropped.of(Block(kind=kind, text=useless, places=places))
     shown = prompt((kind, useful), dropped=(gone,))
     assert measured(shown) == pytest.approx(count(useless) / (count(useful) + count(useless)))
+
+
+USER = "from shop.rules import round_up as up, Cart\nfrom shop import rules\ndef here():\n    return 1\n"
+RULES_PY = """A = LIMIT = 3
+def helper():
+    LIMIT = 4
+class Cart:
+    LIMIT = 5
+    def __init__(self, x):
+        self.x = x
+    class Inner:
+        pass
+if A:
+    @cached
+    def round_up(x):
+        return x
+else:
+    def round_up(x, y=1):
+        return y
+RATE: int = 2
+"""
+OUTER = """package shop.tax;
+/** LIMIT, Inner */
+public class Outer {
+    static final int LIMIT = 1, MORE = LIMIT;
+    enum Kind { LOW(1), HIGH(2); }
+    public Outer() {}
+    @Override
+    public int add(int a) { int LOW = 2; return a; }
+    int add(int a, int b) { return b; }
+    static class Inner {
+        int LIMIT = 2;
+    }
+}
+"""
+DEFINED = snapshot(
+    PYTHON_LANGUAGE,
+    **{
+        "pkg/__init__.py": "from shop.rules import round_up as ceiling, gone as gone\n",
+        "shop/user.py": USER,
+        "shop/rules.py": RULES_PY,
+        "lib/shop/rules.py": "def other():\n  pass\n",
+    },
+)
+OUTERS = snapshot(JAVA_LANGUAGE, **{"src/shop/tax/Outer.java": OUTER, "src/shop/Pay.java": "package shop;\n"})
+
+
+def internal(name: str, kind: str, module: str = "shop.rules") -> Use:
+    return Use(name=name, kind=kind, module=module)
+
+
+@pytest.mark.parametrize(
+    ("used", "rows"),
+    [
+        (internal("Cart", "class"), [3, 5]),
+        (internal("rules.round_up", "function"), [11, 14]),
+        (internal("up", "function"), [11, 14]),
+        (internal("LIMIT", "variable"), [0]),
+        (internal("rules.RATE", "variable"), [16]),
+        (internal("other", "function"), [0]),
+        (internal("rules", "module"), None),
+        (internal("gone", "unknown"), None),
+        (internal("pkg.ceiling", "function"), [11, 14]),
+        (internal("here", "function", "shop.user"), None),
+        (internal("nothing", "function", "os.path"), None),
+        (internal("Outer", "class", "shop.tax.Outer"), [2, 5]),
+        (internal("Outer.add", "function", "shop.tax.Outer"), [7, 8]),
+        (internal("LIMIT", "variable", "shop.tax.Outer"), [3]),
+        (internal("MORE", "variable", "shop.tax.Outer"), [3]),
+        (internal("Outer.Inner", "class", "shop.tax.Outer.Inner"), [9]),
+        (internal("Inner.LIMIT", "variable", "shop.tax.Outer.Inner"), [10]),
+        (internal("Kind.LOW", "variable", "shop.tax.Outer.Kind"), [4]),
+    ],
+)
+def test_uses_are_resolved_to_the_lines_that_name_definitions(used: Use, rows: list[int] | None) -> None:
+    shots, path = (OUTERS, "src/shop/Pay.java") if ".tax." in used.module else (DEFINED, "shop/user.py")
+    diagnostics = Diagnostics(lambda: {"demo": shots})
+    definitions = diagnostics.definitions(make_sample(path=path, language=shots.language, uses=(used, used)))
+    assert [[row for row, _ in definition.lines] for definition in definitions] == ([rows] if rows else [])
+    hidden = make_sample(path=path, language=shots.language, uses=(used,), hidden=("shop/", "lib/", "src/shop/tax/"))
+    assert diagnostics.definitions(hidden) == ()
+
+
+ADD = Definition("add", "a.py", ((3, "def add(x):"),))
+SUB = Definition("sub", "b.py", ((0, "def sub(x):"), (9, "def sub(y):")))
+FILLER = "value = 1\n" * 200
+
+
+def block(text: str, *places: tuple[str, int, int], kind: BlockKind = BlockKind.SIMILAR, **fields: Any) -> Block:
+    return Block(kind=kind, text=text, places=tuple(Place(path=p, start=s, end=e) for p, s, e in places), **fields)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "recall", "first"),
+    [
+        pytest.param([], {256: 0, 4096: 0}, 0, id="nothing"),
+        pytest.param([block("def add(x):", ("a.py", 3, 4))], {256: 0.5}, 1, id="a line"),
+        pytest.param([block(f"{FILLER}def add(x):\n{FILLER}", ("a.py", 0, 999))], {512: 0, 1024: 0.5}, 1, id="a file"),
+        pytest.param([block("def add(x):"), block("def sub(y):")], {4096: 0}, 0, id="no places"),
+        pytest.param([block("x", ("a.py", 0, 99), ("b.py", 0, 99))], {4096: 0}, 0, id="places whose text is not shown"),
+        pytest.param([block("def add(x):", ("a.py", 4, 9))], {4096: 0}, 0, id="the text of other lines"),
+        pytest.param([block("# def add(x):", ("a.py", 0, 9))] * 3, {256: 0.5}, 1, id="duplicates"),
+        pytest.param(
+            [block("y", ("a.py", 0, 3)), block("y\ndef add(x):", ("a.py", 2, 4))], {256: 0.5}, 1 / 2, id="overlapping"
+        ),
+        pytest.param(
+            [block("def add( x )", ("a.py", 3, 6), kind=BlockKind.API), block("def sub(y):", ("b.py", 9, 10))],
+            {256: 1},
+            1,
+            id="a signature written anew, one of two overloads",
+        ),
+        pytest.param([block("def added(x)", ("a.py", 3, 6), kind=BlockKind.API)], {4096: 0}, 0, id="another name"),
+        pytest.param(
+            [block(FILLER, score=0.1), block(f"{FILLER}def add(x):", ("a.py", 0, 9), score=0.9, cut=True)],
+            {512: 0, 1024: 0.5},
+            1,
+            id="the best last",
+        ),
+        pytest.param([block("def add(x):", ("a.py", 3, 4), kind=BlockKind.INFILE)], {4096: 0}, 0, id="not retrieved"),
+    ],
+)
+def test_what_is_found_in_ranked_blocks(blocks: list[Block], recall: dict[int, float], first: float) -> None:
+    scores = found((ADD, SUB), Prompt(blocks=tuple(blocks)))
+    assert {budget: scores[f"definition_recall@{budget}"] for budget in recall} == recall
+    assert scores["definition_mrr"] == first
+    shown = sum(count(one.text) for one in blocks if one.kind is not BlockKind.INFILE)
+    for budget, share in recall.items():
+        per_thousand = 2 * share * 1000 / min(shown, budget) if shown else None
+        assert scores[f"definition_precision@{budget}"] == per_thousand
+    assert set(found((), Prompt(blocks=tuple(blocks))).values()) == {None}

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Use
+from ctxbench.harness.results import ACCESS
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.details import Step, steps_of
 from ctxbench.harness.store.runs import run_tables
@@ -56,12 +57,7 @@ def explored(home: Home, server: Server, how: str = "") -> list[tuple[Any, ...]]
     with open_store(home.database) as store, store.reading() as connection:
         return [
             tuple(row)
-            for row in connection.execute(
-                text(
-                    "SELECT opened, searches, explored_files, explored_recall, explored_precision, shown_recall, "
-                    "shown_precision FROM access"
-                )
-            )
+            for row in connection.execute(text("SELECT opened, searches, explored_files, explored_recall FROM access"))
         ]
 
 
@@ -69,12 +65,12 @@ def explored(home: Home, server: Server, how: str = "") -> list[tuple[Any, ...]]
 def test_every_step_is_stored_with_what_was_looked_at(tmp_path: Path, server: Server, how: str) -> None:
     home = Home(tmp_path / "home")
     # It read one file that is of no use, found the other, and showed that alone.
-    assert explored(home, server, how) == [(2, 1, 2, 1.0, 0.5, 1.0, 1.0)] * 2
+    assert explored(home, server, how) == [(2, 1, 2, 1.0)] * 2
     assert any("tools" in body for body in server.calls) == bool(how)
     with open_store(home.database) as store:
         [table] = run_tables(store)
         steps = steps_of(store, table.run.id, table.sample[0])
-    assert table.calls == (4.0, 4.0) and set(table.costs["shown_recall"]) == {1.0}
+    assert table.calls == (4.0, 4.0) and set(table.metrics["definition_recall@256"]) == {1.0}
     assert steps == (
         Step(number=1, text="", tool="read", arguments='{"path": "shop/use.py"}'),
         Step(number=2, text="Where is it defined?", tool="grep", arguments='{"text": "def apply_tax"}'),
@@ -82,10 +78,9 @@ def test_every_step_is_stored_with_what_was_looked_at(tmp_path: Path, server: Se
     )
 
 
-def test_the_board_has_what_was_explored_and_shown(tmp_path: Path, server: Server, inline_cells: None) -> None:
+def test_the_board_has_what_was_explored(tmp_path: Path, server: Server, inline_cells: None) -> None:
     home = Home(tmp_path / "home")
     explored(home, server)
     board = run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", str(home.root))
     [row] = json.loads(board.out)
-    shares = ("explored_recall", "explored_precision", "shown_recall", "shown_precision", "explored_files")
-    assert [row[name] for name in shares] == [1.0, 0.5, 1.0, 1.0, 2.0]
+    assert [row[name] for name in ACCESS] == [1.0, 2.0]

@@ -14,10 +14,8 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Use
-from ctxbench.harness.diagnostics import modules_of, relevant_files
 from ctxbench.harness.exports import RUN_FORMATS
 from tests.helpers.cli import Result, assert_fault, run_cli
-from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
 
 _DETAILS = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -129,16 +127,6 @@ def test_the_epochs_of_an_inspect_log_share_out_the_calls_of_a_sample(home: Home
     assert len(tokens) == 3 and sum(tokens) == row["tokens_out"]
     # The draft is asked for once.
     assert tokens[0] > tokens[1] == tokens[2]
-
-
-def test_relevant_are_the_files_that_define_what_is_used() -> None:
-    modules = modules_of(["src/shop/__init__.py", "src/shop/tax.py", "shop/tax.py", "src/java/a/b/C.java", "x y.py"])
-    uses = [("apply_tax", "shop.tax"), ("shop", "shop"), ("D", "a.b.C.D"), ("os", "os")]
-    sample = make_sample(
-        path="src/shop/__init__.py", uses=tuple(Use(name=name, module=module, kind="unknown") for name, module in uses)
-    )
-    # Of two files of one name the one nearest to the root; the target's own is shown anyway.
-    assert relevant_files(sample, modules) == ("shop/tax.py", "src/java/a/b/C.java")
 
 
 def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:

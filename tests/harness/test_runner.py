@@ -21,11 +21,14 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind, Query
+from ctxbench.bench.types import Kind, Query, Use
 from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
+from ctxbench.harness.generators.base import resolve as resolve_generator
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.sections import headline, sections
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.run.batching import GIVE_UP
@@ -144,6 +147,33 @@ def test_every_sample_is_scored(bench: Bench) -> None:
     assert {"es", "id_f1", "copyable_bits", "bits"} <= set(table.metrics)
     assert table.sample == tuple(sample.id for sample in bench.set.samples)
     assert fault_of([summary]) is None
+
+
+def test_without_a_model_nothing_is_completed_and_what_was_found_ranks(tmp_path: Path) -> None:
+    used = (Use(name="apply_tax", module="shop.tax", kind="function"),)
+    bench = Bench(tmp_path, uses=used, repos=6)
+    silent, strategies = resolve_generator("none"), ("lc.infile", "lc.random_windows", "oracle-context")
+    summaries = bench.run(silent, *strategies, generator="none", choices=RunOptions(n=3))
+    assert [(one.scored, one.missing, one.remark) for one in summaries] == [(24, 0, "")] * 3
+    assert bench.rows("SELECT count(*) FROM completion") == bench.rows("SELECT count(*) FROM generation") == [(0,)]
+    # The file alone shows no definition of another file; of windows all fit.
+    [group] = board(run_tables(bench.store)).groups
+    means = {row.run.strategy: row.metrics["definition_recall@1024"].mean for row in group.rows}
+    assert means == {"lc.random_windows": 100.0, "lc.infile": 0.0, "oracle-context": 100.0}
+    assert group.metric == "definition_recall@1024" and group.family.significant == 1
+    assert not {"em", "es", "bits", "copyable_bits"} & set(group.scales)
+    [section] = sections(board(run_tables(bench.store)))
+    assert section.tables[-1].caption.startswith("What was found") and section.warnings == ()
+    assert headline(group).startswith("No model was asked. ")
+    # The same again does nothing.
+    assert [one.new for one in bench.run(silent, *strategies, generator="none")] == [0, 0, 0]
+
+
+def test_a_strategy_that_asks_a_model_is_refused_without_one(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    with pytest.raises(InputFault, match="the strategy asks a model; name a model"):
+        bench.run(resolve_generator("none"), "lc.repocoder", generator="none")
+    assert bench.rows("SELECT count(*) FROM run") == [(0,)]
 
 
 class Failing(InlineCells):

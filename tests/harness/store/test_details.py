@@ -237,9 +237,6 @@ LOOKED = StoredAccess(
     characters=99,
     explored_files=2,
     explored_recall=0.5,
-    explored_precision=0.25,
-    shown_recall=0.0,
-    shown_precision=None,
 )
 
 
@@ -251,9 +248,6 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
     [table] = run_tables(store)
     assert [table.costs[name][:2] for name in ACCESS] == [
         (0.5, None),
-        (0.25, None),
-        (0.0, None),
-        (None, None),
         (2, None),
     ]
     assert steps_of(store, run, "demo/0") == ()
@@ -268,9 +262,12 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
 
 
 def test_a_shard_holds_it() -> None:
-    samples = (make_finished("demo/0", access=LOOKED), make_finished("demo/1"))
+    alone = {("context", "definition_mrr"): 0.5}
+    samples = (make_finished("demo/0", access=LOOKED), make_finished("demo/1", completions=(), scores=alone))
     shard = Shard(
         samples="demo", samples_digest="d" * 64, spec=make_spec(), generations=(make_generation(),), finished=samples
     )
     name, content = encode(shard)
-    assert [sample.access for sample in unpack(name, content).finished] == [LOOKED, None]
+    finished = unpack(name, content).finished
+    assert [sample.access for sample in finished] == [LOOKED, None]
+    assert finished[1].all_scores == (alone,)
