@@ -206,7 +206,7 @@ class Diagnostics:
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
-        """Return `RECALL` and `WASTE`, in 0..1 or None, and what `found` returns.
+        """Return `RECALL` and `WASTE`, in 0..1 or None, and what `definition_scores` returns.
 
         Args:
             sample: the task.
@@ -217,7 +217,7 @@ class Diagnostics:
             return {
                 RECALL: api_recall(sample.uses, prompt, self._original_names(sample)),
                 WASTE: context_waste(prompt, target, sample.language, lambda place: self._lines(sample, place)),
-                **found(self.definitions(sample), prompt),
+                **definition_scores(self.definitions(sample), prompt),
             }
 
     def definitions(self, sample: Sample) -> tuple[Definition, ...]:
@@ -447,7 +447,7 @@ def needed(uses: Iterable[Use]) -> tuple[Use, ...]:
     return tuple(use for use in uses if not any(longer.startswith(f"{use.name}.") for longer in names))
 
 
-def found(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
+def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
     """Return the recall and precision of definitions at each of `BUDGETS`, and the reciprocal rank of the first.
 
     Args:

@@ -285,10 +285,12 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
     columns |= {"What the model may have read before": [COLUMNS["strategy"], *read_before]} if read_before else {}
     brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
     columns |= {"What the context brought, and what was made up": brought} if more else {}
-    found = [name for name in _FOUND if name in group.scales and (diagnostics or group.metric == HEADLINE)]
-    means = [mean_column(group, name) for name in found]
+    retrieval = [name for name in _FOUND if name in group.scales and (diagnostics or group.metric == HEADLINE)]
+    means = [mean_column(group, name) for name in retrieval]
     short = [replace(column, heading=column.head(group).removeprefix("definition_")) for column in means]
-    columns |= {"What was found: definitions that the reference uses": [COLUMNS["strategy"], *short]} if found else {}
+    columns |= (
+        {"What was found: definitions that the reference uses": [COLUMNS["strategy"], *short]} if retrieval else {}
+    )
     tables = tuple(TextTable.of(table_columns, group, caption) for caption, table_columns in columns.items())
     over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
     of_levels = notes_of_levels(group, parts)

@@ -22,7 +22,7 @@ from ctxbench.harness.diagnostics import (
     api_recall,
     closed,
     context_waste,
-    found,
+    definition_scores,
 )
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.helpers.samples import make_sample
@@ -382,11 +382,11 @@ def block(text: str, *places: tuple[str, int, int], kind: BlockKind = BlockKind.
     ],
 )
 def test_what_is_found_in_ranked_blocks(blocks: list[Block], recall: dict[int, float], first: float) -> None:
-    scores = found((ADD, SUB), Prompt(blocks=tuple(blocks)))
+    scores = definition_scores((ADD, SUB), Prompt(blocks=tuple(blocks)))
     assert {budget: scores[f"definition_recall@{budget}"] for budget in recall} == recall
     assert scores["definition_mrr"] == first
     shown = sum(count(one.text) for one in blocks if one.kind is not BlockKind.INFILE)
     for budget, share in recall.items():
         per_thousand = 2 * share * 1000 / min(shown, budget) if shown else None
         assert scores[f"definition_precision@{budget}"] == per_thousand
-    assert set(found((), Prompt(blocks=tuple(blocks))).values()) == {None}
+    assert set(definition_scores((), Prompt(blocks=tuple(blocks))).values()) == {None}
