@@ -25,7 +25,6 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 RECALL, WASTE = "api_recall", "context_waste"
 HALLUCINATED, MADE_UP = "hallucinated", "made_up_names"
 _MOST_FILES = 256
-_PACKAGE_FILE = "/__init__"
 Scores = dict[str, float | None]
 RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 """Kinds of blocks that can be left out of a prompt."""
@@ -191,9 +190,9 @@ class _Repository:
 
     snapshot: Snapshot
     project: ProjectNames | None
-    modules: Mapping[str, Sequence[str]]
     files: dict[str, OutlinedFile] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
+    definitions: dict[tuple[str, tuple[Use, ...]], tuple[Definition, ...]] = field(default_factory=dict)
 
 
 class Diagnostics:
@@ -230,20 +229,23 @@ class Diagnostics:
             repository = self._repository(sample.repo) if sample.uses else None
             if repository is None:
                 return ()
-            originals = self._original_names(sample)
-            definitions = (
-                self._definition(repository, sample, use, originals)
-                for use in needed(sample.uses)
-                if use.kind != "module"
-            )
-            return tuple(dict.fromkeys(definition for definition in definitions if definition is not None))
+            key = sample.id, sample.uses
+            if key not in repository.definitions:
+                uses = [use for use in needed(sample.uses) if use.kind != "module"]
+                definitions = [self._definition(repository, sample, use) for use in uses]
+                repository.definitions[key] = tuple(dict.fromkeys(filter(None, definitions)))
+            return repository.definitions[key]
 
-    def _definition(
-        self, repository: _Repository, sample: Sample, use: Use, originals: Mapping[str, str]
-    ) -> Definition | None:
-        name = originals.get(use.name, use.name.rpartition(".")[2])
+    def _definition(self, repository: _Repository, sample: Sample, use: Use) -> Definition | None:
+        snapshot, parts = repository.snapshot, use.module.split(".")
+        paths = snapshot.language.defining_files(use.module, snapshot.texts)
+        name = self._original_names(sample).get(use.name, use.name.rpartition(".")[2])
         for own_name in itertools.chain([name], _renamed(name, repository)):
-            for path, types in _candidates(use.module, repository):
+            # Of several files of one name those nearest to the root come first.
+            for path in sorted(paths, key=lambda path: (path.count("/"), path)):
+                stem = snapshot.language.module_of(path).rpartition(".")[2]
+                # A qualified class is in the file that is called as it, or as a class around it.
+                types = parts[len(parts) - 1 - parts[::-1].index(stem) :] if snapshot.language.qualified_types else []
                 names = [*types, *([] if use.kind == "class" and types else [own_name])]
                 definition = self._file(repository, path).definition(path, ".".join(names))
                 if definition is not None:
@@ -281,9 +283,7 @@ class Diagnostics:
         if name not in self._repositories:
             snapshot = self._snapshots().get(name)
             self._repositories[name] = (
-                _Repository(snapshot, snapshot.language.project(snapshot.texts), modules_of(snapshot.texts))
-                if snapshot is not None
-                else None
+                _Repository(snapshot, snapshot.language.project(snapshot.texts)) if snapshot is not None else None
             )
         return self._repositories[name]
 
@@ -310,16 +310,6 @@ class Diagnostics:
         if place.path not in repository.lines:
             repository.lines[place.path] = repository.snapshot.texts[place.path].split("\n")
         return repository.lines[place.path][place.start : place.end]
-
-
-def _candidates(module: str, repository: _Repository) -> Iterator[tuple[str, list[str]]]:
-    """Yield the files that may define what a `Use` names, and the classes of its module that are in the file."""
-    parts = module.split(".")
-    # A qualified class is in the file that is called as it, or as a class around it.
-    in_file = repository.snapshot.language.qualified_types
-    for end in range(len(parts), 0 if in_file else len(parts) - 1, -1):
-        for path in repository.modules.get(".".join(parts[:end]), ()):
-            yield path, parts[end - 1 :] if in_file else []
 
 
 def _renamed(name: str, repository: _Repository) -> Iterator[str]:
@@ -397,17 +387,6 @@ def _retrieved(prompt: Prompt) -> list[Block]:
 
 def _tokens(lines: Sequence[str]) -> int:
     return count("".join(f"# {line}\n" for line in lines))
-
-
-def modules_of(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Return dotted name -> the files that may be that module or class, those nearest to the root first."""
-    files_by_name: dict[str, list[str]] = {}
-    for path in sorted(paths, key=lambda path: (path.count("/"), path)):
-        stem = path.rpartition(".")[0].removesuffix(_PACKAGE_FILE)
-        parts = stem.split("/")
-        for start in range(len(parts)):
-            files_by_name.setdefault(".".join(parts[start:]), []).append(path)
-    return files_by_name
 
 
 @dataclass(frozen=True, slots=True)
