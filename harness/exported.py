@@ -60,6 +60,11 @@ def check(run: Completed, shape: str) -> None:
             f"{odd!r} is a {run.kinds[odd]} sample, the format {shape} is for {form.kind} samples",
             cure="choose another --format; ctxbench takes every run",
         )
+    if not run.run.n:
+        raise InputFault(
+            f"the run {run.run.id} has no completions: no model was asked",
+            cure="choose --format inspect, parquet or every-eval-ever",
+        )
     if form.single and run.run.n > 1:
         others = (name for name in formats.prediction_names() if _takes_several(formats.predictions(name), form.kind))
         raise InputFault(

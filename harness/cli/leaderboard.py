@@ -72,8 +72,8 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--metric",
         metavar="METRIC",
-        help="What ranks; default: pass@1 for functions; copyable_bits for incontext; for others es, em "
-        "or what the profile declares first.",
+        help="What ranks; default: pass@1 for functions; copyable_bits for incontext; definition_recall@1024 without a "
+        "model; for others es, em or what the profile declares first.",
     ),
     k_option,
     click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),

@@ -189,13 +189,13 @@ def export(
             _export_run(store, run, shape, out, samples, home, partial=partial)
             return
         stored = completed(store, run)
+    check(stored, shape)
     lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run.id} are missing"
     if stored.missing and not partial:
         raise InputFault(
             f"{lacking}, the first {stored.missing[0]!r}",
             cure="run the same `ctxbench run` again, or add --partial to export what is there",
         )
-    check(stored, shape)
     lines = list(rows(stored, shape, _samples_of(stored, shape, samples, home), repeat=repeat))
     write_jsonl(out, lines)
     click.echo(f"{out}: {len(stored.texts)} samples, {sum(map(len, stored.texts.values()))} completions")

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     required=True,
     metavar="SPEC",
     help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
-    "(see `ctxbench generator list`).",
+    "(see `ctxbench generator list`); none: retrieve alone.",
 )
 @summariser_options
 @tokenizer_option
