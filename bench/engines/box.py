@@ -8,6 +8,7 @@ here can see what it does: so it is asked only if its spec says ``remote=on``, a
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import functools
 import json
@@ -22,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ctxbench.bench.concurrency import TREE_LOCK
+from ctxbench.bench.engines.inside import STATE
 from ctxbench.bench.engines.recipe import SERVER, Recipe
 from ctxbench.bench.engines.types import identity, parsed
 from ctxbench.bench.masking import is_hidden, visible_target
@@ -50,6 +52,12 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
     """Return the tree for all samples of a repository: target files are whole, and are cut before each question."""
     return _bare(snapshot, samples)
+
+
+def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
+    """Return the files that are the target of no sample and that none hides; takes all samples of a repository."""
+    targets = {sample.path for sample in samples}
+    return {path: text for path, text in sorted(_bare(snapshot, samples).items()) if path not in targets}
 
 
 def cut_target(snapshot: Snapshot, sample: Sample) -> str:
@@ -104,6 +112,7 @@ LIMITS = Limits(
     result=4 * MIB,
 )
 """Of an engine's box."""
+_MOST_STATE = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,32 +131,68 @@ PATIENCE = EnginePatience()
 class EngineBox:
     """One living box with an indexed tree; used by the sample whose turn it is."""
 
-    def __init__(self, recipe: Recipe, tree: dict[str, str], sandbox: Sandbox | None, limits: Limits = LIMITS) -> None:
-        """Start it and have its tree indexed; one that runs elsewhere needs no sandbox."""
+    def __init__(
+        self,
+        recipe: Recipe,
+        tree: dict[str, str],
+        sandbox: Sandbox | None,
+        limits: Limits = LIMITS,
+        *,
+        whole: bool = True,
+        state: bytes = b"",
+    ) -> None:
+        """Start it and have its tree indexed; one that runs elsewhere needs no sandbox.
+
+        A tree that is not `whole` is completed by `fill`. A `state` is of a box that had this tree and no more.
+        """
         self._recipe, self.patience = recipe, PATIENCE
         self.tree, self.lines = tree, line_counts(tree)
         self.asked: list[Sample] = []
         """The samples that it was asked for, the last one last."""
         self.cut = self.cut_path = ""
         """The sample for which a target file is cut at present, and that file; for a box of a repository."""
+        self.version, self.size = "", 0
         self._open = contextlib.ExitStack()
         began = time.monotonic()
         try:
-            self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits)
-            self.version, self.size = identity(self.ask({"call": "index"}, self.patience.index))
+            self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits, state)
+            answer = self.ask({"call": "index" if whole else "base"}, self.patience.index)
+            if whole:
+                self.version, self.size = identity(answer)
         except BaseException:
             self.end()
             raise
         self.index_seconds = time.monotonic() - began
 
-    def _program(self, sandbox: Sandbox | None, limits: Limits) -> Conversation:
+    def _program(self, sandbox: Sandbox | None, limits: Limits, state: bytes) -> Conversation:
         """Start the engine in a box."""
         assert sandbox
         tree = {path: text.encode("utf-8", "replace") for path, text in self.tree.items()}
-        environment = replace(living(self._recipe.environment), tree=tree)
+        environment = replace(living(self._recipe.environment), tree={STATE: state} if state else tree)
         talk: Conversation = self._open.enter_context(sandbox.converse(environment, limits=limits))
         talk.begin(f"{SERVER}:serve", {"entry": self._recipe.entry, "arguments": dict(self._recipe.arguments)})
         return talk
+
+    def state(self) -> bytes:
+        """Return the engine with all files of its box, to start other boxes from; empty if it cannot be saved.
+
+        Raises:
+            SandboxError: if the box was lost.
+            Raised: if the engine raised.
+            ValueError: if the answer is not a state, or too large.
+        """
+        state = b""
+        while part := base64.b64decode(str(self.ask({"call": "save", "offset": len(state)}, self.patience.index))):
+            state += part
+            if len(state) > _MOST_STATE:
+                raise ValueError(f"a state of more than {_MOST_STATE // MIB} MiB")
+        return state
+
+    def fill(self, tree: dict[str, str]) -> None:
+        """Complete a tree that was not whole, and have the new files indexed; raises what `ask` raises."""
+        texts = {path: text for path, text in tree.items() if path not in self.tree}
+        self.tree, self.lines = tree, line_counts(tree)
+        self.version, self.size = identity(self.ask({"call": "index", "texts": texts}, self.patience.index))
 
     def _server(self, limits: Limits) -> RemoteTalk:
         """Have the tree's server asked, and told when it ends."""

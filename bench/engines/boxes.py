@@ -1,5 +1,10 @@
 """`Engines`: the living boxes of a run's engines, one a target file or a repository, their turns and their ledger.
 
+A box of a target file begins with a base: the files of its repository that are the target of no sample of the set. The
+next box is started, with the base, while the last one is asked. Where the engine can be saved, the base is indexed once
+a repository, by a box that has been told nothing else. So whatever one box hands to another was written before any
+answer was shown, and a box that was shown a target file whole hands nothing on.
+
 A box sees the queries of its samples one after the other, in the order of their cursors: what stands before a cursor
 holds the answers of the samples before it, and of none behind it. Where the order is broken, as when a run goes on, the
 box is renewed; so it is after each function, whose view shows what stands behind it, and before a sample that masks
@@ -13,7 +18,8 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +29,7 @@ from ctxbench.bench.engines.box import (
     EngineBox,
     cut_target,
     masked_lines,
+    tree_of_base,
     tree_of_file,
     tree_of_repository,
     without,
@@ -61,6 +68,26 @@ class _Room:
     """Engine's spec -> how often it was lost here since it last answered."""
 
 
+@dataclass(slots=True)
+class _Base:
+    """The files that all boxes of one repository begin with, for one engine."""
+
+    tree: dict[str, str]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    state: bytes | None = None
+    """The box that indexed it first; empty if its engine cannot be saved, None before."""
+    waiting: Future[EngineBox] | None = None
+    """A box that was started for the next target file."""
+    begun: set[str] = field(default_factory=set)
+    """The target files that had a box."""
+
+    def drop(self) -> None:
+        """End the box that waits, as soon as it has been started."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.add_done_callback(lambda done: None if done.exception() else done.result().end())
+
+
 class Engines:
     """The engines of a run; a context manager that ends every box on leaving. Safe to use from many threads."""
 
@@ -77,6 +104,8 @@ class Engines:
         self._lock = threading.Lock()
         self._turn = threading.Condition(self._lock)
         self._rooms: dict[object, _Room] = defaultdict(_Room)
+        self._bases: dict[tuple[str, str], _Base] = {}
+        self._starter = ThreadPoolExecutor(_MOST_BOXES, thread_name_prefix="engine-starter")
         self._sandbox: Sandbox | None = None
         self._recipes: dict[str, Recipe] = {}
         self._losses: Counter[str] = Counter()
@@ -94,6 +123,7 @@ class Engines:
             self._closed = True
             self._turn.notify_all()
         self.leave()
+        self._starter.shutdown(wait=False)
 
     def read(self, text: str) -> Recipe:
         """Return the recipe of the engine that a spec spells.
@@ -137,7 +167,11 @@ class Engines:
         """End every box, and forget the samples."""
         with self._lock:
             boxes = [box for room in self._rooms.values() for box in room.boxes.values()]
+            bases = list(self._bases.values())
             self._rooms.clear()
+            self._bases.clear()
+        for base in bases:
+            base.drop()
         for box in boxes:
             box.end()
 
@@ -177,10 +211,14 @@ class Engines:
                 return
             room.waiting.remove(sample.id)
             room.left -= 1
-            boxes = []
+            boxes, bases = [], []
             if room.left <= 0 and not room.waiting:
                 boxes = list(self._rooms.pop(key).boxes.values())
+                if not self._to_come(sample.repo, frozenset()):
+                    bases = [self._bases.pop(name) for name in list(self._bases) if name[1] == sample.repo]
             self._turn.notify_all()
+        for base in bases:
+            base.drop()
         for box in boxes:
             box.end()
 
@@ -234,9 +272,10 @@ class Engines:
             box = None
         seconds = 0.0
         if box is None:
+            began = time.monotonic()
             with self.losing(recipe, room, sample):
                 box = room.boxes[recipe.spec] = self._start(recipe, room, sample, snapshot)
-            seconds = box.index_seconds
+            seconds = time.monotonic() - began
         if recipe.mode is Mode.SHARED and box.cut != sample.id:
             seconds += self._cut(recipe, room, box, sample, snapshot)
         if not box.asked or box.asked[-1].id != sample.id:
@@ -255,12 +294,40 @@ class Engines:
                 cure=f"mend it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
             )
         self._spare()
-        if recipe.mode is Mode.SHARED:
-            tree = tree_of_repository(snapshot, self._samples[sample.repo])
-        else:
-            tree = tree_of_file(snapshot, self._samples[sample.repo, sample.path])
         with explained(recipe.spec):
-            return EngineBox(recipe, tree, self._sandbox, self._limits)
+            if recipe.mode is Mode.SHARED:
+                tree = tree_of_repository(snapshot, self._samples[sample.repo])
+                return EngineBox(recipe, tree, self._sandbox, self._limits)
+            tree = tree_of_file(snapshot, self._samples[sample.repo, sample.path])
+            base = self._base(recipe, sample.repo, snapshot)
+            if recipe.remote or not base.tree:
+                return EngineBox(recipe, tree, self._sandbox, self._limits)
+            base.begun.add(sample.path)
+            with base.lock:
+                waiting, base.waiting = base.waiting, None
+                box = room.boxes[recipe.spec] = waiting.result() if waiting else self._with_base(recipe, base)
+                if base.state is None:
+                    base.state = box.state()
+                again = sample.kind is Kind.FUNCTION and room.left > 1
+                with self._lock:
+                    if not self._closed and (again or self._to_come(sample.repo, base.begun)):
+                        base.waiting = self._starter.submit(self._with_base, recipe, base)
+            box.fill(tree)
+            return box
+
+    def _base(self, recipe: Recipe, repo: str, snapshot: Snapshot) -> _Base:
+        with self._lock:
+            if (recipe.spec, repo) not in self._bases:
+                self._bases[recipe.spec, repo] = _Base(tree_of_base(snapshot, self._samples[repo]))
+            return self._bases[recipe.spec, repo]
+
+    def _with_base(self, recipe: Recipe, base: _Base) -> EngineBox:
+        return EngineBox(recipe, base.tree, self._sandbox, self._limits, whole=False, state=base.state or b"")
+
+    def _to_come(self, repo: str, begun: Set[str]) -> bool:
+        """Return whether another file of a repository has samples left; with the lock held."""
+        rooms = {key: room for key, room in self._rooms.items() if isinstance(key, tuple)}
+        return any(room.left > 0 and key[0] == repo and key[1] not in begun for key, room in rooms.items())
 
     def _spare(self) -> None:
         """End boxes that nobody waits for, where there are too many: their other samples may be done elsewhere."""

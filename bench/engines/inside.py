@@ -6,12 +6,15 @@ functions for terms and windows: ``from ctxbench_engine import identifiers, best
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import importlib
+import io
 import json
 import keyword
 import math
 import os
+import pickle
 import re
 import socket
 import sys
@@ -35,6 +38,10 @@ _LONGEST = 100
 """Characters of an identifier; a longer one is a literal of some kind."""
 _MOST = 300
 """Characters of an exception that are passed on."""
+STATE = ".ctxbench-state"
+"""The file of a new box that holds the state of another one: all its files, and its engine."""
+PART = 2 << 20
+"""Bytes of a state in one answer."""
 
 
 def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None:
@@ -42,14 +49,12 @@ def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None
     os.environ["PATH"] = f"{_PACKAGES}:{os.environ.get('PATH', '')}"
     lines = channel.makefile("rw", encoding="utf-8", errors="replace", newline="\n")
     root = str(Path.cwd())
-    engine: Any = None
+    session: Session | None = None
     for line in lines:
         question = json.loads(line)
         try:
-            if engine is None:
-                engine = getattr(importlib.import_module(_SOURCE), entry)(**arguments)
-            answer = {"answer": _answer(engine, root, question)}
-            text = json.dumps(answer)
+            session = session or Session(entry, arguments, root)
+            text = json.dumps({"answer": session.answer(question)})
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is told
             traceback.print_exc()
             text = json.dumps({"raised": f"{type(error).__name__}: {error}"[:_MOST]})
@@ -57,18 +62,69 @@ def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None
         lines.flush()
 
 
-def _answer(engine: Any, root: str, question: dict[str, Any]) -> Any:
-    call = question["call"]
-    if call == "search":
-        return engine.search(question["text"], question["path"], question["line"], question["top"])
-    if call == "update":
-        return _update(engine, root, question["texts"])
-    before = _used(root)
-    told = engine.index(root)
-    return {"told": told, "bytes": max(0, _used(root) - before)}
+class Session:
+    """One engine and its tree, in a box that serves one target file or one repository."""
+
+    def __init__(self, entry: str, arguments: dict[str, Any], root: str) -> None:
+        """Create the engine, or load the state that the box was given."""
+        self._root, self._saved = root, b""
+        self._told: Any = None
+        self._bytes = 0
+        state = Path(root, STATE)
+        if state.exists():
+            self._load(state)
+        else:
+            self._engine: Any = getattr(importlib.import_module(_SOURCE), entry)(**arguments)
+
+    def answer(self, question: dict[str, Any]) -> Any:
+        """Return the answer to a question, as JSON data."""
+        call, engine = question["call"], self._engine
+        if call == "search":
+            return engine.search(question["text"], question["path"], question["line"], question["top"])
+        if call == "save":
+            return self._save(question["offset"])
+        if "texts" in question:
+            _write(self._root, question["texts"])
+            if call == "index":
+                _in_order(self._root)
+        before = _used(self._root)
+        if call == "base":
+            if self._told is None and getattr(engine, "follows", hasattr(engine, "update")):
+                self._told = engine.index(self._root)
+        elif hasattr(engine, "update") and self._told is not None:
+            engine.update(sorted(question["texts"]))
+        else:
+            self._told = engine.index(self._root)
+        self._bytes += max(0, _used(self._root) - before)
+        return {"told": self._told, "bytes": self._bytes}
+
+    def _save(self, offset: int) -> str:
+        """Return a part of the state, as base64; nothing if the engine does not say that it can be saved."""
+        import tarfile  # noqa: PLC0415 - few boxes need it
+
+        if not offset and self._told is not None and getattr(self._engine, "saves", False):
+            state = Path(self._root, STATE)
+            state.write_bytes(pickle.dumps((self._engine, self._told, self._bytes)))
+            files = io.BytesIO()
+            with tarfile.open(fileobj=files, mode="w") as tar:
+                tar.add(Path(self._root).parent, ".")
+            self._saved = files.getvalue()
+            state.unlink()
+        return base64.b64encode(self._saved[offset : offset + PART]).decode()
+
+    def _load(self, state: Path) -> None:
+        """Restore all files of another box with their times, then its engine."""
+        import tarfile  # noqa: PLC0415
+
+        with tarfile.open(fileobj=io.BytesIO(state.read_bytes())) as tar:
+            tar.extraction_filter = lambda member, _: member
+            tar.extractall(Path(self._root).parent)  # noqa: S202 - by this engine, in such a box
+        self._engine, self._told, self._bytes = pickle.loads(state.read_bytes())  # noqa: S301
+        state.unlink()
 
 
-def _update(engine: Any, root: str, texts: dict[str, str | None]) -> None:
+def _write(root: str, texts: dict[str, str | None]) -> None:
+    """Give files another text; None removes one."""
     for path, text in texts.items():
         file = Path(root, path)
         if text is None:
@@ -77,10 +133,19 @@ def _update(engine: Any, root: str, texts: dict[str, str | None]) -> None:
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(text.encode("utf-8", "replace"))
-    if hasattr(engine, "update"):
-        engine.update(sorted(texts))
-    else:
-        engine.index(root)
+
+
+def _in_order(root: str) -> None:
+    """Enter all files into their folders anew: one that lists a folder finds them as if all were written at once."""
+    entered = {root}
+    for file in sorted(f"{folder}/{name}" for folder, _, names in os.walk(root) for name in names):
+        entry, entries = file, []
+        while entry not in entered:
+            entered.add(entry)
+            entries.append(entry)
+            entry = entry.rpartition("/")[0]
+        for later in reversed(entries):
+            Path(later).rename(f"{root}/{STATE}").rename(later)
 
 
 def _used(folder: str) -> int:
@@ -125,7 +190,7 @@ def best_windows(
             if line < at * stride + size:
                 windows[path, at].add(term)
     rarity = {term: weights.get(term, 0.0) / (1 + math.log(len(paths))) for term, paths in files.items()}
-    scores = {window: sum(rarity[term] for term in terms) for window, terms in windows.items()}
+    scores = {window: math.fsum(rarity[term] for term in terms) for window, terms in windows.items()}
     chosen: list[tuple[str, int, int, float]] = []
     taken: set[tuple[str, int]] = set()
     for path, at in sorted(scores, key=lambda window: (-scores[window], window)):

@@ -24,7 +24,8 @@ class Mode(StrEnum):
 class Engine(Protocol):
     """An engine as its author writes it: a class with these methods, which need not know of this protocol.
 
-    ``update`` may be left out: then the tree is indexed again.
+    ``update`` may be left out: then the tree is indexed again. ``saves = True`` says that pickle can keep the object
+    with the files of its tree, home and temporary folder: then it is indexed once a repository, and updated.
     """
 
     def index(self, root: str) -> tuple[str, str]:
@@ -82,7 +83,7 @@ class EngineUse:
     """What it says of itself: name and version."""
     mode: Mode
     index_seconds: float = 0.0
-    """Of the trees that were indexed for this sample, from the start of their boxes; 0 where one was there already."""
+    """Seconds that the sample waited for boxes and their indexes; 0 where a box was there already."""
     query_seconds: float = 0.0
     calls: int = 0
     places: int = 0

@@ -5,6 +5,7 @@ They use namespaces, read-only mounts and, as root, control groups.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
 import time
@@ -83,7 +84,8 @@ class BubblewrapSandbox:
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
         """Open a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
-        image = self._image(environment, lambda _: None)
+        # A tree is no part of an image, and living boxes have many: without it the image is looked up once.
+        image = self._image(dataclasses.replace(environment, tree={}), lambda _: None)
         command = (*GUEST[:-1], RESIDENT)
         launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits, command)
         return conversation(launcher, environment, limits)

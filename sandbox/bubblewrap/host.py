@@ -56,6 +56,7 @@ def interpreter() -> Path:
     return Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
 
 
+@functools.cache
 def python() -> list[tuple[Path, str]]:
     """Return the paths that the interpreter needs outside system folders: (path here, path in the box).
 

@@ -36,6 +36,7 @@ class Mcp:
         if not config or "command" not in config or "search" not in config:
             raise ValueError("an MCP server is described by a TOML file with `command` and `[search]`: name it instead")
         self._config = config
+        self.follows = "update" in config
         self._root = "."
         self._loop = asyncio.new_event_loop()
         self._session: ClientSession | None = None

@@ -32,6 +32,8 @@ _WIDELY = 5
 class RepoMap:
     """Files are nodes; a file that has a name points to those that define it."""
 
+    saves = True
+
     def __init__(self, *, lines: int = 60, shown: int = 6) -> None:
         """Take the identifiers of the last `lines` lines for mentioned, and show `shown` lines of a definition."""
         self._lines, self._shown = lines, shown
@@ -83,20 +85,20 @@ class RepoMap:
     ) -> dict[str, list[tuple[str, str, float]]]:
         """Return file -> (file that defines a name it has, the name, weight)."""
         definers: dict[str, list[str]] = defaultdict(list)
-        for target, definitions in self._defined.items():
+        for target, definitions in sorted(self._defined.items()):
             for name in definitions:
                 definers[name].append(target)
         edges: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
         occurrences = {**self._named, path: own}
-        for source, names in occurrences.items():
-            for name in names.keys() & definers.keys():
+        for source, names in sorted(occurrences.items()):
+            for name in sorted(names.keys() & definers.keys()):
                 targets = [target for target in definers[name] if target != source]
                 if not targets or len(definers[name]) > _WIDELY:
                     continue
                 weight = names[name] ** 0.5 * (_MENTIONED if name in mentioned else 1.0)
                 weight *= _PRIVATE if name.startswith("_") else 1.0
                 weight *= _MENTIONED if len(name) >= _LONG and ("_" in name or name.lower() != name) else 1.0
-                edges[source] += [(target, name, weight / len(targets)) for target in sorted(targets)]
+                edges[source] += [(target, name, weight / len(targets)) for target in targets]
         return edges
 
 

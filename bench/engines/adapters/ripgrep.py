@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from ctxbench_engine import best_windows, identifiers
 
-_FLAGS = ("--no-config", "--no-ignore", "--hidden", "-j1", "-n", "-o", "-w", "-F", "--no-heading", "-H", "-0")
+_FLAGS = ("--no-config", "--no-ignore", "--hidden", "--sort=path", "-n", "-o", "-w", "-F", "--no-heading", "-H", "-0")
 
 
 class Ripgrep:

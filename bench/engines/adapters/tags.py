@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-from collections import defaultdict
 
 from ctxbench_engine import identifiers
 
@@ -20,6 +19,8 @@ _FLAGS = ("--options=NONE", "--output-format=json", "--fields=+ne-P", "--quiet",
 
 class Ctags:
     """Keeps an index from names to the lines of their definitions."""
+
+    saves = True
 
     def __init__(self, *, lines: int = 20, shown: int = 20) -> None:
         """Ask for the names of the last `lines` lines, and answer with `shown` lines of a definition at most."""
@@ -30,7 +31,7 @@ class Ctags:
     def index(self, root: str) -> tuple[str, str]:
         """Read the tags of all files."""
         self._root = root
-        self._tags = defaultdict(lambda: defaultdict(list))
+        self._tags = {}
         self._read(["-R", "."])
         version = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=True).stdout
         return "ctags", version.split(",")[0].rpartition(" ")[2]
@@ -53,10 +54,10 @@ class Ctags:
 
     def _read(self, what: list[str]) -> None:
         command = ["ctags", *_FLAGS, *what]
-        tags = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=self._root)
-        for row in tags.stdout.splitlines():
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=self._root)
+        for row in done.stdout.splitlines():
             tag = json.loads(row)
             if tag.get("_type") == "tag":
                 start = tag["line"] - 1
-                spans = self._tags[tag["path"].removeprefix("./")][tag["name"]]
-                spans.append((start, max(tag.get("end", 0), start + 1)))
+                tags = self._tags.setdefault(tag["path"].removeprefix("./"), {})
+                tags.setdefault(tag["name"], []).append((start, max(tag.get("end", 0), start + 1)))

@@ -1,5 +1,7 @@
 """Engines that cheat or break, each in its own way; an honest one beside them. They run in boxes only."""
 
+import contextlib
+import json
 import os
 import socket
 import sys
@@ -7,6 +9,8 @@ import time
 from pathlib import Path
 
 OTHER = "shop/rates.py"
+TOLD: list[str] = []
+"""In the module, beside what is saved of an object."""
 
 
 class Honest:
@@ -198,3 +202,67 @@ class Nameless(Honest):
 
     def index(self, root):
         return None
+
+
+class Carries(Remembers):
+    """Leaves all that it saw wherever it can, and looks there for what another box has left."""
+
+    saves = True
+
+    def __init__(self):
+        self.seen, self.root = {}, "."
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._exchange()
+
+    def _look(self):
+        super()._look()
+        self._exchange()
+
+    def search(self, text, path, line, top):
+        self.seen.setdefault(path, []).append(text)
+        self._exchange()
+        return super().search(text, path, line, top)
+
+    def _exchange(self):
+        for data in self._left():
+            with contextlib.suppress(ValueError, AttributeError):
+                for path, texts in json.loads(data).items():
+                    self.seen[path] = [*{*self.seen.get(path, []), *texts}]
+        data = json.dumps(self.seen)
+        TOLD.append(data)
+        os.environ["SEEN"] = data[-100_000:]
+        for folder in self._folders():
+            with contextlib.suppress(OSError):
+                Path(folder, ".seen").write_text(data)
+        with contextlib.suppress(OSError):
+            # A child that stays, and tells whoever asks.
+            server = socket.socket(socket.AF_UNIX)
+            server.bind("\0seen")
+            server.listen()
+            port = socket.create_server(("127.0.0.1", 8765))
+            if os.fork() == 0:
+                os.setsid()
+                while True:
+                    for listener in (server, port):
+                        listener.settimeout(0.05)
+                        with contextlib.suppress(OSError):
+                            listener.accept()[0].sendall(data.encode())
+
+    def _folders(self):
+        places = ("/dev/shm", "/tmp", "/var/tmp", "/work", "/work/tmp", "/ctxbench/lib", "/ctxbench/site", "/", "..")
+        return [self.root, Path.home(), *places]
+
+    def _left(self):
+        yield from TOLD
+        yield os.environ.get("SEEN", "")
+        for folder in self._folders():
+            with contextlib.suppress(OSError):
+                yield from (file.read_text() for file in Path(folder).glob(".seen*"))
+        for family, address in ((socket.AF_UNIX, "\0seen"), (socket.AF_INET, ("127.0.0.1", 8765))):
+            with contextlib.suppress(OSError), socket.socket(family) as asked:
+                asked.settimeout(1)
+                asked.connect(address)
+                with asked.makefile() as words:
+                    yield words.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box
-from ctxbench.bench.engines.box import cut_target, masked_lines, tree_of_file, tree_of_repository, without
+from ctxbench.bench.engines.box import cut_target, masked_lines, tree_of_base, tree_of_file, tree_of_repository, without
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineLost, EngineUse
 from ctxbench.bench.repository import View, view
@@ -34,32 +35,52 @@ LINES = [
 
 
 class Listener:
-    """A back end whose boxes answer alike, and keep every text that they are asked with."""
+    """A back end whose boxes answer alike, and keep every text that they are asked with, by their own turn."""
 
     name = "listener"
 
     def __init__(self, answer: Sequence[tuple[str, int, int, float]] = ()) -> None:
         self.boxes: list[list[str]] = []
-        self.trees: list[Mapping[str, bytes]] = []
-        self._answer = answer
+        """Of the boxes that were told of a target file."""
+        self.trees: list[Mapping[str, str]] = []
+        """The files of each of them."""
+        self.bases: list[Mapping[str, bytes]] = []
+        """The files that each box began with, also those that nobody asked."""
+        self.ended = 0
+        self.answer = answer
 
     def prepare(self, environment: Environment, report: Report) -> str:
         return "d" * 64
 
     @contextlib.contextmanager
-    def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Listener]:
-        self.boxes.append([])
-        self.trees.append(environment.tree)
-        yield self
+    def converse(self, environment: Environment, *, limits: Limits) -> Iterator[ListenerBox]:
+        self.bases.append(environment.tree)
+        try:
+            yield ListenerBox(self, environment.tree)
+        finally:
+            self.ended += 1
+
+
+class ListenerBox:
+    """A box of a listener."""
+
+    def __init__(self, listener: Listener, base: Mapping[str, bytes]) -> None:
+        self._listener, self._base = listener, base
+        self._texts: list[str] = []
 
     def begin(self, function: str, arguments: Any) -> None:
         """Start nothing."""
 
     def ask(self, message: bytes, seconds: float) -> bytes:
         question = json.loads(message)
-        answers = {"index": {"told": ["listener", "1"], "bytes": 0}, "search": self._answer}
+        told = {"told": ["listener", "1"], "bytes": 0}
+        answers = {"base": told, "index": told, "save": "", "search": self._listener.answer}
         if question["call"] == "search":
-            self.boxes[-1].append(question["text"])
+            self._texts.append(question["text"])
+        if question["call"] == "index":
+            self._listener.boxes.append(self._texts)
+            base = {path: text.decode() for path, text in self._base.items()}
+            self._listener.trees.append({**base, **question.get("texts", {})})
         return json.dumps({"answer": answers.get(question["call"])}).encode()
 
 
@@ -145,7 +166,8 @@ def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
 
 def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(tmp_path: Path) -> None:
     other = "shop/due.py"
-    snapshot = make_snapshot(tmp_path, {path: "\n".join([*LINES, ""]) for path in (PATH, other)})
+    targets = {path: "\n".join([*LINES, ""]) for path in (PATH, other)}
+    snapshot = make_snapshot(tmp_path, {**targets, "shop/tax.py": "x = 1\n"})
     samples = [replace(at(3, 12), path=path, id=path) for path in sorted([PATH, other])]
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
@@ -153,9 +175,28 @@ def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(
         for sample in engines.ordered(samples, 1):
             with engines.turn(sample, snapshot) as session:
                 session.search("ripgrep", sample.prefix, 3)
+    assert [set(base) for base in listener.bases] == [{"shop/tax.py"}] * 2
     assert len(listener.boxes) == 2
     for sample, tree in zip(samples, listener.trees, strict=True):
-        assert b"levy" not in tree[sample.path]
+        assert "levy" not in tree[sample.path]
+
+
+def test_the_next_box_begins_while_one_is_asked_and_ends_if_nobody_asks_it(tmp_path: Path) -> None:
+    other = "shop/due.py"
+    targets = {path: "\n".join([*LINES, ""]) for path in (PATH, other)}
+    snapshot = make_snapshot(tmp_path, {**targets, "shop/tax.py": "x = 1\n"})
+    samples = [replace(at(3, 12), path=path, id=path) for path in sorted(targets)]
+    listener = Listener()
+    with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
+        engines.prepare(["ripgrep"], samples)
+        sample, _ = engines.ordered(samples, 1)
+        with engines.turn(sample, snapshot) as session:
+            session.search("ripgrep", sample.prefix, 3)
+    deadline = time.monotonic() + 10
+    while listener.ended < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert listener.ended == 2 and len(listener.boxes) == 1
+    assert [set(base) for base in listener.bases] == [{"shop/tax.py"}] * 2
 
 
 def test_a_box_that_an_import_line_may_have_been_told_is_not_asked_for_a_sample_that_masks_it(tmp_path: Path) -> None:
@@ -220,6 +261,7 @@ def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     later = sample(5, (1, 2))
     assert tree_of_repository(snapshot, [later])["shop/pay.py"] == FILES["shop/pay.py"]
+    assert tree_of_base(snapshot, [later]) == {"shop/tax.py": FILES["shop/tax.py"]}
     assert cut_target(snapshot, later) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
 
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 REPOS, FILES, PER_FILE = 2, 3, 4
 SAMPLES = REPOS * FILES * PER_FILE
+PER_TARGET = {"base": REPOS * FILES, "save": REPOS, "index": REPOS * FILES, "search": SAMPLES}
 
 
 class Counting:
@@ -45,17 +46,18 @@ class Counting:
     def ask(self, message: bytes, seconds: float) -> bytes:
         call = json.loads(message)["call"]
         self.calls[call] += 1
-        answers = {"index": {"told": ["slow", "1"], "bytes": 7}, "search": [["shop/rates.py", 0, 2, 1.0]]}
+        told = {"told": ["slow", "1"], "bytes": 7}
+        answers = {"base": told, "index": told, "save": "", "search": [["shop/rates.py", 0, 2, 1.0]]}
         return json.dumps({"answer": answers.get(call)}).encode()
 
 
 @pytest.mark.parametrize(
     ("mode", "strategy", "expected"),
     [
-        ("per-file", "engine({})", {"index": REPOS * FILES, "search": SAMPLES}),
+        ("per-file", "engine({})", PER_TARGET),
         ("shared", "engine({})", {"index": REPOS, "update": SAMPLES, "search": SAMPLES}),
         # Asked twice a sample, through a wrapper.
-        ("per-file", "aim(engine({}), encoder=bm25)", {"index": REPOS * FILES, "search": SAMPLES}),
+        ("per-file", "aim(engine({}), encoder=bm25)", PER_TARGET),
     ],
 )
 def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expected: dict[str, int]) -> None:

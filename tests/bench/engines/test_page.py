@@ -60,7 +60,7 @@ def test_every_engine_of_ours_passes_the_check(spec: str, bubblewrap_sandbox: Sa
 @pytest.mark.network
 @pytest.mark.slow
 def test_it_lives_in_docker_too(docker_sandbox: Sandbox) -> None:
-    findings = list(conformance.check(recipe.read("ripgrep"), docker_sandbox))
+    findings = list(conformance.check(recipe.read("repomap"), docker_sandbox))
     assert len(findings) == 7 and all(finding.passed for finding in findings), findings
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.engines import box
+from ctxbench.bench.engines import box, boxes
 from ctxbench.bench.engines.types import Mode
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
@@ -115,22 +115,39 @@ def test_places_that_reach_into_what_is_hidden_are_cut_and_counted(
     assert rows(tmp_path, "SELECT places, cut, calls FROM engine_use") == [(1, cut, 1)] * 3
 
 
-@pytest.mark.parametrize("mode", ["per-file", "shared"])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("Remembers", "per-file"), ("Remembers", "shared"), ("Carries", "per-file")]
+)
 def test_no_answer_reaches_a_prompt_of_one_that_remembers(
-    mode: str, tmp_path: Path, bubblewrap_sandbox: Sandbox
+    name: str, mode: str, tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:
     home = Home(tmp_path / "home")
-    make_set(home, files=2, per_file=4)
-    spec = f"{spy('Remembers')}(mode={mode})"
+    make_set(home, files=4, per_file=2)
+    spec = f"{spy(name)}(mode={mode})"
     assert attempt(tmp_path, bubblewrap_sandbox, spec, home=home).scored == 8
-    _no_answer(tmp_path, files=2, per_file=4)
-    ranked = [f"def {answer_of(0, number).partition('(')[0]}(" for number in range(8)]
-    shown = [prompt.partition("from shop import")[0] for _, prompt in sorted(prompts(tmp_path).items())]
-    known = sum(name in prompt for name, prompt in zip(ranked, shown, strict=True))
+    _no_answer(tmp_path, files=4, per_file=2)
     # What it knows shows in its ranking alone, and only where it saw the files whole; one is right by chance.
-    assert known == (8 if mode == "shared" else 1)
+    assert _ranked(tmp_path) == (8 if mode == "shared" else 1)
     remarks = rows(tmp_path, "SELECT text FROM remark")
     assert bool(remarks) == (mode == "shared")
+
+
+def test_an_answer_in_the_base_would_be_carried(
+    tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the test above sees a leak where there is one."""
+    monkeypatch.setattr(boxes, "tree_of_base", lambda snapshot, _: dict(snapshot.texts))
+    home = Home(tmp_path / "home")
+    make_set(home, files=4, per_file=2)
+    assert attempt(tmp_path, bubblewrap_sandbox, spy("Carries"), home=home).scored == 8
+    assert _ranked(tmp_path) == 8
+
+
+def _ranked(folder: Path) -> int:
+    """Return for how many samples the function of the answer was ranked first."""
+    names = [f"def {answer_of(0, number).partition('(')[0]}(" for number in range(8)]
+    contexts = [prompt.partition("from shop import")[0] for _, prompt in sorted(prompts(folder).items())]
+    return sum(name in context for name, context in zip(names, contexts, strict=True))
 
 
 def _no_answer(folder: Path, *, files: int = 1, per_file: int = 3) -> None:
