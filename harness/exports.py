@@ -214,7 +214,7 @@ def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate)
                 "missing": str(row.missing),
                 "excluded": str(row.excluded),
                 "model_failed": str(row.model_failed),
-                "repositories": str(mean.repositories),
+                mean.unit.plural: str(mean.units),
             },
             "uncertainty": {"num_samples": mean.n, **({"confidence_interval": interval} if has_interval else {})},
         },

@@ -226,6 +226,8 @@ class RunTable:
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
+    path: tuple[str, ...] = ()
+    """The file of each sample; empty if they are unknown."""
     dated: tuple[str | None, ...] = ()
     """The day of each sample's code, as ``YYYY-MM-DD``; None where it is unknown, empty if every one is."""
     mark: tuple[str, ...] = ()

@@ -19,12 +19,13 @@ HELP: Mapping[str, str] = {
     "difference": "This run minus the baseline.",
     "difference [95%]": "Mean of this run minus the baseline on the samples that both completed, with its interval.",
     "over": "What the interval generalises to: more repositories like these, or only more samples of these.",
-    "p": "Sign-flip permutation test over repositories, corrected for the runs shown. Controls are not tested.",
+    "p": "Sign-flip permutation test over repositories, or files of a single one, corrected for the runs shown.",
     "better": "Samples at which this run is better than the baseline.",
     "equal": "Samples at which both have the same value.",
     "worse": "Samples at which this run is worse than the baseline.",
     "common": "Samples that both completed: only these are compared.",
     "repositories": "Repositories that these samples are from: the test's units.",
+    "files": "Files that these samples are from: the test's units, because all samples are of one repository.",
     "baseline": "Mean of the baseline on the samples that both completed.",
     "this run": "Mean of the run that is taken apart, on the samples that both completed.",
     "samples": "Samples that both completed.",
@@ -90,12 +91,12 @@ def page() -> None:
             key_of=lambda pair: pair.this.id,
             help="Which difference to the baseline is taken apart below.",
         )
-    by_repository, by_level, by_sample, who_solves = st.tabs(
-        ["By repository", "By level", "Sample by sample", "Which samples only some solve"]
+    by_unit, by_level, by_sample, who_solves = st.tabs(
+        [f"By {detailed.difference.unit.noun}", "By level", "Sample by sample", "Which samples only some solve"]
     )
-    with by_repository:
+    with by_unit:
         show.note(f"{names[detailed.this.id]} and the baseline {names[detailed.other.id]}.")
-        show.frame(view.repository_rows(detailed), help=HELP, key="by-repository")
+        show.frame(view.unit_rows(detailed), help=HELP, key="by-unit")
     with by_level:
         show.frame(view.level_rows(detailed), help=HELP, key="by-level")
         show.note("Levels are described, not tested: each has its interval and no p-value.")

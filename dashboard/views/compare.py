@@ -33,6 +33,7 @@ Row = dict[str, object]
 
 _OVER = {
     IntervalScope.REPOSITORIES: "over repositories",
+    IntervalScope.FILES: "over files",
     IntervalScope.SAMPLES: "over samples of these repositories only",
     IntervalScope.FLIPS: "by the test",
     IntervalScope.NONE: "no interval",
@@ -69,7 +70,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
                 "equal": difference.ties,
                 "worse": difference.losses,
                 "common": difference.n_common,
-                "repositories": difference.repositories,
+                difference.unit.plural: difference.units,
             }
         )
     return rows
@@ -78,7 +79,8 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
     """Return what a reader must know of these differences, a sentence each."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
-    sentences = [*run_warnings(runs), *bits_apart(runs)]
+    claims = [pair.difference.claim for pair in compared]
+    sentences = [*filter(None, claims), *run_warnings(runs), *bits_apart(runs)]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested:
         which = f"the {tested} comparisons shown, corrected together" if tested > 1 else "this comparison alone"
@@ -142,19 +144,19 @@ def level_rows(pair: Compared) -> list[Row]:
     ]
 
 
-def repository_rows(pair: Compared) -> list[Row]:
-    """Return one row a repository of one pair, the largest gain first."""
+def unit_rows(pair: Compared) -> list[Row]:
+    """Return one row a repository, or file, of one pair, the largest gain first."""
     half = numbers.half_width(pair.difference.low, pair.difference.high)
-    # A repository has no interval of its own; it is never known better than the difference of all.
+    # A unit has no interval of its own; it is never known better than the difference of all.
     return [
         {
-            "repository": part.repo,
+            pair.difference.unit.noun: part.name,
             "samples": part.n,
             "baseline": _digits(part.other, half),
             "this run": _digits(part.this, half),
             "difference": _digits(part.this - part.other, half),
         }
-        for part in sorted(pair.repositories, key=lambda part: (part.other - part.this, part.repo))
+        for part in sorted(pair.units, key=lambda part: (part.other - part.this, part.name))
     ]
 
 
@@ -172,7 +174,7 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
         {
             "open": address(samples[at]),
             "sample": samples[at],
-            "repository": of_pair.of.repos[codes[at]],
+            of_pair.of.unit.noun: of_pair.of.names[codes[at]],
             "baseline": Figure(numbers.written(float(of_pair.other[at]), None)),
             "this run": Figure(numbers.written(float(of_pair.this[at]), None)),
             "difference": Figure(numbers.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),

@@ -19,7 +19,7 @@ Value: TypeAlias = float | str | None
 """Whole numbers among them are counts, and are written as they are."""
 INTERVAL = "[95%]"
 """Ends the heading of a column of means with their intervals."""
-INTERVAL_HELP = "The mean over samples and its 95% interval, over repositories where there are at least five."
+INTERVAL_HELP = "The mean over samples and its 95% interval, over repositories, or files of one, where there are five."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +369,7 @@ _ALL = (
     Column(
         key="repositories_needed",
         heading="needs",
-        help="About how many repositories would tell this row from another, where these tell it from none.",
+        help="About how many repositories, or files of one, would tell this row from another, where no test does.",
         value=lambda _, row: row.needed,
     ),
     Column(key="rank_low", value=lambda _, row: row.rank_low),

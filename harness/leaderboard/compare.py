@@ -24,10 +24,10 @@ from ctxbench.harness.results import RunInfo, RunTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InRepository:
-    """The two means in one repository, over the samples that both completed, in the unit shown."""
+class InUnit:
+    """The two means in one repository, or file, over the samples that both completed, in the unit shown."""
 
-    repo: str
+    name: str
     n: int
     this: float
     other: float
@@ -61,7 +61,7 @@ class Compared:
     metric: str
     unit: str
     difference: Difference
-    repositories: tuple[InRepository, ...]
+    units: tuple[InUnit, ...]
     levels: tuple[LevelDifference, ...] = ()
     """Sorted by name; one only where the samples have one level."""
     paired: Paired = field(repr=False, compare=False)
@@ -106,7 +106,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
     metric_scale = scale_of(first.run.profile, metric)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
-    # One code for a repository in all pairs, since all of them flip together.
+    # One code for a unit in all pairs, since all of them flip together.
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
     paired = [pairs.align(column, base_column) for column in columns]
@@ -125,7 +125,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
             metric=metric,
             unit=metric_scale.unit,
             difference=difference,
-            repositories=_by_repository(pair),
+            units=_by_unit(pair),
             levels=_by_level(pair, levels, metric_scale, seed=text),
             paired=pair,
             lower_is_better=metric_scale.lower_is_better,
@@ -134,12 +134,12 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
     ]
 
 
-def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
+def _by_unit(pair: Paired) -> tuple[InUnit, ...]:
     rows = []
     for code in pair.gap.codes.tolist():
         mine = pair.codes == code
         means = stats.mean(pair.this[mine]), stats.mean(pair.other[mine])
-        rows.append(InRepository(repo=pair.of.repos[code], n=int(mine.sum()), this=means[0], other=means[1]))
+        rows.append(InUnit(name=pair.of.names[code], n=int(mine.sum()), this=means[0], other=means[1]))
     return tuple(rows)
 
 
@@ -149,7 +149,7 @@ def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: st
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
-        of_level = stats.clustered(gap[mine], pair.codes[mine])
+        of_level = stats.clustered(gap[mine], pair.codes[mine], pair.of.unit)
         [estimate] = stats.estimates(
             [of_level], seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale), resampled=False
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ctxbench.harness.leaderboard import choices, numbers
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.repetitions import variance_text
-from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing, count_of, listed
+from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing, listed
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics import common_metric
@@ -254,14 +254,17 @@ def _ranking(group: Group, instructions: Instructions) -> list[str]:
     family = group.family
     if not family.pairs:
         return lines
-    how = "exact" if family.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
+    how = "exact" if family.units <= EXACT_UP_TO else f"{DRAWS} draws"
     together = "" if family.pairs == 1 else ", corrected for these tests together (step-down maximum statistic)"
     others = "rows that share a group are not significantly different" if group.all_pairs else instructions.all_pairs
     lines.append(
-        f"Asked: {family.question()}. p: sign flips of whole repositories ({count_of(family.repositories)}, {how})"
+        f"Asked: {family.question()}. p: sign flips of whole {family.unit.plural} "
+        f"({family.unit.count(family.units)}, {how})"
         f"{together}. The interval of a difference is that of its test; {others}."
     )
-    lines += filter(None, [family.verdict(), _who_beats_whom(group), _undecided(group), family.sight(scale.unit)])
+    lines += filter(
+        None, [family.claim(), family.verdict(), _who_beats_whom(group), _undecided(group), family.sight(scale.unit)]
+    )
     of_others = [
         row for row in group.rows if row.rank_low is None and any(d.p is not None for d in row.difference.values())
     ]
@@ -292,7 +295,10 @@ def _undecided(group: Group) -> str:
     rows = [row for row in group.rows if row.standing is Standing.UNDECIDED and row.baseline is not None]
     if not rows or not group.family.significant:
         return ""
-    names = [label(row) + (f" (about {row.needed} repositories would do)" if row.needed else "") for row in rows]
+    names = [
+        label(row) + (f" (about {row.needed} {group.family.unit.plural} would do)" if row.needed else "")
+        for row in rows
+    ]
     which = "any other" if group.family.against is None else group.family.against
     return f"Not significantly different from {which}: {listed(names)}."
 
@@ -338,19 +344,20 @@ def _intervals(group: Group) -> list[str]:
         return ["Intervals: none can be given for a single sample."] if kinds else []
     single = ", ".join(strategy for strategy, estimate in estimates if estimate.over is IntervalScope.NONE)
     none = f"; none for a single sample ({single})" if single else ""
+    units = group.family.unit.plural
     if IntervalScope.SAMPLES not in kinds:
-        return [f"Intervals: 95%, over repositories (cluster-robust, Student t){none}."]
-    most = max(estimate.repositories for _, estimate in estimates)
+        return [f"Intervals: 95%, over {units} (cluster-robust, Student t){none}."]
+    most = max(estimate.units for _, estimate in estimates)
     if most < FEWEST:
-        of = "this one repository" if most == 1 else f"these {most} repositories"
-        return [f"Intervals: 95%, over samples of {of} only; an interval over repositories needs {FEWEST}{none}."]
+        of = "this one repository" if most == 1 else f"these {most} {units}"
+        return [f"Intervals: 95%, over samples of {of} only; an interval over {units} needs {FEWEST}{none}."]
     few = ", ".join(
         strategy
         for strategy, estimate in estimates
-        if estimate.repositories < FEWEST and estimate.over is not IntervalScope.NONE
+        if estimate.units < FEWEST and estimate.over is not IntervalScope.NONE
     )
-    more = f"; over samples also of rows with fewer than {FEWEST} repositories ({few})" if few else ""
-    return [f"Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson){more}{none}."]
+    more = f"; over samples also of rows with fewer than {FEWEST} {units} ({few})" if few else ""
+    return [f"Intervals: 95%, over {units}; where all values lie on one bound, over samples (Wilson){more}{none}."]
 
 
 def _lacking(group: Group, instructions: Instructions) -> list[str]:

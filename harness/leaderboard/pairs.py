@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -16,7 +17,7 @@ from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.numbers import Outcomes, Scale
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
 from ctxbench.harness.leaderboard.signflip import step_down
-from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, Estimate, IntervalScope, Unit
 from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
@@ -25,7 +26,7 @@ NUMBERS = (
     *range(signflip.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
-"""Numbers of repositories that are said to be needed: the more, the less exactly they are known."""
+"""Numbers of units that are said to be needed: the more, the less exactly they are known."""
 _NOISE = 1e-9
 """Below this a difference, or a standard error, is what rounding left of none."""
 
@@ -45,22 +46,23 @@ class Difference:
     """This run minus the other, in the unit shown; None where it cannot be given."""
 
     n_common: int
-    repositories: int
+    units: int
+    """Those that have a common sample: what the test flips."""
     mean: float | None
     low: float | None
     """Of what is tested, by the test itself: the interval is without 0 exactly where p is at most 5%. None also of an
-    end that the test does not tell, which of uneven repositories may be one only."""
+    end that the test does not tell, which of uneven units may be one only."""
     high: float | None
     over: IntervalScope
     p: float | None
-    """Two-sided, by sign flips of whole repositories, corrected for `pairs` comparisons (step-down maximum statistic);
+    """Two-sided, by sign flips of whole units, corrected for `pairs` comparisons (step-down maximum statistic);
     None where nothing is tested: of controls, and of rows that are outside of every family."""
     pairs: int
     visible: float | None
     """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p` is); None if none
     could, or if nothing varies."""
     needed: int | None
-    """About how many repositories would show a difference like this one (80% power, corrected); None where it is
+    """About how many units would show a difference like this one (80% power, corrected); None where it is
     significant, or where that cannot be said."""
     wins: int
     """Samples at which this run is better."""
@@ -70,6 +72,7 @@ class Difference:
     """Only for metrics whose values are all on one of two bounds."""
     variance: VarianceParts = field(default_factory=dict)
     """Where the uncertainty of the mean comes from; empty if neither of the two was repeated."""
+    unit: Unit = REPOSITORY
 
     def __neg__(self) -> Difference:
         """Return the other run minus this one: the same test."""
@@ -85,14 +88,19 @@ class Difference:
         return self.p is not None and self.p <= signflip.ALPHA
 
     @property
+    def claim(self) -> str:
+        """What a test within one repository claims, as a sentence; empty without one."""
+        return "" if self.p is None else self.unit.claim(self.units)
+
+    @property
     def decidable(self) -> bool:
-        """Whether any difference of so many repositories could be significant."""
-        return signflip.smallest_p(self.repositories) <= signflip.ALPHA
+        """Whether any difference of so many units could be significant."""
+        return signflip.smallest_p(self.units) <= signflip.ALPHA
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two runs' values on the samples that both completed, sorted by sample, and their gap by repository."""
+    """Two runs' values on the samples that both completed, sorted by sample, and their gap by unit."""
 
     this: Array
     other: Array
@@ -105,7 +113,7 @@ class Paired:
 
     @property
     def codes(self) -> Codes:
-        """The repository of each sample."""
+        """The unit of each sample."""
         return self.of.codes[self.places]
 
     @property
@@ -138,7 +146,7 @@ def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
     better = -gap if scale.lower_is_better else gap
     return Difference(
         n_common=len(gap),
-        repositories=estimate.repositories,
+        units=estimate.units,
         mean=estimate.mean,
         low=estimate.low,
         high=estimate.high,
@@ -152,6 +160,7 @@ def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
         losses=int(np.count_nonzero(better < 0)),
         counts=_counts(pair.this, pair.other, scale),
         variance=pair.variance,
+        unit=estimate.unit,
     )
 
 
@@ -162,7 +171,7 @@ def corrected(
 
     Args:
         family: what `differences` says of them.
-        aligned_pairs: the same pairs; the codes of repositories mean the same in all.
+        aligned_pairs: the same pairs; the codes of units mean the same in all.
         scale: of their metric.
         seed: that of `differences`.
     """
@@ -173,14 +182,14 @@ def corrected(
     sums, sizes = np.zeros((2, len(gaps), 1 + max(int(gap.codes[-1]) for gap in gaps)))
     for row, gap in enumerate(gaps):
         sums[row, gap.codes], sizes[row, gap.codes] = gap.sums, gap.sizes
-    # A repository without a sample of any pair is none of the family's.
+    # A unit without a sample of any pair is none of the family's.
     present = np.unique(np.concatenate([gap.codes for gap in gaps]))
     found = step_down(sums[:, present], sizes[:, present], seed=seed)
     differences = list(family)
     ends = zip(found.low.tolist(), found.high.tolist(), strict=True)
     for place, gap, p, interval in zip(tested, gaps, found.p.tolist(), ends, strict=True):
         tested_pair = replace(_within(family[place], interval, scale), p=p, pairs=len(tested))
-        error = gap.error if tested_pair.repositories > 1 else None
+        error = gap.error if tested_pair.units > 1 else None
         differences[place] = replace(
             tested_pair,
             visible=_visible(tested_pair, error, found.critical),
@@ -211,7 +220,7 @@ def _visible(difference: Difference, error: float | None, critical: float | None
     By Student's t about a scatter that is itself only estimated: simulated power at it is 68% with 6 repositories, 76
     to 79% with 7 to 20 (docs/statistics.md).
     """
-    count = difference.repositories
+    count = difference.units
     # Where nothing varied nothing tells how much would be noticed: not that everything would.
     if not difference.decidable or error is None or error <= _NOISE or critical is None or critical**2 >= count:
         return None
@@ -221,13 +230,12 @@ def _visible(difference: Difference, error: float | None, critical: float | None
 
 
 def _needed(difference: Difference, error: float | None) -> int | None:
-    """Return how many repositories like these would show a mean difference as large as this one.
+    """Return how many units like these would show a mean difference as large as this one.
 
-    By Student's t at 5% shared out among the pairs, which is what the flips come to with many repositories, or a little
-    more.
+    By Student's t at 5% shared out among the pairs, which is what the flips come to with many units, or a little more.
     """
-    mean, count = abs(difference.mean or 0.0), difference.repositories
-    # With fewer there is no error over repositories to go by.
+    mean, count = abs(difference.mean or 0.0), difference.units
+    # With fewer there is no error over units to go by.
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
@@ -238,11 +246,11 @@ def _needed(difference: Difference, error: float | None) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def _reach(repositories: int, pairs: int) -> float:
-    """Return the mean that is seen with 80% power in units of the repositories' standard deviation."""
-    df = repositories - 1
+def _reach(units: int, pairs: int) -> float:
+    """Return the mean that is seen with 80% power, as a multiple of the standard deviation between the units."""
+    df = units - 1
     t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)
-    return t / math.sqrt(repositories)
+    return t / math.sqrt(units)
 
 
 def gap_bounds(scale: Scale) -> tuple[float, float] | None:
@@ -270,20 +278,54 @@ def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
     )
 
 
+LEAST_FILES = 10
+"""Fewest files over which one repository is tested: with fewer too many leads are false (docs/statistics.md)."""
+
+
+def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[Unit, Mapping[str, str]]:
+    """Return what a test over some samples flips as a whole, and the unit of each sample.
+
+    That is the repository; where all samples are of one repository, the file. Files of too few or too uneven numbers
+    are not tested, because too many leads would be false (docs/statistics.md, "One repository").
+
+    Args:
+        repos: sample -> repository, of all samples.
+        files: sample -> file; without the samples whose file is not known.
+
+    Returns:
+        The unit, with its refusal where one repository cannot be tested; and sample -> name of its unit.
+    """
+    if len(set(repos.values())) != 1:
+        return stats.REPOSITORY, repos
+    [repo] = set(repos.values())
+    sizes = Counter(files.values())
+    if len(files) < len(repos):
+        refusal = f"not all files of the samples of {repo} are known"
+    elif len(sizes) < LEAST_FILES:
+        refusal = f"all samples are of {Unit('file', repo).count(len(sizes))}, and {LEAST_FILES} are needed"
+    elif 2 * max(sizes.values()) >= len(repos):
+        refusal = f"one file of {repo} has half of the samples or more"
+    else:
+        return Unit("file", repo), files
+    return Unit(refusal=refusal), repos
+
+
 class Samples:
-    """The samples of all runs of a group, sorted, and the repository of each."""
+    """The samples of all runs of a group, sorted, and the unit of each."""
 
     def __init__(self, tables: Sequence[RunTable]) -> None:
-        """Sort them; the runs of a group are over one set, in which a sample has one repository."""
+        """Sort them; the runs of a group are over one set, in which a sample has one repository and one file."""
         # Most runs have the very same samples: each list of them is looked at once.
-        distinct = dict.fromkeys((table.sample, table.repo) for table in tables)
-        repos = {sample: repo for ids, of in distinct for sample, repo in zip(ids, of, strict=True)}
+        distinct = dict.fromkeys((table.sample, table.repo, table.path) for table in tables)
+        repos = {sample: repo for ids, of, _ in distinct for sample, repo in zip(ids, of, strict=True)}
+        files = {sample: path for ids, _, of in distinct if of for sample, path in zip(ids, of, strict=True) if path}
+        self.unit, names = units_of(repos, files)
         self.ids = sorted(repos)
-        self.repos = sorted(set(repos.values()))
+        self.names = sorted(set(names.values()))
         """What the codes stand for."""
-        self.codes: Codes = stats.coded([repos[id_] for id_ in self.ids])
+        self.codes: Codes = stats.coded([names[id_] for id_ in self.ids])
         place = {id_: index for index, id_ in enumerate(self.ids)}
-        self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, _ in distinct}
+        self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, *_ in distinct}
 
     def places(self, table: RunTable) -> Places:
         """Return where the samples of a run stand among all, in the run's own order."""
@@ -316,17 +358,19 @@ class MetricColumn:
 
     @cached_property
     def clustered(self) -> Clustered:
-        """The values by repository."""
-        return stats.clustered(self.values, self.samples.codes[self.places])
+        """The values by unit."""
+        return stats.clustered(self.values, self.samples.codes[self.places], self.samples.unit)
 
     def clustered_at(self, indices: Sequence[int]) -> Clustered:
-        """Return some of the values, given by their positions, by repository."""
-        return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]])
+        """Return some of the values, given by their positions, by unit."""
+        return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]], self.samples.unit)
 
     @cached_property
     def variance(self) -> VarianceParts:
         """Where the uncertainty of the mean comes from; empty of a single run."""
-        return {} if self.noise is None else variance_parts(self.values, self.samples.codes[self.places], self.noise)
+        if self.noise is None:
+            return {}
+        return variance_parts(self.values, self.samples.codes[self.places], self.noise, self.samples.unit.plural)
 
     @cached_property
     def spread(self) -> Array:
@@ -384,9 +428,10 @@ def align(this: MetricColumn, other: MetricColumn) -> Paired:
     this_values, other_values = this_values[both], other_values[both]
     places = np.arange(len(samples.ids))[both]
     gaps = gap(this_values, other_values)
-    pair = Paired(this_values, other_values, stats.clustered(gaps, samples.codes[both]), places, samples)
+    clustered = stats.clustered(gaps, samples.codes[both], samples.unit)
+    pair = Paired(this_values, other_values, clustered, places, samples)
     if not len(gaps) or this.noise is other.noise is None:
         return pair
     mine, its = this.spread_noise, other.spread_noise
     noise = Noise(mine.single + its.single, (mine.means + its.means)[both])
-    return replace(pair, variance=variance_parts(gaps, pair.codes, noise))
+    return replace(pair, variance=variance_parts(gaps, pair.codes, noise, samples.unit.plural))

@@ -25,9 +25,9 @@ from ctxbench.harness.cutoffs import NO_CUTOFFS
 from ctxbench.harness.leaderboard import choices, numbers, signflip, stats
 from ctxbench.harness.leaderboard.pairs import NUMBERS
 from ctxbench.harness.leaderboard.repetitions import pooled
-from ctxbench.harness.leaderboard.rows import ALL_LEVELS, count_of, listed
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, listed
 from ctxbench.harness.leaderboard.signflip import step_down
-from ctxbench.harness.leaderboard.stats import Array, Clustered
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered
 from ctxbench.harness.leaderboard.table import GroupMaker, comparable
 from ctxbench.harness.results import RunTable
 
@@ -189,7 +189,7 @@ class Plan:
             return f"A difference of {effect} {self.unit} takes more than {NUMBERS[-1]} repositories of {size}{pair}."
         more = f"; with more samples of each it still takes {self.needed_at_least}"
         return (
-            f"A difference of {effect} {self.unit} takes about {count_of(self.needed)} of {size} "
+            f"A difference of {effect} {self.unit} takes about {REPOSITORY.count(self.needed)} of {size} "
             f"(80% power at 5%{pair}){more if self.needed_at_least != self.needed else ''}."
         )
 
@@ -199,9 +199,9 @@ class Plan:
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; by the pair that varies least it would be {low}, by the one that varies most {high}"
         return (
-            f"Estimated from {self.baseline} beside {listed(self.strategies)} on {count_of(self.repositories)}: mean "
-            f"differences of repositories scatter by {between} {self.unit}, samples in one by {within} (standard "
-            f"deviations){span if len(self.strategies) > 1 else ''}."
+            f"Estimated from {self.baseline} beside {listed(self.strategies)} "
+            f"on {REPOSITORY.count(self.repositories)}: mean differences of repositories scatter by {between} "
+            f"{self.unit}, samples in one by {within} (standard deviations){span if len(self.strategies) > 1 else ''}."
         )
 
 
@@ -316,7 +316,7 @@ def _untold(maker: GroupMaker, base: int, repositories: int) -> InputFault:
         )
     if repositories < stats.FEWEST:
         return InputFault(
-            f"the runs share {count_of(repositories)}; {stats.FEWEST} are the fewest that tell how repositories vary",
+            f"the runs share {REPOSITORY.count(repositories)}; {stats.FEWEST} are the fewest that tell how they vary",
             where=place,
             cure=f"store both runs over a set with more: {command}",
         )

@@ -36,7 +36,7 @@ from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.repetitions import VarianceParts, variance_text
-from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, count_of, pair_verdict
+from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, pair_verdict
 from ctxbench.harness.leaderboard.sections import (
     OTHERS,
     beside,
@@ -139,7 +139,10 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text, the repositories and levels of each pair's first metric above them."""
+    """Return paired differences as text, the repositories and levels of each pair's first metric above them.
+
+    Files of one repository are not listed: JSON has them.
+    """
     lines: list[str] = []
     previous: tuple[str, str] | None = None
     apart = bits_apart([run for pair in compared for run in (pair.other, pair.this)])
@@ -152,13 +155,14 @@ def comparison(compared: Sequence[Compared]) -> str:
             lines.append(f"  {pair.this.samples}, {pair.this.language}, generator {' minus '.join(generators)}")
             lines += [f"  {line}" for line in (*run_warnings((pair.other, pair.this)), *apart)]
             lines += _where(pair)
+            lines += [f"  {claim}" for claim in [pair.difference.claim] if claim]
         difference = pair.difference
         interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
         over = f"interval over {difference.over}" if difference.low is not None else "no interval"
         over = "interval of the test" if difference.over is IntervalScope.FLIPS else over
         control = pair.this.control or pair.other.control
         together = f", {difference.pairs} comparisons together" if difference.pairs > 1 else ""
-        flips = f"sign flips of {count_of(difference.repositories)}{together}"
+        flips = f"sign flips of {difference.unit.count(difference.units)}{together}"
         test = f"p {numbers.p_value(difference.p)} ({flips})"
         lines.append(
             f"  {pair.metric}: {interval} {pair.unit} ({over}), {'a control: not tested' if control else test}, "
@@ -179,7 +183,8 @@ def _named(run: RunInfo) -> str:
 def _where(pair: Compared) -> list[str]:
     # Of a single level there is nothing to say that the whole does not say.
     levels = pair.levels if len(pair.levels) > 1 else ()
-    parts = [(part.repo, part.n, part.this, part.other) for part in pair.repositories]
+    units = () if pair.difference.unit.repo else pair.units
+    parts = [(part.name, part.n, part.this, part.other) for part in units]
     parts += [(f"level {part.level}", part.n, part.this, part.other) for part in levels]
     width = max((len(name) for name, *_ in parts), default=0)
     return [f"  {name:{width}}  n {n:4}  {pair.metric} {other:.1f} -> {this:.1f}" for name, n, this, other in parts]
@@ -278,8 +283,8 @@ def comparison_json(compared: Sequence[Compared]) -> str:
 
 
 def flat_comparison(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Return one record a metric and pair of runs, without the parts of it: repositories, levels, variance."""
-    parts = ("repositories", "levels", "difference")
+    """Return one record a metric and pair of runs, without the parts of it: repositories or files, levels, variance."""
+    parts = ("repositories", "files", "levels", "difference")
     return [
         {
             **{key: value for key, value in _flat(record).items() if not key.startswith(parts)},
@@ -290,6 +295,7 @@ def flat_comparison(compared: Sequence[Compared]) -> list[dict[str, Any]]:
 
 
 def _comparison(pair: Compared) -> dict[str, Any]:
+    unit = pair.difference.unit
     return {
         "run": pair.this.id,
         "baseline": pair.other.id,
@@ -300,9 +306,8 @@ def _comparison(pair: Compared) -> dict[str, Any]:
         "language": pair.this.language,
         "metric": pair.metric,
         "difference": _difference(pair.difference),
-        "repositories": [
-            {"repo": part.repo, "n": part.n, **_rounded(this=part.this, baseline=part.other)}
-            for part in pair.repositories
+        unit.plural: [
+            {unit.noun: part.name, "n": part.n, **_rounded(this=part.this, baseline=part.other)} for part in pair.units
         ],
         "levels": [_level(part) for part in pair.levels],
     }
@@ -384,7 +389,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         **_rounded(mean=estimate.mean, low=estimate.low, high=estimate.high),
         "interval": str(estimate.over),
         "n": estimate.n,
-        "repositories": estimate.repositories,
+        estimate.unit.plural: estimate.units,
         **_rounded(
             mean_of_repositories=estimate.mean_of_repositories,
             mean_of_levels=estimate.mean_of_levels,
@@ -404,9 +409,9 @@ def _difference(difference: Difference) -> dict[str, Any]:
         **_rounded(p=difference.p),
         "pairs": difference.pairs,
         "n_common": difference.n_common,
-        "repositories": difference.repositories,
+        difference.unit.plural: difference.units,
         **_rounded(smallest_visible=difference.visible),
-        "repositories_needed": difference.needed,
+        f"{difference.unit.plural}_needed": difference.needed,
         "wins": difference.wins,
         "ties": difference.ties,
         "losses": difference.losses,

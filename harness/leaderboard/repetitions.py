@@ -1,8 +1,8 @@
 """Repeated runs: pool those that differ only in the seed, and split the variance of a mean among its sources. Pure.
 
 A sample's value in a pooled table is its mean over the runs, so that intervals and tests count the noise of repetition
-without knowing of it: they rest on repositories. How much of it there is says a nested analysis of variance with random
-effects (repository, sample within repository, repetition within sample), by the method of moments on the samples'
+without knowing of it: they rest on units. How much of it there is says a nested analysis of variance with random
+effects (unit, sample within unit, repetition within sample), by the method of moments on the samples'
 means, which may have unequal numbers of samples and repetitions.
 
 Source: Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5.
@@ -107,6 +107,7 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
         run=_info([table.run for table in members]),
         sample=tuple(samples),
         repo=first([table.repo for table in members]),
+        path=first([table.path for table in members]) if any(table.path for table in members) else (),
         level=first([table.level for table in members]),
         status=tuple(next((status for status in _COUNTS_AS if status in of), Status.INFRA_FAILED) for of in outcomes),
         metrics={name: tuple(map(_mean, column)) for name, column in repeated.items()},
@@ -206,18 +207,18 @@ class VarianceSource:
 
 
 VarianceParts: TypeAlias = Mapping[str, VarianceSource]
-"""``repositories``, ``samples`` (within a repository) and ``repetition``; without the first of a single repository, and
-without the second, which is then part of the first, where no repository has two samples."""
+"""``repositories`` (or ``files`` of one), ``samples`` (within such a unit) and ``repetition``; without the first of a
+single unit, and without the second, which is then part of the first, where no unit has two samples."""
 
 
-def variance_parts(values: Array, codes: Codes, noise: Noise) -> VarianceParts:
-    """Split the variance of the mean of values, a sample each; `codes` says which repository each is of."""
-    repo = np.unique(codes, return_inverse=True)[1]
-    sizes, sums, noise_sums = (np.bincount(repo, weights=of).astype(np.float64) for of in (None, values, noise.means))
+def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:
+    """Split the variance of the mean of values, a sample each; `codes` says which of the `units` each is of."""
+    unit = np.unique(codes, return_inverse=True)[1]
+    sizes, sums, noise_sums = (np.bincount(unit, weights=of).astype(np.float64) for of in (None, values, noise.means))
     n, count, squares = len(values), len(sizes), _total(np.square(sizes))
     means = sums / sizes
     # Sums of squares without what repetition alone is expected to add to them.
-    within = _total(np.square(values - means[repo])) - _total((1 - 1 / sizes) * noise_sums)
+    within = _total(np.square(values - means[unit])) - _total((1 - 1 / sizes) * noise_sums)
     between = _total(sizes * np.square(means - stats.mean(values))) - _total((1 / sizes - 1 / n) * noise_sums)
     of_samples = within / (n - count) if n > count else 0.0
     # Source -> variance of its effect on a single value, and on the mean.
@@ -225,8 +226,8 @@ def variance_parts(values: Array, codes: Codes, noise: Noise) -> VarianceParts:
     if n > count:
         variances = {"samples": (of_samples, max(0.0, of_samples) / n)} | variances
     if count > 1:
-        of_repositories = (between - (count - 1) * of_samples) / (n - squares / n)
-        variances = {"repositories": (of_repositories, max(0.0, of_repositories) * squares / n**2)} | variances
+        of_units = (between - (count - 1) * of_samples) / (n - squares / n)
+        variances = {units: (of_units, max(0.0, of_units) * squares / n**2)} | variances
     whole = math.fsum(of_mean for _, of_mean in variances.values())
     return {
         name: VarianceSource(

@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard import numbers, signflip
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, at_levels
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.repetitions import AnswerGaps, VarianceParts
-from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Estimate, Unit
 from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
@@ -99,7 +99,7 @@ class Row:
     apart: bool = False
     """Whether a test of its question is significant: it beats a row, or one beats it."""
     needed: int | None = None
-    """About how many repositories would tell this row from another; None where one does already, or where that cannot
+    """About how many units would tell this row from another; None where one does already, or where that cannot
     be said."""
     before_cutoff: Estimate | None = None
     """Of the ranking metric, over samples from before the model's cutoff; None where there are none on either side."""
@@ -130,18 +130,19 @@ class Family:
     """The strategy that each is tested against; None where all pairs are."""
     pairs: int
     """Those that were tested: the others have no common sample."""
-    repositories: int
+    units: int
     """The most that a pair has."""
+    unit: Unit
     smallest_p: float
-    """The smallest p-value that the test can reach with these repositories."""
+    """The smallest p-value that the test can reach with so many units."""
     significant: int
     """Pairs that differ significantly at 5%."""
     visible: float | None
     """The smallest difference that these pairs could show: their median; None if none could show any."""
     nearest: tuple[str, str] | None
-    """The pair whose difference the fewest more repositories would show; None if that cannot be said."""
+    """The pair whose difference the fewest more units would show; None if that cannot be said."""
     needed: int | None
-    """About how many repositories that takes."""
+    """About how many units that takes."""
 
     @property
     def decidable(self) -> bool:
@@ -152,9 +153,11 @@ class Family:
         """Say how many differences are significant, and what more would need; empty where nothing was tested."""
         if not self.pairs:
             return ""
+        if self.unit.refusal:
+            return f"No difference can be significant here: {self.unit.refusal}."
         if not self.decidable:
             return (
-                f"No difference can be significant here: with {count_of(self.repositories)} the smallest possible p "
+                f"No difference can be significant here: with {self.unit.count(self.units)} the smallest possible p "
                 f"is {numbers.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
                 f"{self._more()}."
             )
@@ -163,6 +166,10 @@ class Family:
         who = f"No {one}" if not self.significant else f"The {one}" if self.pairs == 1 else some
         of = "" if self.against is None else f" from {self.against}"
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
+
+    def claim(self) -> str:
+        """Say what a test within one repository claims; empty of one over repositories, and without a test."""
+        return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
         """Say what was asked, and which pairs are corrected for each other; empty where nothing was tested."""
@@ -181,7 +188,7 @@ class Family:
         if self.nearest is None:
             return ""
         this, other = self.nearest
-        return f"; it would take about {self.needed} repositories to separate {this} from {other}"
+        return f"; it would take about {self.needed} {self.unit.plural} to separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
         """Say which difference would be seen; empty where none would, or it cannot be said."""
@@ -297,24 +304,30 @@ class Board:
 
 
 def family(
-    differences: Iterable[tuple[tuple[str, str], Difference]], *, against: str | None = None, repositories: int = 0
+    differences: Iterable[tuple[tuple[str, str], Difference]],
+    *,
+    against: str | None = None,
+    unit: Unit = REPOSITORY,
+    units: int = 0,
 ) -> Family:
     """Sum up differences that were corrected together.
 
     Args:
         differences: the names of two rows, and the difference of these.
         against: the strategy that is the second of all of them; None where they are all pairs.
-        repositories: how many there are where no pair was tested.
+        unit: of all of them.
+        units: how many there are where no pair was tested.
     """
     tested = [(names, difference) for names, difference in differences if difference.p is not None]
-    most = max((difference.repositories for _, difference in tested), default=repositories)
+    most = max((difference.units for _, difference in tested), default=units)
     visible = [difference.visible for _, difference in tested if difference.visible is not None]
     needed = [(difference.needed, names) for names, difference in tested if difference.needed is not None]
     fewest, nearest = min(needed, key=lambda item: item[0], default=(None, None))
     return Family(
         against=against,
         pairs=len(tested),
-        repositories=most,
+        units=most,
+        unit=unit,
         smallest_p=signflip.smallest_p(most),
         significant=sum(difference.significant for _, difference in tested),
         visible=statistics.median(visible) if visible else None,
@@ -327,10 +340,13 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     """Say what the test could and could not show of one pair, as the end of a sentence; empty if it was not tested."""
     if difference.p is None or difference.significant:
         return ""
-    needed = "" if difference.needed is None else f"about {difference.needed} repositories like these would show it"
+    of = difference.unit
+    needed = "" if difference.needed is None else f"about {difference.needed} {of.plural} like these would show it"
+    if of.refusal:
+        return f"no difference can be significant at 5%: {of.refusal}"
     if not difference.decidable:
         return (
-            f"no difference of {count_of(difference.repositories)} can be significant at 5%; "
+            f"no difference of {of.count(difference.units)} can be significant at 5%; "
             f"{needed or f'{signflip.LEAST} are the fewest that can show one'}"
         )
     if not difference.wins and not difference.losses:
@@ -343,11 +359,6 @@ def pair_verdict(difference: Difference, unit: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names as a person lists them: a, b and c."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def count_of(repositories: int) -> str:
-    """Return a number of repositories in words."""
-    return "1 repository" if repositories == 1 else f"{repositories} repositories"
 
 
 def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:

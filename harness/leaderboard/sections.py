@@ -146,12 +146,14 @@ def heading_of(group: Group) -> str:
     origin = _shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
     whole = f" of {group.set_size} samples" * ("[:" in group.samples and group.set_size > 0)
+    family = group.family
+    whole += f", {family.unit.count(family.units)}" * bool(family.unit.repo)
     return f"{group.samples}{whole}, {group.language.capitalize()}{level}, by {group.generator}{recorded}"
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
     """Return who leads, and what the tests say of the question, in a sentence or two; arguments as of `answer`."""
-    return " ".join(filter(None, answer(group, names)))
+    return " ".join(filter(None, (*answer(group, names), group.family.claim())))
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:

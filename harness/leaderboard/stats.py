@@ -1,7 +1,8 @@
-"""Means and 95% intervals of values that are clustered by repository, and Student's t. Pure.
+"""Means and 95% intervals of values that are clustered by a unit, and Student's t. Pure.
 
-The repository is the unit: samples of one repository resemble each other, so an interval that treats them as
-independent is too narrow. With fewer than `FEWEST` repositories no interval over repositories can be given.
+The unit is the repository, or the file where all samples are of one repository: samples of one unit resemble each
+other, so an interval that treats them as independent is too narrow. With fewer than `FEWEST` units no interval over
+them can be given.
 
 Student's t is computed by hand, because boards must be equal to the last bit on every processor and in every version,
 and scipy's functions are not: of 8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication.
@@ -24,7 +25,7 @@ from ctxbench.bench.doubles import rounded, term_bits
 from ctxbench.bench.elementary import exp, log
 
 FEWEST = 5
-"""Fewest repositories over which an interval is given."""
+"""Fewest units over which an interval is given."""
 CONFIDENCE = 0.95
 POWER = 0.8
 _RESAMPLES = 2000
@@ -38,11 +39,40 @@ class IntervalScope(StrEnum):
     """What an interval generalises to."""
 
     REPOSITORIES = "repositories"
+    FILES = "files"
+    """Files of one repository, the only one of the samples."""
     SAMPLES = "samples"
     """More samples of these same repositories: said so wherever it is shown."""
     FLIPS = "flips"
-    """Of a difference that is tested: repositories like these, by the test that gives its p."""
+    """Of a difference that is tested: units like these, by the test that gives its p."""
     NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a test flips as a whole: a repository, or a part of the only repository."""
+
+    noun: str = "repository"
+    repo: str = ""
+    """The only repository, of whose parts the test is; empty where the unit is the repository."""
+    refusal: str = ""
+    """Why the only repository is not tested over its parts; empty where it is, or where there are several."""
+
+    @property
+    def plural(self) -> str:
+        """The noun in the plural."""
+        return f"{self.noun}s" if self.repo else "repositories"
+
+    def count(self, number: int) -> str:
+        """Return a number of units in words: ``6 repositories``, ``37 files of mistune``."""
+        return f"{number} {self.noun if number == 1 else self.plural}{f' of {self.repo}' if self.repo else ''}"
+
+    def claim(self, number: int) -> str:
+        """Say over how many units a test was and what its claim is limited to; empty where these are repositories."""
+        return f"Tested over {self.count(number)}; the claim is limited to this repository." if self.repo else ""
+
+
+REPOSITORY = Unit()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +80,8 @@ class Estimate:
     """A mean over samples with its 95% interval; None where it cannot be given."""
 
     n: int
-    repositories: int
+    units: int
+    """Those that have a sample."""
     mean: float | None
     low: float | None
     high: float | None
@@ -58,8 +89,9 @@ class Estimate:
     mean_of_repositories: float | None
     """Every repository weighs the same, whatever its number of samples."""
     bootstrap_low: float | None
-    """Percentile cluster bootstrap, seeded; None with fewer than `FEWEST` repositories."""
+    """Percentile cluster bootstrap, seeded; None with fewer than `FEWEST` units."""
     bootstrap_high: float | None
+    unit: Unit = REPOSITORY
     mean_of_levels: float | None = None
     """Every level weighs the same, whatever its number of tasks; only of sets whose benchmark prints it."""
     mean_with_invalid: float | None = None
@@ -88,19 +120,20 @@ def estimate(
 
 @dataclass(frozen=True)
 class Clustered:
-    """Values, and what their repositories come to, in the order of the repositories' names."""
+    """Values, and what their units come to, in the order of the units' names."""
 
     values: Array
     sums: Array
-    """Of the values of each repository that has one."""
+    """Of the values of each unit that has one."""
     sizes: Array
-    """Samples of each of these repositories."""
+    """Samples of each of these units."""
     codes: Codes
-    """Of each of these repositories."""
+    """Of each of these units."""
+    unit: Unit = REPOSITORY
 
     @cached_property
     def error(self) -> float:
-        """The cluster-robust standard error of the mean; with two repositories or more."""
+        """The cluster-robust standard error of the mean; with two units or more."""
         return cluster_error(self.sums, self.sizes)
 
 
@@ -115,22 +148,22 @@ def trimmed_mean(values: Sequence[float]) -> float:
     return math.fsum(sorted(values)[cut : len(values) - cut]) / (len(values) - 2 * cut)
 
 
-def coded(repos: Sequence[str]) -> Codes:
-    """Return for each sample the place of its repository among the sorted names."""
-    return np.unique(np.asarray(repos, dtype=np.str_), return_inverse=True)[1]
+def coded(names: Sequence[str]) -> Codes:
+    """Return for each sample the place of its unit among the sorted names."""
+    return np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1]
 
 
-def clustered(values: Array, codes: Codes) -> Clustered:
-    """Add aligned values up by repository."""
+def clustered(values: Array, codes: Codes, unit: Unit = REPOSITORY) -> Clustered:
+    """Add aligned values up by unit."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
-    return Clustered(values, sums[present], sizes[present], present)
+    return Clustered(values, sums[present], sizes[present], present, unit)
 
 
 def estimates(
     columns: Sequence[Clustered], *, seed: str, bounds: tuple[float, float] | None = None, resampled: bool = True
 ) -> list[Estimate]:
-    """Estimate the mean of each column, as `estimate` does; all of them draw the same repositories.
+    """Estimate the mean of each column, as `estimate` does; all of them draw the same units.
 
     Args:
         columns: what to estimate.
@@ -151,21 +184,22 @@ def _estimate(
     x, sums = column.values, column.sums
     if not len(x):
         return Estimate(
-            n=0, repositories=0, mean=None, low=None, high=None, over=IntervalScope.NONE,
-            mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None,
+            n=0, units=0, mean=None, low=None, high=None, over=IntervalScope.NONE,
+            mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None, unit=column.unit,
         )  # fmt: skip
     centre = mean(x)
     low, high, over = _interval(column, centre, bounds)
     return Estimate(
         n=len(x),
-        repositories=len(sums),
+        units=len(sums),
         mean=centre,
         low=low,
         high=high,
         over=over,
-        mean_of_repositories=mean(sums / column.sizes),
+        mean_of_repositories=centre if column.unit.repo else mean(sums / column.sizes),
         bootstrap_low=drawn[0],
         bootstrap_high=drawn[1],
+        unit=column.unit,
     )
 
 
@@ -191,7 +225,7 @@ def _interval(
     if bounds and all(map(math.isfinite, bounds)) and (x == x[0]).all() and x[0] in (*bounds, 0.0):
         return (*_score(len(x), float(x[0]), bounds), IntervalScope.SAMPLES)
     if count >= FEWEST:
-        error, df, over = column.error, count - 1, IntervalScope.REPOSITORIES
+        error, df, over = column.error, count - 1, IntervalScope(column.unit.plural)
     elif len(x) > 1:
         variance = math.fsum(np.square(x - centre).tolist()) / (len(x) - 1)
         error, df, over = math.sqrt(variance / len(x)), len(x) - 1, IntervalScope.SAMPLES
@@ -217,7 +251,7 @@ def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, fl
 
 
 def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:
-    """Draw whole repositories with replacement; return the percentile intervals of the means over samples."""
+    """Draw whole units with replacement; return the percentile intervals of the means over samples."""
     intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
     places = [place for place, column in enumerate(columns) if column is not None]
     means = [_resampled(column, seed) for column in columns if column is not None]
@@ -238,13 +272,13 @@ def _resampled(column: Clustered, seed: str) -> Array:
 @lru_cache(maxsize=8)
 def _drawn_sizes(seed: str, sizes: bytes) -> Array:
     """Return how many samples each draw has; kept, since most rows have the same samples."""
-    repository_sizes = np.frombuffer(sizes, dtype=np.float64)
-    return np.concatenate([repository_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(repository_sizes))])
+    unit_sizes = np.frombuffer(sizes, dtype=np.float64)
+    return np.concatenate([unit_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(unit_sizes))])
 
 
 @lru_cache(maxsize=2)
 def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw repositories, shapes (draws, count); kept, since all rows of one metric draw alike."""
+    """Draw units, shapes (draws, count); kept, since all rows of one metric draw alike."""
     random = generator(f"bootstrap/{seed}")
     step = max(1, _CHUNK // count)
     return tuple(

@@ -139,7 +139,7 @@ class GroupMaker:
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
-        self.repos = samples.repos
+        self.unit = samples.unit
         group_tables = [RunArrays(table, samples) for table in self.tables]
         self.values: list[Values] = [
             {name: group_table.column(name, scale) for name, scale in self.scales.items()}
@@ -175,7 +175,7 @@ class GroupMaker:
         # Where there are rows of one's own, the question is theirs, even if there is nobody to ask about.
         family = families[0] if self.own and families else next(filter(None, families), {})
         rows = self._placed(in_order, len(order), rows, beats, tests, family)
-        repositories = [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
+        units = [row.metrics[self.metric].units for row in rows if self.metric in row.metrics]
         names = {i: self.tables[i].run.strategy for i in in_order}
         place = {i: position for position, i in enumerate(in_order)}
         return Group(
@@ -194,7 +194,8 @@ class GroupMaker:
             family=family_of(
                 [((names[a], names[b]), difference) for (a, b), difference in family.items()],
                 against=None if self.all_pairs else names.get(-1 if self.base is None else self.base, ""),
-                repositories=min(repositories, default=0),
+                unit=self.unit,
+                units=min(units, default=0),
             ),
             pairs={(place[a], place[b]): difference for (a, b), difference in tests.items()},
             superseded=superseded,

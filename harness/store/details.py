@@ -100,7 +100,7 @@ def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts |
 
 def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, invalid: bool) -> Status:
     """Return the status that the leaderboard gives the sample."""
-    names = ("benchmark", "kind", "language", "repo")
+    names = ("benchmark", "kind", "language", "repo", "path")
     facts = Facts(**{name: row[name] for name in names}, level=row["subkind"])
     judged = sum((PROFILE, PASS) in completion.scores for completion in completions)
     return status_of(facts, row["status"], judged, row["n"], excluded=invalid)

@@ -316,6 +316,7 @@ class RunColumns:
             sample=ids,
             # Versions of one project resemble each other as its files do: they are one cluster.
             repo=tuple([project_of(facts.repo) for facts in samples.facts]),
+            path=tuple([facts.path for facts in samples.facts]),
             level=tuple([facts.level for facts in samples.facts]),
             status=samples.status(self.verdicts, self.run.n, self.marks.keys() if self.exclude else ()),
             metrics={name: column for name, column in columns.items() if any(value is not None for value in column)},

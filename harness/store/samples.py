@@ -47,6 +47,7 @@ class Facts:
     kind: str
     language: str
     repo: str
+    path: str
     level: str
     day: str | None = None
     """The day of its code, as ``YYYY-MM-DD``; None if it is unknown."""
@@ -161,9 +162,9 @@ def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
 def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
     s, d = t.SAMPLE.c, t.DATED.c
     dated = t.SAMPLE.outerjoin(t.DATED, (s.set_digest == d.set_digest) & (s.id == d.sample_id))
-    columns = (s.id, s.benchmark, s.kind, s.language, s.repo, s.subkind, d.day)
+    columns = (s.id, s.benchmark, s.kind, s.language, s.repo, s.path, s.subkind, d.day)
     query = select(*columns).select_from(dated).where(s.set_digest == digest)
-    # Equal facts are one object: a set has few.
+    # Equal facts are one object: a file has few.
     distinct: dict[tuple[str | None, ...], Facts] = {}
     return {id_: distinct.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 

@@ -119,7 +119,7 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
     by_name = {row["repository"]: row for row in repositories.to_dict("records")}
     half = numbers.half_width(record["difference"]["low"], record["difference"]["high"])
     for at in record["repositories"]:
-        row = by_name.pop(at["repo"])
+        row = by_name.pop(at["repository"])
         assert row["samples"] == at["n"]
         assert row["baseline"] == float(numbers.written(at["baseline"], half))
         assert row["difference"] == pytest.approx(at["this"] - at["baseline"], abs=0.51)

@@ -84,7 +84,7 @@ def test_the_table_draws_the_intervals_beside_zero() -> None:
 
 def test_a_column_of_numbers_is_not_headed_as_one_of_names() -> None:
     compared = compare([BASE, BETTER], metric="es")
-    for rows in (view.level_rows(compared[0]), view.repository_rows(compared[0])):
+    for rows in (view.level_rows(compared[0]), view.unit_rows(compared[0])):
         assert rows and all(set(row) >= {"baseline", "this run"} and "strategy" not in row for row in rows)
 
 
@@ -98,10 +98,10 @@ def test_levels_and_repositories_are_those_of_the_json() -> None:
         assert row["difference [95%]"] == pytest.approx(level["difference"]["mean"])
         assert row["baseline"] == pytest.approx(level["baseline"], abs=0.05)
         assert row["this run"] == pytest.approx(level["this"], abs=0.05)
-    by_repo = {row["repository"]: row for row in view.repository_rows(compared[0])}
-    assert sorted(by_repo) == [repository["repo"] for repository in record["repositories"]]
+    by_repo = {row["repository"]: row for row in view.unit_rows(compared[0])}
+    assert sorted(by_repo) == [repository["repository"] for repository in record["repositories"]]
     for repository in record["repositories"]:
-        row = by_repo[repository["repo"]]
+        row = by_repo[repository["repository"]]
         assert row["samples"] == repository["n"] and row["baseline"] == pytest.approx(repository["baseline"], abs=0.05)
         assert row["difference"] == pytest.approx(repository["this"] - repository["baseline"], abs=0.05)
 
@@ -112,7 +112,7 @@ def test_repositories_stand_by_what_they_gain() -> None:
     base = make_table({"es": [0.5] * count}, repos, id="a")
     other = make_table({"es": [0.5 + (index - 5) / 100 for index in range(count)]}, repos, id="b")
     (pair,) = compare([base, other], metric="es")
-    rows = view.repository_rows(pair)
+    rows = view.unit_rows(pair)
     assert [row["repository"] for row in rows] == repos[::-1]
     samples = view.sample_rows(pair, lambda sample: f"/{sample}")
     differences = [abs(row["difference"]) for row in samples]

@@ -141,7 +141,7 @@ def check_rows(said: Said, ranked: list[dict[str, Any]]) -> None:
                 assert not difference.significant
             assert not (difference.significant and (difference.needed or not difference.decidable))
             assert difference.visible is None or (difference.decidable and difference.visible > 0)
-            assert difference.needed is None or difference.needed > difference.repositories
+            assert difference.needed is None or difference.needed > difference.units
     base = next((record["run"] for record in ranked if record["baseline"] is None), None)
     significant = {
         row.run.id

@@ -25,6 +25,7 @@ def make_table(
     *,
     status: Sequence[Status] = (),
     level: Sequence[str] = (),
+    path: Sequence[str] = (),
     first: int = 0,
     **run: Any,
 ) -> RunTable:
@@ -34,6 +35,7 @@ def make_table(
         run=make_run(**run),
         sample=tuple(f"s{first + index:05}" for index in range(count)),
         repo=tuple(repos),
+        path=tuple(path),
         level=tuple(level) or ("single-line",) * count,
         status=tuple(status) or (Status.SCORED,) * count,
         metrics={name: tuple(column) for name, column in metrics.items()},

@@ -177,7 +177,7 @@ def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) 
         check_difference(one["difference"], this, other, one["metric"])
         mine, its = this.values(one["metric"]), other.values(one["metric"])
         for part in one["repositories"]:
-            ids_ = [id_ for id_ in mine.keys() & its.keys() if this.repo[id_] == part["repo"]]
+            ids_ = [id_ for id_ in mine.keys() & its.keys() if this.repo[id_] == part["repository"]]
             expected = [len(ids_), *(near(sum(x[id_] for id_ in ids_) / len(ids_)) for x in (mine, its))]
             assert [part["n"], part["this"], part["baseline"]] == expected
     families: dict[tuple[str, str], dict[str, Record]] = defaultdict(dict)

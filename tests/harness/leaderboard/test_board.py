@@ -70,7 +70,7 @@ def test_better_strategies_are_told_apart() -> None:
     assert difference.p == pytest.approx(2 / 2**8) and difference.pairs == 3
     assert difference.wins > 70 and difference.wins + difference.ties + difference.losses == difference.n_common == 80
     family = group.family
-    assert (family.pairs, family.repositories, family.decidable, group.baseline) == (3, 8, True, "lc.infile")
+    assert (family.pairs, family.units, family.decidable, group.baseline) == (3, 8, True, "lc.infile")
     assert family.visible is not None and 0 < family.visible < 15
     # What the two others differ by is little, and takes many repositories.
     assert family.significant == 2 and family.needed is not None and family.needed > 8
@@ -150,7 +150,7 @@ def test_only_samples_that_both_completed_are_compared() -> None:
     this = make_table({"es": [None, *[0.5] * 5]}, "abcdef", strategy="lc.infile")
     other = make_table({"es": [0.7] * 6}, "defghi", strategy="b", first=3)
     difference = next(row for row in board([this, other]).rows if row.run.strategy == "b").difference["es"]
-    assert (difference.n_common, difference.repositories, difference.over) == (3, 3, IntervalScope.NONE)
+    assert (difference.n_common, difference.units, difference.over) == (3, 3, IntervalScope.NONE)
     assert difference.mean == pytest.approx(20)
 
 

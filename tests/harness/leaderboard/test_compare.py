@@ -27,8 +27,8 @@ def test_difference_is_that_of_the_leaderboard() -> None:
 
 def test_repositories_add_up_to_the_difference() -> None:
     one = compare([BASE, BETTER], metric="es")[0]
-    assert [part.repo for part in one.repositories] == [f"r{index}" for index in range(8)]
-    total = sum(part.n * (part.this - part.other) for part in one.repositories)
+    assert [part.name for part in one.units] == [f"r{index}" for index in range(8)]
+    total = sum(part.n * (part.this - part.other) for part in one.units)
     assert total / one.difference.n_common == pytest.approx(one.difference.mean)
 
 

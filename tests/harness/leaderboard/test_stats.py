@@ -40,7 +40,7 @@ def test_cluster_interval_by_hand() -> None:
     values = [0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 3.0, 5.0, 4.0, 6.0]
     found = stats.estimate(values, [name for name in "abcde" for _ in "12"], seed="s")
     half = reference.t.ppf(0.975, 4) * math.sqrt(0.5)
-    assert (found.n, found.repositories, found.over) == (10, 5, IntervalScope.REPOSITORIES)
+    assert (found.n, found.units, found.over) == (10, 5, IntervalScope.REPOSITORIES)
     assert (found.mean, found.mean_of_repositories) == (3.0, 3.0)
     assert found.low == pytest.approx(3 - half) and found.high == pytest.approx(3 + half)
     assert found.bootstrap_low is not None and found.bootstrap_high is not None
