@@ -241,12 +241,12 @@ def _needed(difference: Difference, error: float | None) -> int | None:
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
     larger = [number for number in NUMBERS if number > count]
     # With more repositories less is seen: what is far from enough need not be computed.
-    place = bisect_left(larger, True, key=lambda number: _reach(number, difference.pairs) <= ratio)
+    place = bisect_left(larger, True, key=lambda number: reach(number, difference.pairs) <= ratio)
     return larger[place] if place < len(larger) else None
 
 
 @lru_cache(maxsize=4096)
-def _reach(units: int, pairs: int) -> float:
+def reach(units: int, pairs: int) -> float:
     """Return the mean that is seen with 80% power, as a multiple of the standard deviation between the units."""
     df = units - 1
     t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)

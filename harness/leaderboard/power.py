@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import shlex
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ import numpy as np
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cutoffs import NO_CUTOFFS
 from ctxbench.harness.leaderboard import choices, numbers, signflip, stats
-from ctxbench.harness.leaderboard.pairs import NUMBERS
+from ctxbench.harness.leaderboard.pairs import LEAST_FILES, NUMBERS, reach
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, listed
 from ctxbench.harness.leaderboard.signflip import step_down
@@ -101,6 +101,32 @@ def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) 
         return 0.0
     sums = _normal(repositories) + ratio
     return float(np.mean(np.abs(sums.sum(axis=1)) > critical * np.sqrt(np.square(sums).sum(axis=1))))
+
+
+WITHIN_ONE: Mapping[str, Spread] = {
+    "es": Spread(between=10.0**2, within=17.0**2),
+    "copyable_bits": Spread(between=12.0**2, within=26.0**2),
+}
+"""Metric -> typical variances of files and of samples within a file, of lines of one repository; the unit is that of the
+board. Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
+
+
+def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float | None:
+    """Return the mean difference that a test within one repository would find with 80% power, before any run.
+
+    Args:
+        sizes: samples of each file.
+        spread: the variances that are expected: of `WITHIN_ONE`, or what `spread` estimates from a pilot's differences.
+        pairs: comparisons that are corrected together, 1 or more.
+
+    Returns:
+        The difference, in the unit of the spread's root; None with fewer files than `pairs.LEAST_FILES`.
+    """
+    files, samples = len(sizes), sum(sizes)
+    if files < LEAST_FILES:
+        return None
+    variance = spread.between * sum(size * size for size in sizes) + spread.within * samples
+    return reach(files, pairs) * math.sqrt(variance * files) / samples
 
 
 def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
