@@ -2,8 +2,8 @@
 
 Draw line samples of each repository of the standard set alone, run two strategies over them (stopped, it goes on where
 it was), and write into docs/statistics.md how often the test finds a difference that is not there, and how large a
-difference it finds. ``HOME/commits.json``, where it is there, says which commit last changed a sample's line: repository
--> sample -> commit, by `git blame`.
+difference it finds. ``HOME/commits.json``, where it is there, says by `git blame` which commit last changed a sample's
+line: repository -> sample -> commit. With ``--tables`` nothing is run.
 """
 
 from __future__ import annotations

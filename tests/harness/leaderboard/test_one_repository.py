@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from ctxbench.dashboard.views import compare as view
-from ctxbench.harness.leaderboard import board, compare, pairs, render, signflip, stats
+from ctxbench.harness.leaderboard import board, compare, pairs, render, stats
+from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable, spread
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.sections import heading_of, headline
 from ctxbench.harness.results import RunTable
+from scripts.one_repository import Differences
 from tests.helpers.runs import make_table
 
 FILES = [f"src/f{index % 12:02}.py" for index in range(60)]
@@ -83,15 +85,32 @@ def test_pooled_runs_keep_their_files() -> None:
     assert row.metrics["es"].over is stats.IntervalScope.FILES and set(row.variance["es"]) >= {"files", "samples"}
 
 
-def test_false_leads_stay_few_over_files_and_not_over_samples() -> None:
-    """Files resemble themselves: half of the variance of a difference is the file's."""
-    random, shares = np.random.default_rng(11), {}
-    files = np.repeat(np.arange(15), random.integers(2, 12, 15))
-    for name, codes in {"file": files, "sample": np.arange(len(files))}.items():
-        random = np.random.default_rng(12)
-        sums = np.zeros((600, codes[-1] + 1))
-        for row in sums:
-            values = random.normal(size=15)[files] + random.normal(size=len(files))
-            row[:] = stats.clustered(values, codes).sums
-        shares[name] = np.mean(signflip.p_values(sums, seed="s") <= 0.05)
-    assert shares["file"] <= 0.06 and shares["sample"] > 0.2
+def repository(files: int = 30, each: int = 5, *, between: float = 1.0, within: float = 1.0) -> Differences:
+    """Return differences on a repository whose files scatter by `between`, samples in one by `within`; of mean 3."""
+    random = np.random.default_rng(11)
+    of_file = np.repeat(np.arange(files), each)
+    values = 3 + between * random.normal(size=files)[of_file] + within * random.normal(size=len(of_file))
+    return Differences(
+        repo="shop", metric="es", values=values, groups={"file": of_file, "sample": np.arange(len(of_file))}
+    )
+
+
+@pytest.mark.parametrize("swapped", [True, False], ids=["places changed", "mean taken away"])
+def test_false_leads_stay_few_over_files_and_not_over_samples(swapped: bool) -> None:
+    shares = {unit: sum(repository().leads(unit, "file", 150, swapped=swapped)) for unit in ("file", "sample")}
+    assert 0.03 <= shares["file"] <= 0.06 and shares["sample"] > 0.15
+
+
+def test_what_is_said_before_a_run_is_found_in_four_of_five() -> None:
+    drawn = repository(between=1.5)
+    sizes = [5] * 30
+    expected = spread(stats.clustered(drawn.values, drawn.groups["file"]))
+    assert expected is not None and detectable(sizes[:9], expected) is None
+    effect = detectable(sizes, expected)
+    assert effect is not None and 0.74 <= drawn.leads("file", "file", 150, effect=effect)[1] <= 0.86
+    twice, corrected = detectable([10] * 30, expected), detectable(sizes, expected, pairs=5)
+    # More samples of the same files take away only what samples add.
+    assert twice is not None and corrected is not None and 0.9 * effect < twice < effect < corrected
+    uneven = detectable([121, *[1] * 29], expected)
+    assert uneven is not None and uneven > 1.5 * effect
+    assert set(WITHIN_ONE) == {"es", "copyable_bits"}
