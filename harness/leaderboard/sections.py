@@ -153,7 +153,7 @@ def heading_of(group: Group) -> str:
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
     """Return who leads, and what the tests say of the question, in a sentence or two; arguments as of `answer`."""
-    return " ".join(filter(None, (*answer(group, names), group.family.claim())))
+    return " ".join(filter(None, answer(group, names)))
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
@@ -163,6 +163,11 @@ def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
         group: the board.
         names: what each row is called; without any by its label.
     """
+    lead, verdict = _answer(group, names)
+    return lead, " ".join(filter(None, (verdict, group.family.claim())))
+
+
+def _answer(group: Group, names: Sequence[str]) -> tuple[str, str]:
     if not group.ranked:
         return f"{_nothing_ranked(group)}: nothing is ranked.", ""
     names = names or [label(row) for row in group.rows]
