@@ -93,10 +93,9 @@ class Differences:
         place, drawn = place[keep], drawn[keep]
         signs = random.choice([-1.0, 1.0], size=len(picked)) if swapped else np.ones(len(picked))
         units = int(rank.max()) + 1
-        sums = np.bincount(
-            place * units + rank[drawn], weights=values[drawn] * signs[place], minlength=CHUNK * groups * units
-        )
-        return sums.reshape(CHUNK, groups * units)
+        of_unit = place * units + rank[drawn]
+        sums = np.bincount(of_unit, weights=values[drawn] * signs[place], minlength=CHUNK * groups * units)
+        return sums.astype(np.float64).reshape(CHUNK, groups * units)
 
     def leads(
         self, unit: str, level: str, samples: int, *, swapped: bool = False, effect: float = 0.0
@@ -146,7 +145,8 @@ def significant(sums: Array) -> NDArray[np.bool_]:
     if sums.shape[1] > 2 * signflip.EXACT_UP_TO:
         # Drawn flips come to Student's t, of which the statistic is a function: see `power`.
         t = np.array([stats.quantile(1 - signflip.ALPHA / 2, max(1, count - 1)) for count in units.tolist()])
-        return observed > np.sqrt(np.square(sums).sum(axis=1) * units / np.maximum(1, units - 1 + t * t)) * t
+        bar = np.sqrt(np.square(sums).sum(axis=1) * units / np.maximum(1, units - 1 + t * t)) * t
+        return np.asarray(observed > bar)
     signs = np.concatenate(list(itertools.islice(signflip.flip_signs("one", sums.shape[1]), 4)), axis=1)
     drawn = int(sums.shape[1] > signflip.EXACT_UP_TO)
     bar = observed - signflip.TOLERANCE * np.abs(sums).sum(axis=1)

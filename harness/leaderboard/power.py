@@ -107,8 +107,8 @@ WITHIN_ONE: Mapping[str, Spread] = {
     "es": Spread(between=10.0**2, within=17.0**2),
     "copyable_bits": Spread(between=12.0**2, within=26.0**2),
 }
-"""Metric -> typical variances of files and of samples within a file, of lines of one repository; the unit is that of the
-board. Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
+"""Metric -> typical variances of files, and of samples within a file, of lines of one repository; in the board's unit.
+Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
 
 
 def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float | None:
