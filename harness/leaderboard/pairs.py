@@ -17,7 +17,7 @@ from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.numbers import Outcomes, Scale
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
 from ctxbench.harness.leaderboard.signflip import step_down
-from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, Estimate, IntervalScope, Unit
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, Estimate, FlipUnit, IntervalScope
 from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
@@ -72,7 +72,7 @@ class Difference:
     """Only for metrics whose values are all on one of two bounds."""
     variance: VarianceParts = field(default_factory=dict)
     """Where the uncertainty of the mean comes from; empty if neither of the two was repeated."""
-    unit: Unit = REPOSITORY
+    unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
         """Return the other run minus this one: the same test."""
@@ -282,7 +282,7 @@ LEAST_FILES = 10
 """Fewest files over which one repository is tested: with fewer too many leads are false (docs/statistics.md)."""
 
 
-def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[Unit, Mapping[str, str]]:
+def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:
     """Return what a test over some samples flips as a whole, and the unit of each sample.
 
     That is the repository; where all samples are of one repository, the file. Files of too few or too uneven numbers
@@ -302,12 +302,12 @@ def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[Unit, 
     if len(files) < len(repos):
         refusal = f"not all files of the samples of {repo} are known"
     elif len(sizes) < LEAST_FILES:
-        refusal = f"all samples are of {Unit('file', repo).count(len(sizes))}, and {LEAST_FILES} are needed"
+        refusal = f"all samples are of {FlipUnit('file', repo).count(len(sizes))}, and {LEAST_FILES} are needed"
     elif 2 * max(sizes.values()) >= len(repos):
         refusal = f"one file of {repo} has half of the samples or more"
     else:
-        return Unit("file", repo), files
-    return Unit(refusal=refusal), repos
+        return FlipUnit("file", repo), files
+    return FlipUnit(refusal=refusal), repos
 
 
 class Samples:

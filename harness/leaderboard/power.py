@@ -104,8 +104,8 @@ def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) 
 
 
 WITHIN_ONE: Mapping[str, Spread] = {
-    "es": Spread(between=10.0**2, within=17.0**2),
-    "copyable_bits": Spread(between=12.0**2, within=26.0**2),
+    "es": Spread(between=4.0**2, within=15.0**2),
+    "copyable_bits": Spread(between=15.0**2, within=22.0**2),
 }
 """Metric -> typical variances of files, and of samples within a file, of lines of one repository; in the board's unit.
 Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""

@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard import numbers, signflip
 from ctxbench.harness.leaderboard.numbers import Scale, at_level, at_levels
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.repetitions import AnswerGaps, VarianceParts
-from ctxbench.harness.leaderboard.stats import REPOSITORY, Estimate, Unit
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Estimate, FlipUnit
 from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
@@ -132,7 +132,7 @@ class Family:
     """Those that were tested: the others have no common sample."""
     units: int
     """The most that a pair has."""
-    unit: Unit
+    unit: FlipUnit
     smallest_p: float
     """The smallest p-value that the test can reach with so many units."""
     significant: int
@@ -307,7 +307,7 @@ def family(
     differences: Iterable[tuple[tuple[str, str], Difference]],
     *,
     against: str | None = None,
-    unit: Unit = REPOSITORY,
+    unit: FlipUnit = REPOSITORY,
     units: int = 0,
 ) -> Family:
     """Sum up differences that were corrected together.

@@ -49,7 +49,7 @@ class IntervalScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class FlipUnit:
     """What a test flips as a whole: a repository, or a part of the only repository."""
 
     noun: str = "repository"
@@ -72,7 +72,7 @@ class Unit:
         return f"Tested over {self.count(number)}; the claim is limited to this repository." if self.repo else ""
 
 
-REPOSITORY = Unit()
+REPOSITORY = FlipUnit()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Estimate:
     bootstrap_low: float | None
     """Percentile cluster bootstrap, seeded; None with fewer than `FEWEST` units."""
     bootstrap_high: float | None
-    unit: Unit = REPOSITORY
+    unit: FlipUnit = REPOSITORY
     mean_of_levels: float | None = None
     """Every level weighs the same, whatever its number of tasks; only of sets whose benchmark prints it."""
     mean_with_invalid: float | None = None
@@ -129,7 +129,7 @@ class Clustered:
     """Samples of each of these units."""
     codes: Codes
     """Of each of these units."""
-    unit: Unit = REPOSITORY
+    unit: FlipUnit = REPOSITORY
 
     @cached_property
     def error(self) -> float:
@@ -153,7 +153,7 @@ def coded(names: Sequence[str]) -> Codes:
     return np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1]
 
 
-def clustered(values: Array, codes: Codes, unit: Unit = REPOSITORY) -> Clustered:
+def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
     """Add aligned values up by unit."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
