@@ -122,7 +122,7 @@ def test_rows_that_nothing_tells_apart_need_more_repositories() -> None:
 @pytest.mark.parametrize("count", [1, 3, 66, 300])
 def test_more_repositories_show_less(count: int) -> None:
     """So that the first number that is enough can be looked up by halves."""
-    seen = [pairs._reach(number, count) for number in pairs.NUMBERS]
+    seen = [pairs.reach(number, count) for number in pairs.NUMBERS]
     assert all(more < less for less, more in itertools.pairwise(seen))
 
 
