@@ -93,7 +93,7 @@ def test_what_is_chosen_is_what_would_be_left_of_all(store: Store, wanted: dict[
 def test_columns_are_means_over_completions_in_the_plans_order(store: Store) -> None:
     (table,) = run_tables(store, selection=RunFilter(samples="demo", language="python", generator="two"))
     assert table.sample == tuple(f"demo/python/{n}" for n in range(4))
-    assert table.repo == ("r0", "r1", "r2", "r3")
+    assert table.repo == ("r0", "r1", "r2", "r3") and len(table.path) == 4 and all(table.path)
     # Of several completions the mean over those with a value; an invalid sample keeps its value and does not count.
     assert table.metrics == {"bits": (3.0, 5.0, 7.0, 9.0), "es": (0.5, 0.5, 1.5, 2.0)}
     assert table.status == (Status.SCORED, Status.EXCLUDED, Status.SCORED, Status.SCORED)
