@@ -1,30 +1,44 @@
-"""Measure the context engines: ``python -m scripts.engine_results HOME [NAME]`` (default ``ctxbench-2-lite``).
+"""Measure the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
-Build the standard set NAME there, run what is missing (stopped, it goes on where it was) and write what came of it into
-docs/results.md: the engines beside strategies of ours, and of the default set also what their shared mode gains, and
-what a budget buys.
+Build the standard set NAME (``ctxbench-2-lite`` by default) there, run what is missing (stopped, it goes on where it
+was) and write what came of it into docs/results.md: the engines beside strategies of ours, and of the default set also
+what their shared mode gains, and what a budget buys. With a LIMIT the engines that people install run over the first
+LIMIT samples, by GENERATOR (the built-in copy model by default), which also writes docs/engines.md.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ctxbench.bench import samples as sets
+from ctxbench.bench.engines.box import EngineBox, tree_of_file
+from ctxbench.bench.engines.inside import identifiers
+from ctxbench.bench.engines.recipe import read
+from ctxbench.bench.engines.types import Raised
 from ctxbench.bench.home import Home
 from ctxbench.bench.spec import expand
+from ctxbench.bench.types import Sample
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.leaderboard import board, compare
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.metrics import COPY_MODEL, COPYABLE
-from ctxbench.harness.results import RunTable
+from ctxbench.harness.results import RunTable, Status, samples_label
+from ctxbench.harness.run.execution import back_end
 from ctxbench.harness.run.runner import fault_of, run
-from ctxbench.harness.run.spec import RunOptions
+from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.details import StoredPiece, completion_texts, detail
+from ctxbench.harness.store.runs import CONTEXT, run_tables
+from ctxbench.harness.store.store import Store
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.living import living
 from scripts import write_section
 from scripts.reference_results import LANGUAGES, board_text, metric_cell, tokens_cell
 
@@ -44,15 +58,24 @@ OVER_BUDGETS = (
     f"engine(ripgrep, budget={BUDGETS})",
     f"engine(repomap, budget={BUDGETS})",
 )
+INSTALLED = tuple(
+    f"docs/engines/{name}.toml" for name in ("code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena")
+)
+"""What people install."""
 SHARED = "mode=shared"
 LITE = "ctxbench-2-lite"
 DRAWN = 180
 """Samples of the curves and of the shared mode: ten of each repository of the lite set."""
+TREES, SHOWN, PLACES, ASKED, MISSING = 6, 5, 4, 8, 10
+"""Each how many-th repository is indexed twice; samples of the page of engines, with so many places of each engine, and
+identifiers that a recipe asks for; and the part of its samples that a row may miss at most, as one in so many."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 
 
-def measure(home: Home, name: str) -> list[RunTable]:
+def measure(home: Home, name: str, first: int | None = None, generator: str = COPY_MODEL) -> list[RunTable]:
     """Build the set and run what is missing; return the tables of the set's runs.
+
+    With `first`, the engines that people install are among those that run, over so many samples.
 
     Raises:
         InputFault: if the set cannot be built.
@@ -61,23 +84,24 @@ def measure(home: Home, name: str) -> list[RunTable]:
     if name not in sets.names(home):
         cli.main(args=["samples", "build", name, "--set", name, "--home", str(home.root)], standalone_mode=False)
     sample_set = sets.load(home, name)
-    per_file = [f"engine({engine})" for engine in ENGINES]
+    per_file = [f"engine({engine})" for engine in (*ENGINES, *(INSTALLED if first else ()))]
     shared = [f"engine({engine}({SHARED}))" for engine in ENGINES]
+    limits: dict[tuple[str, ...], int | None] = {(*BASELINES, *per_file): first}
+    if name == LITE and not first:
+        limits[*OVER_BUDGETS, *shared] = DRAWN
     with open_store(home.database) as store:
-        limits: dict[tuple[str, ...], int | None] = {(*BASELINES, *per_file): None}
-        if name == LITE:
-            limits[*OVER_BUDGETS, *shared] = DRAWN
         for strategies, limit in limits.items():
             summaries = run(
                 home,
                 store,
                 sample_set,
                 strategies=[spec for text in strategies for spec in expand(text)],
-                generator=COPY_MODEL,
+                generator=generator,
                 choices=RunOptions(limit=limit),
                 progress=progress,
             )
-            if (fault := fault_of(summaries)) is not None:
+            # Some engines fail on some samples: then theirs are missing, and the board says how many.
+            if not first and (fault := fault_of(summaries)) is not None:
                 raise fault
         return list(run_tables(store, samples=name))
 
@@ -156,14 +180,147 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
         yield budget_text(boards[language])
 
 
-def main(home: str, name: str = LITE) -> None:
-    """Run what is missing; write the section of the set."""
-    text = "\n\n".join(parts(measure(Home(Path(home).absolute()), name), name))
-    begin, end = (
-        f"<!-- engines on {name}: python -m scripts.engine_results -->\n",
-        f"<!-- end of the engines on {name} -->",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What an engine needs for a tree, the most of several trees, and whether a second index answers like the first."""
+
+    memory: int
+    disk: int
+    alike: int
+    """Trees whose two cold indices answered alike."""
+    trees: int
+
+
+def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], engine: str) -> Built:
+    """Index the tree of each sample's file twice, each time in a fresh box, and ask both."""
+    recipe, sandbox = read(engine), back_end(home, None)
+    sandbox.prepare(living(recipe.environment), lambda _: None)
+    snapshots = sets.snapshots(home, sample_set, {sample.repo for sample in samples})
+    boxes, alike = [], 0
+    for sample in samples:
+        answers = []
+        for _ in range(2):
+            with contextlib.suppress(SandboxError, Raised):
+                box = EngineBox(recipe, tree_of_file(snapshots[sample.repo], [sample]), sandbox)
+                boxes.append(box)
+                try:
+                    answers.append(box.search(sample.prefix, sample, 20))
+                finally:
+                    box.end()
+        alike += len(answers) == 2 and answers[0] == answers[1]
+    return Built(
+        memory=max((box.memory for box in boxes), default=0),
+        disk=max((box.size for box in boxes), default=0),
+        alike=alike,
+        trees=len(samples),
     )
-    write_section(PAGE, begin, end, f"{text}\n")
+
+
+def built_lines(home: Home, name: str, first: int) -> Iterator[str]:
+    """Yield a table of what each installed engine needs, over a sample of each of the first repositories."""
+    sample_set = sets.load(home, name)
+    samples = list({sample.repo: sample for sample in planned_samples(sample_set.samples, first)}.values())[::TREES]
+    yield "| engine | memory, MB | index, MB | two cold indices answer alike |"
+    yield "|---|---:|---:|---:|"
+    for engine in (*ENGINES, *INSTALLED):
+        row = built(home, sample_set, samples, engine)
+        yield f"| `{engine}` | {row.memory / 1e6:.0f} | {row.disk / 1e6:.2f} | {row.alike} of {row.trees} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")[:80]
+
+
+def _place_cell(piece: StoredPiece, prompt: str, names: Sequence[str]) -> str:
+    """Return a place; in bold with those names that the reference uses and it defines."""
+    place = piece.places[0]
+    text = prompt[piece.start : piece.end]
+    defined = [name for name in names if re.search(rf"\b(def|class|interface|enum|record) {re.escape(name)}\b", text)]
+    where = f"`{place.path}:{place.start + 1}-{place.end}`"
+    return f"**{where} defines {', '.join(defined)}**" if defined else where
+
+
+def page_lines(home: Home, name: str, first: int) -> Iterator[str]:
+    """Yield the page of what each engine returned for some samples, side by side."""
+    sample_set = sets.load(home, name)
+    planned = [sample for sample in planned_samples(sample_set.samples, first) if sample.uses]
+    samples = list({sample.repo: sample for sample in planned}.values())
+    with open_store(home.database) as store:
+        label = samples_label(name, limit=first)
+        tables = [
+            table
+            for table in run_tables(store, samples=name)
+            if (table.run.samples, table.run.generator) == (label, COPY_MODEL)
+        ]
+        for number, sample in enumerate(samples[:: max(1, len(samples) // SHOWN)][:SHOWN], 1):
+            yield from _sample_lines(store, tables, sample, sample_set.references[sample.id].target, number)
+
+
+def _sample_lines(
+    store: Store, tables: Sequence[RunTable], sample: Sample, reference: str, number: int
+) -> Iterator[str]:
+    names = sorted({use.name for use in sample.uses})
+    yield f"\n## {number}. {sample.repo}, {sample.path}:{sample.cursor.line + 1}\n"
+    last = "\n".join(sample.prefix.split("\n")[-7:])
+    yield f"```{sample.language}\n{last}\u258f\n```\n"
+    yield f"The reference is `{_cell(reference)}`. From other files it uses {', '.join(f'`{use}`' for use in names)}.\n"
+    weights = identifiers(sample.prefix)
+    asked = sorted(weights, key=lambda name: -weights[name])[:ASKED]
+    yield f"The recipes ask for {', '.join(f'`{name}`' for name in asked)}.\n"
+    yield "| engine | bits | first places that were shown | the copy model wrote |"
+    yield "|---|---:|---|---|"
+    for table in tables:
+        if table.run.language != sample.language or sample.id not in table.sample:
+            continue
+        shown = detail(store, table.run.id, sample.id)
+        if not shown.completions:
+            continue
+        kept = [piece for piece in shown.pieces if piece.places and piece.start is not None]
+        others = [piece for piece in kept if piece.places[0].path != sample.path]
+        best = sorted(others, key=lambda piece: -(piece.score or 0.0))[:PLACES]
+        cells = [_place_cell(piece, shown.prompt or "", names) for piece in best]
+        bits = next((facts.scores.get((CONTEXT, COPYABLE)) for facts in shown.completions), None)
+        texts = completion_texts(store, table.run.id, sample.id, 0)
+        spec = table.run.strategy.replace("(name=", "(")
+        written = f"`{_cell(texts.text)}`" if texts and texts.text.strip() else ""
+        yield f"| `{spec}` | {'' if bits is None else f'{bits:.1f}'} | {'<br>'.join(cells)} | {written} |"
+
+
+def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterator[str]:
+    """Yield the paragraphs on the engines that people install."""
+    tables = [
+        table
+        for table in measure(home, name, first, generator)
+        if table.run.samples == samples_label(name, limit=first)
+        and table.run.generator.startswith(generator)
+        and table.status.count(Status.INFRA_FAILED) <= len(table.status) // MISSING
+    ]
+    yield f"Over the first {first} lines of `{name}`, by `{generator}`; seconds and places are means over its samples."
+    boards = {group.language: group for group in board(tables, all_pairs=True).groups}
+    for language, title in LANGUAGES.items():
+        yield f"#### {title}: by `{generator}`"
+        yield board_text(boards[language], _COLUMNS)
+
+
+def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MODEL) -> None:
+    """Run what is missing; write the section of the set, or of the engines that people install."""
+    place = Home(Path(home).absolute())
+    if not limit:
+        text = "\n\n".join(parts(measure(place, name), name))
+        _write(f"engines on {name}", text)
+        return
+    _write(f"installed engines by {generator}", "\n\n".join(installed_parts(place, name, int(limit), generator)))
+    if generator == COPY_MODEL:
+        _write("what installed engines need", "\n".join(built_lines(place, name, int(limit))))
+        head = (PAGE.with_name("engines.md")).read_text(encoding="utf-8").partition("\n## 1.")[0].rstrip()
+        lines = "\n".join(page_lines(place, name, int(limit)))
+        PAGE.with_name("engines.md").write_text(f"{head}\n{lines}\n", encoding="utf-8")
+
+
+def _write(title: str, text: str) -> None:
+    write_section(
+        PAGE, f"<!-- {title}: python -m scripts.engine_results -->\n", f"<!-- end of {title} -->", f"{text}\n"
+    )
 
 
 if __name__ == "__main__":

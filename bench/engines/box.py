@@ -151,14 +151,14 @@ class EngineBox:
         """The samples that it was asked for, the last one last."""
         self.cut = self.cut_path = ""
         """The sample for which a target file is cut at present, and that file; for a box of a repository."""
-        self.version, self.size = "", 0
+        self.version, self.size, self.memory = "", 0, 0
         self._open = contextlib.ExitStack()
         began = time.monotonic()
         try:
             self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits, state)
             answer = self.ask({"call": "index" if whole else "base"}, self.patience.index)
             if whole:
-                self.version, self.size = identity(answer)
+                self.version, self.size, self.memory = identity(answer)
         except BaseException:
             self.end()
             raise
@@ -192,7 +192,9 @@ class EngineBox:
         """Complete a tree that was not whole, and have the new files indexed; raises what `ask` raises."""
         texts = {path: text for path, text in tree.items() if path not in self.tree}
         self.tree, self.lines = tree, line_counts(tree)
-        self.version, self.size = identity(self.ask({"call": "index", "texts": texts}, self.patience.index))
+        self.version, self.size, self.memory = identity(
+            self.ask({"call": "index", "texts": texts}, self.patience.index)
+        )
 
     def _server(self, limits: Limits) -> RemoteTalk:
         """Have the tree's server asked, and told when it ends."""

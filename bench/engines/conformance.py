@@ -88,7 +88,8 @@ def _tried(name: str, trial: Callable[[], str]) -> EngineCheck:
 def _started(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
     box = EngineBox(recipe, dict(_TREE), sandbox)
     boxes.append(box)
-    return f"{box.version}: {box.index_seconds:.2f} s, {box.size} bytes on disk"
+    memory = f", {box.memory // 10**6} MB of memory" if box.memory else ""
+    return f"{box.version}: {box.index_seconds:.2f} s, {box.size} bytes on disk{memory}"
 
 
 def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP) -> list[ScoredPlace]:
@@ -113,7 +114,9 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
 def _answers(box: EngineBox, recipe: Recipe) -> str:
     places = _asked(box, recipe)
     if not places:
-        raise AssertionError("nothing is found for code that uses what other files define")
+        heard = "" if recipe.remote else " ".join(box.ask({"call": "heard"}, box.patience.search).split())
+        began = f"; the server's last answer began: {heard}" if heard else ""
+        raise AssertionError(f"nothing is found for code that uses what other files define{began}")
     return f"{len(places)} places, the best in {places[0].place.path}"
 
 

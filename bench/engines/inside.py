@@ -36,7 +36,7 @@ _JAVA = (
 _COMMON = frozenset([*keyword.kwlist, *_JAVA.split(), "self", "cls", "str", "list", "dict", "Object", "Override"])
 _LONGEST = 100
 """Characters of an identifier; a longer one is a literal of some kind."""
-_MOST = 300
+_MOST = 600
 """Characters of an exception that are passed on."""
 STATE = ".ctxbench-state"
 """The file of a new box that holds the state of another one: all its files, and its engine."""
@@ -81,6 +81,8 @@ class Session:
         call, engine = question["call"], self._engine
         if call == "search":
             return engine.search(question["text"], question["path"], question["line"], question["top"])
+        if call == "heard":
+            return str(getattr(engine, "heard", ""))[:_MOST]
         if call == "save":
             return self._save(question["offset"])
         if "texts" in question:
@@ -96,7 +98,7 @@ class Session:
         else:
             self._told = engine.index(self._root)
         self._bytes += max(0, _used(self._root) - before)
-        return {"told": self._told, "bytes": self._bytes}
+        return {"told": self._told, "bytes": self._bytes, "memory": _memory()}
 
     def _save(self, offset: int) -> str:
         """Return a part of the state, as base64; nothing if the engine does not say that it can be saved."""
@@ -153,6 +155,15 @@ def _used(folder: str) -> int:
     sys.stdout.flush()
     status = os.statvfs(folder)
     return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+
+def _memory() -> int:
+    """Return the bytes that the processes of the box have held at most, each at its own peak."""
+    total = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):  # it has ended
+            total += sum(1024 * int(peak) for peak in re.findall(r"VmHWM:\s+(\d+)", status.read_text()))
+    return total
 
 
 def identifiers(text: str, lines: int = 20) -> dict[str, float]:

@@ -202,19 +202,26 @@ def _from_toml(spec: Spec) -> Recipe:
     mode = Mode(str(bind((_MODE,), spec).get("mode", _MODE.default)))
     adapter = _from_file(spec, Path(_origin(point)), spec.name, point.attr, config, mode)
     files = {name: read_own_file(path.parent / name) for name in config.get("files", [])}
+    own = config.get("requires", [])
+    named = {_name_of(text) for text in own}
     return Recipe(
         spec=adapter.spec,
         mode=mode,
         entry=adapter.entry,
         arguments=adapter.arguments,
         source=adapter.source,
-        requirements=(*adapter.requirements, *config.get("requires", [])),
+        # A server may need another version of what the adapter needs: the file that names it decides.
+        requirements=(*(text for text in adapter.requirements if _name_of(text) not in named), *own),
         programs=(*adapter.programs, *config.get("programs", [])),
         files=files,
         summary=str(config.get("summary", "")),
         parameters=(_MODE,),
         origin=str(path),
     )
+
+
+def _name_of(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0].lower()
 
 
 def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:

@@ -74,6 +74,7 @@ class _Call(Form):
 
 class _Search(_Call):
     each: Literal["name"] | None = Field(None, description='give each = "name", or leave it out')
+    ranked: bool = Field(False, description="give true if the answer has its best place first")
     names: int = Field(12, description="give how many identifiers are asked for at most", ge=1)
     lines: int = Field(20, description="give of how many last lines identifiers are taken", ge=1)
 
@@ -102,6 +103,9 @@ class _Places(Form):
 
 
 class _Server(_Program):
+    index: list[Filled] = Field(
+        [], description='give the program that indexes {root} before the server starts, e.g. ["my-engine", "index"]'
+    )
     variables: dict[str, str] = Field({}, description='give a table of texts, e.g. { HOME = "/tmp" }')
     start: list[_Call] = Field([], description=_CALLS)
     update: list[_Call] = Field([], description=_CALLS)

@@ -125,24 +125,26 @@ def parsed(line: bytes) -> Any:
     except RecursionError:
         raise ValueError("an answer that is nested too deeply") from None
     if isinstance(message, dict) and isinstance(message.get("raised"), str):
-        raise Raised(message["raised"][:_WORDS])
+        raise Raised(message["raised"][: 3 * _WORDS])
     if not isinstance(message, dict) or message.keys() != {"answer"}:
         raise ValueError("an answer of no form that is known")
     return message["answer"]
 
 
-def identity(answer: Any) -> tuple[str, int]:
-    """Return what an engine says of itself when it has indexed, and the bytes that it wrote.
+def identity(answer: Any) -> tuple[str, int, int]:
+    """Return what an engine says of itself when it has indexed, the bytes that it wrote, and those of its memory.
 
     Raises:
         ValueError: if it says nothing of the kind.
     """
     # A server elsewhere tells its name and version alone; what it writes is not known.
-    told, size = (answer.get("told"), answer.get("bytes")) if isinstance(answer, dict) else (answer, None)
+    facts = answer if isinstance(answer, dict) else {"told": answer}
+    told = facts.get("told")
     if not isinstance(told, list) or len(told) != 2 or not all(isinstance(part, str) for part in told):
         raise ValueError("index(root) is to return a name and a version")
     name = " ".join(" ".join(told).split())
-    return "".join(char for char in name if char.isprintable())[:_WORDS], size if type(size) is int else 0
+    disk, memory = (value if type(value) is int else 0 for value in (facts.get("bytes"), facts.get("memory")))
+    return "".join(char for char in name if char.isprintable())[:_WORDS], disk, memory
 
 
 def places(

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import subprocess
 import threading
 from importlib.metadata import version
 from pathlib import Path
@@ -42,11 +43,14 @@ class Mcp:
         self._session: ClientSession | None = None
         self._identity = ("mcp", "?")
         self._ready = threading.Event()
-        self._failure = ""
+        self._failure = self._tools = ""
+        self.heard = ""
+        """The last answer of a tool, which `ctxbench engine check` shows where no place is read from it."""
 
     def index(self, root: str) -> tuple[str, str]:
-        """Start the server, and make the calls that its file lists under `start`."""
+        """Run the program listed under `index`, start the server, and make the calls listed under `start`."""
         self._root = root
+        self._prepare()
         if self._session is None:
             threading.Thread(target=self._run, daemon=True).start()
             if not self._ready.wait(_SECONDS) or self._failure:
@@ -55,7 +59,8 @@ class Mcp:
         return self._identity
 
     def update(self, paths: list[str]) -> None:
-        """Make the calls listed under `update`, else those under `start` again."""
+        """Run the program listed under `index` again, and the calls under `update`, or else those under `start`."""
+        self._prepare()
         self._calls("update" if "update" in self._config else "start")
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
@@ -76,9 +81,10 @@ class Mcp:
                 failures.append(error)
                 continue
             located = list(self._places(answer))
-            for place in located:
+            for position, place in enumerate(located):
                 weight = names[name] if one_by_one else 1.0
-                places[place] = places.get(place, 0.0) + weight / (1 + len(located) ** 0.5)
+                rarity = position if search.get("ranked") else len(located) ** 0.5
+                places[place] = places.get(place, 0.0) + weight / (1 + rarity)
         if failures and len(failures) == len(calls):
             raise failures[0]
         return [(*place, score) for place, score in sorted(places.items(), key=lambda item: (-item[1], item[0]))[:top]]
@@ -94,6 +100,35 @@ class Mcp:
             if Path(self._root, relative).is_file():
                 yield relative, first, last
 
+    def _words(self, key: str) -> list[str]:
+        """Return the command line under a key of the file."""
+        return [part.replace("{root}", self._root).replace("{files}", _FILES) for part in self._config.get(key, [])]
+
+    def _variables(self) -> dict[str, str]:
+        return {**os.environ, **self._config.get("variables", {})}
+
+    def _prepare(self) -> None:
+        """Run the file's `index` program in the tree.
+
+        Raises:
+            RuntimeError: if it fails; the message ends with its last words.
+        """
+        if words := self._words("index"):
+            ended = subprocess.run(
+                words,
+                check=False,
+                cwd=self._root,
+                env=self._variables(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+            )
+            if ended.returncode:
+                raise RuntimeError(f"{words[0]} ended with {ended.returncode}: {ended.stdout.strip()[-200:]}")
+
     def _calls(self, key: str) -> None:
         for call in self._config.get(key, []):
             self._tool(call["tool"], _filled(call.get("arguments", {}), {"root": self._root}))
@@ -105,7 +140,8 @@ class Mcp:
         result = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop).result(_SECONDS)
         words = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
         if getattr(result, "is_error", getattr(result, "isError", False)):
-            raise ToolFailed(f"the tool {name} failed: {words[:200]}")
+            raise ToolFailed(f"the tool {name} failed: {words[:200]} (its tools: {self._tools})")
+        self.heard = words
         return words
 
     def _run(self) -> None:
@@ -116,13 +152,13 @@ class Mcp:
             self._ready.set()
 
     async def _serve(self) -> None:
-        command = [part.replace("{root}", self._root).replace("{files}", _FILES) for part in self._config["command"]]
-        variables = {**os.environ, **self._config.get("variables", {})}
-        server = StdioServerParameters(command=command[0], args=command[1:], env=variables, cwd=self._root)
+        command = self._words("command")
+        server = StdioServerParameters(command=command[0], args=command[1:], env=self._variables(), cwd=self._root)
         async with stdio_client(server) as (reads, writes), ClientSession(reads, writes) as session:
             greeting = await session.initialize()
             info = getattr(greeting, "server_info", None) or greeting.serverInfo
             self._identity = (info.name, f"{info.version} (mcp {version('mcp')})")
+            self._tools = ", ".join(tool.name for tool in (await session.list_tools()).tools)
             self._session = session
             self._ready.set()
             await asyncio.Event().wait()
