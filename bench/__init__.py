@@ -1,1 +1,1 @@
-"""The benchmark: repositories, samples, answers and the views that strategies get. Knows no model and no strategy."""
+"""The benchmark: repositories, samples, answers and strategies' views of them. Independent of models and strategies."""

@@ -1,6 +1,6 @@
-"""Measurements of the samples of a set: lengths, levels, what is hidden. Numbers only, no text is kept.
+"""Measure the samples of a set: lengths, levels, hidden files. Only numbers are kept, no text.
 
-A set may be larger than memory: its files are read line by line, and a dozen numbers a sample are kept.
+A set may be larger than memory, so its files are read line by line.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ctxbench.bench.home import Home
 
 _CURE = "build the set again with --force, or keep your own version under another name"
 _STRETCH = re.compile(r"(?:[^\n]*\n){1,16}\n*|[^\n]+")
-"""Lines with all newlines that follow them: no token goes on behind such a stretch, none looks behind it."""
+"""A line with the newlines after it, or up to 16 such lines. No token crosses the end of such a stretch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One sample in numbers. Tokens are those of `bench.code_tokens`."""
+    """The measurements of one sample. Tokens are counted by `bench.code_tokens`."""
 
     repo: str
     language: str
@@ -36,27 +36,27 @@ class Measured:
     """Subkind: ``single-line``, ``next-line``, or the CoderEval level."""
     prefix_tokens: int
     prefix_lines: int
-    """Lines of the file before the cursor's own."""
+    """Lines of the file before the cursor's line."""
     suffix_lines: int | None
-    """Lines of the file after the target; None where nobody says."""
+    """Lines of the file after the target; None if unknown."""
     target_tokens: int
     target_lines: int
     uses: int
-    """Internal names that the target needs."""
+    """Number of internal names that the target uses."""
     masked: bool
-    """Whether its line is the first use of a name, so that the import is blanked."""
+    """Whether the target line is the first use of a name, so that its import is blanked."""
     hidden: int
-    """Files and folders that no strategy sees for it."""
+    """Number of files and folders hidden from strategies."""
     tests: int
-    """Tests that judge it."""
+    """Number of tests that judge the sample."""
 
 
 def measure(home: Home, name: str) -> tuple[Measured, ...]:
-    """Read a set and measure its samples, in the set's order.
+    """Read a set and measure its samples, in the order of the set.
 
     Raises:
-        UnknownName: if there is none of that name.
-        InputFault: if a file is malformed, or not the one that the set was built with.
+        UnknownName: if no set has that name.
+        InputFault: if a file is malformed or was changed after the set was built.
     """
     files, place = sets.manifest_of(home, name)["files"], sets.folder(home, name)
     answers = dict(_read(place / sets.REFERENCES, files, _answer))
@@ -64,7 +64,7 @@ def measure(home: Home, name: str) -> tuple[Measured, ...]:
 
 
 def _read(path: Path, files: dict[str, str], of_record: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
-    """Yield `of_record` of each record of a file; its digest must be the one in the manifest."""
+    """Yield `of_record` of each record of a file, after comparing the file's digest with the manifest's."""
     with explained(path), path.open("rb") as handle:
         if hashlib.file_digest(handle, "sha256").hexdigest() != files[path.name]:
             what = "was changed after it was built: its sha256 is not the manifest's"
@@ -73,7 +73,7 @@ def _read(path: Path, files: dict[str, str], of_record: Callable[[dict[str, Any]
         try:
             yield of_record(record)
         except (KeyError, TypeError, AttributeError) as error:
-            what = f"is no record of a sample set ({error})"
+            what = f"is not a record of a sample set ({error})"
             raise InputFault(what, where=f"{path}:{number}", cure=_CURE) from None
 
 
@@ -83,7 +83,7 @@ def _count_stretch(stretch: str) -> int:
 
 
 def _count(text: str) -> int:
-    """Return `count` of a text: samples of one file share most of their lines, which are counted once."""
+    """Count the tokens of a text, with a cache for its stretches: samples of one file share most lines."""
     return sum(map(_count_stretch, _STRETCH.findall(text)))
 
 
@@ -95,7 +95,7 @@ def _answer(record: dict[str, Any]) -> tuple[str, tuple[int, int, int]]:
 def _measured(record: dict[str, Any], tokens: int, lines: int, tests: int) -> Measured:
     prefix, suffix = record["prefix"], record["suffix"]
     return Measured(
-        # Equal names are one object however many samples bear them.
+        # Interned: many samples share these names.
         repo=intern(record["repo"]),
         language=intern(record["language"]),
         kind=intern(record["kind"]),

@@ -1,11 +1,11 @@
-"""The API base (InferCom paper): functions as others call them, found by usage or by summary, shown as signatures.
+"""The API base of the InferCom paper: functions with signatures, found by usage examples or by summaries.
 
-Every function is a record: private ones, tests, inner functions and methods without a body too, as in the paper's
-section on the API base and its released code. The prompt for summaries is the released code's. Its two examples are
-functions of CoderEval, tasks of a benchmark, so that those here are our own, unless a run takes the text from the
-user's checkout of the release (`released_templates`). Summaries without a model (the first sentence of the docstring,
-else the words of the name; of a fragment its first comment, else the names of what it calls) are a substitute of ours
-for generators that follow no instructions.
+Every function is a record, as in the paper's section on the API base and its released code: private functions, tests,
+inner functions and methods without a body too. The prompt for summaries is the released one, but its two examples are
+CoderEval tasks, so ctxbench has its own examples, unless a run reads the prompt from the user's checkout of the release
+(`released_templates`). Plain summaries need no model; they are ctxbench's substitute for generators that follow no
+instructions. They use the first sentence of the docstring, or the words of the name; for a fragment its first comment,
+or the names it calls.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def units(
     quirks: bool = False,
     constructors: bool = False,
 ) -> tuple[Unit, ...]:
-    """Return the API records of one file, in the order of lines.
+    """Return the API records of one file, in line order.
 
     Args:
         path: POSIX, relative to the repository.
-        text: the file, or what a view shows of it.
+        text: the file, or the part of it that a view shows.
         language: its language.
-        by: ``usage``: a unit's keys are its usage examples; ``summary``: it has the function's source too, as it
-            stands in the file without decorators and Javadoc, to be summarised, and a plain summary; the usage
-            examples are there for what gets no summary.
-        quirks: as the released code makes usage examples.
+        by: ``usage``: the keys are the function's usage examples. ``summary``: the record also has a plain summary and
+            the function's source without decorators and Javadoc, for a model to summarise; functions without a summary
+            keep their usage examples.
+        quirks: whether usage examples are built exactly as in the released code.
         constructors: whether a class that declares no constructor is a record too.
     """
     file_outline, lines = language.outline(text), text.split("\n")
@@ -84,7 +84,7 @@ def units(
 
 
 def _without_constructor(file_outline: Outline, style: ApiStyle) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
-    """Yield classes that declare no constructor, with those around them, and the lines up to the header's end."""
+    """Yield each class without a declared constructor, with its outer classes and the lines up to its header's end."""
     constructed = {function.types[-1] for function in file_outline.functions if function.constructor}
     for place, kind in enumerate(file_outline.types):
         if kind.kind == "class" and kind not in constructed:
@@ -97,35 +97,35 @@ SYSTEM = "You are an expert programmer"
 """The system message of the released code."""
 MAX_TOKENS = 100
 _CODE = "@{}@"
-"""What stands in the released templates for the code."""
+"""The placeholder for the code in the released templates."""
 _LARGEST = 2**16
-"""Bytes of a template, at most."""
+"""Largest size of a template, in bytes."""
 _DIGESTS = {
     "java": "9370b0769676d617be980f6d0b195fefd8b0b92c14e191d4b1faa9e0ae237b14",
     "python": "1f3540d8361664b52e3d5c3daa678bdab8ad569b18fbba62d14a5c0341020060",
 }
-"""Language -> SHA-256 of its released template, lines ended by newlines."""
+"""Language -> SHA-256 of its released template, with plain newlines."""
 _released: Mapping[str, str] = {}
-"""Of this process: strategies run in processes of one run, which set them before the first of them."""
+"""The templates of this process. A run sets them before its first strategy starts."""
 
 
 def released_templates(checkout: Path) -> dict[str, str]:
-    """Return language -> the text that asks for a summary, from a checkout of InferCom's release.
+    """Return language -> the released prompt for a summary, from a checkout of InferCom's release.
 
     Raises:
-        InputFault: if a file cannot be read, or holds another text.
+        InputFault: if a file cannot be read or its text differs from the release.
     """
     templates = {}
     for language, digest in _DIGESTS.items():
         file = checkout / "utils" / f"{language}.prompt"
-        # A pipe, or a file without an end, is none of the release's.
+        # Pipes and endless files are not read.
         is_small = file.is_file() and file.stat().st_size <= _LARGEST
         with explained(file):
             text = file.read_text(encoding="utf-8", errors="replace") if is_small or not file.exists() else ""
         templates[language] = text
         if sha256(templates[language]) != digest:
             raise InputFault(
-                "holds another text than InferCom's release",
+                "differs from InferCom's release",
                 where=str(file),
                 cure="give a checkout of MethodJiao/InferCom",
             )
@@ -133,7 +133,7 @@ def released_templates(checkout: Path) -> dict[str, str]:
 
 
 def ask_with(templates: Mapping[str, str]) -> None:
-    """Have all summaries of this process asked for with templates; none for our own."""
+    """Use these templates for all summaries of this process; ctxbench's own if the mapping is empty."""
     global _released  # noqa: PLW0603 - as for the tokenizer of budgets: strategies call plain functions
     _released = templates
 
@@ -142,17 +142,17 @@ _NOISE = ("here is the summary:", "summary:", "summarize the code:")
 
 
 def summary_prompt(code: str, language: Language) -> str:
-    """Return the text that asks for a summary of a function or a fragment of code.
+    """Return the prompt for a summary of a function or a code fragment.
 
     Args:
-        code: the function, or what a model drafted.
-        language: its language; the examples are in it.
+        code: the function, or a model's draft.
+        language: its language; the examples in the prompt are in it.
     """
     return (_released.get(language) or _template(language)).replace(_CODE, code)
 
 
 def _template(language: Language) -> str:
-    """Return the released template with our own examples."""
+    """Return the released template with ctxbench's own examples."""
     pairs = language.apis.SUMMARY_EXAMPLES if language.apis else ()
     examples = "".join(f"code:\n{example}\n\nsummary:\n{sentence}\n\n" for example, sentence in pairs)
     return (
@@ -189,7 +189,7 @@ _NO_CALLS = frozenset(
 
 
 def summary(code: str, language: Language) -> str:
-    """Return a plain summary of a function or of a fragment; empty if it holds no word that says anything."""
+    """Return a plain summary of a function or fragment; empty if it contains no words."""
     code = textwrap.dedent(code).strip("\n")
     function = _whole(language.outline(code))
     if function is not None:
@@ -198,14 +198,14 @@ def summary(code: str, language: Language) -> str:
 
 
 def split(name: str) -> str:
-    """Return the words of an identifier, or of several: ``HTTPClient.load_all`` -> ``http client load all``."""
+    """Return the words of one or several identifiers: ``HTTPClient.load_all`` -> ``http client load all``."""
     return " ".join(word for part in _PARTS.findall(name) for word in _CASES.split(part)).lower()
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a docstring or Javadoc on one line, its full stop left out.
+    """Return the first sentence of a docstring or Javadoc on one line, without its full stop.
 
-    It ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has none.
+    The sentence ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has no sentence.
     """
     text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]
@@ -217,14 +217,14 @@ def first_sentence(text: str) -> str:
 def _of_function(function: Function, owner: str) -> str:
     sentence = first_sentence(function.docstring)
     if not sentence:
-        # A constructor says no more than its class does.
+        # The name of a constructor adds nothing to that of its class.
         names = [owner] if owner and function.name in ("__init__", owner) else [owner, function.name]
         sentence = split(" ".join(names))
     return post_process(sentence)
 
 
 def _whole(code_outline: Outline) -> Function | None:
-    """Return the function that a piece of code begins with."""
+    """Return the function at the beginning of a piece of code."""
     function = next(iter(code_outline.functions), None)
     return function if function is not None and not function.types and not function.lines[0] else None
 
@@ -234,7 +234,7 @@ def _remarks(language: Language) -> re.Pattern[str]:
 
 
 def _remark(code: str, language: Language) -> str:
-    """Return the first sentence of the first docstring or comment that is meant for readers."""
+    """Return the first sentence of the first docstring or comment that is written for readers."""
     for match in _remarks(language).finditer(code):
         alone = not code[: match.start()].rpartition("\n")[2].strip()
         text = match["comment"] or (match["remark"] if alone else "") or ""
@@ -245,7 +245,7 @@ def _remark(code: str, language: Language) -> str:
 
 
 def _called(code: str, language: Language) -> str:
-    """Return the names of what a fragment calls, with what they are called on, each once."""
+    """Return the words of the names that a fragment calls, with their receivers, each once."""
     calls = ["".join(name.split()) for name in _CALL.findall(_remarks(language).sub(" ", code))]
     calls = [name.removeprefix("self.").removeprefix("this.") for name in calls]
     return split(" ".join(dict.fromkeys(name for name in calls if name not in _NO_CALLS)))

@@ -1,7 +1,7 @@
-"""Strict checks by pydantic, which is imported only with this module. Pure.
+"""Strict validation with pydantic, which importing this module imports. Pure.
 
-`Strict` is a record of a file, `checked` names its first fault. `Form` is a table of a TOML file, `validated` lists all
-that is wrong with one; a field's description is the cure shown for a wrong value.
+`Strict` is a record of a file; `checked` reports its first error. `Form` is a table of a TOML file; `validated` lists
+all errors in it. The description of a field is the cure shown for a wrong value.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ctxbench.bench.languages.base import Language
 
 T = TypeVar("T")
 Problem = tuple[str, str, str]
-"""Key, what is wrong, cure."""
+"""Key, error, cure."""
 
 
 class Form(BaseModel):
-    """The base of all forms: no other keys, and no value of another type."""
+    """The base of all forms: unknown keys and values of other types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -42,16 +42,16 @@ Filled = Annotated[str, AfterValidator(_text)]
 
 
 def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple[T | None, list[Problem]]:
-    """Return a table as its form has it, or None and everything that is wrong with it, in the order of the keys.
+    """Return a table validated by its form, or None and all errors in it, in key order.
 
     Args:
-        form: what the table must be like: a `Form`, or a dataclass whose fields have a ``description``.
+        form: a `Form`, or a dataclass whose fields have a ``description``.
         data: the parsed table.
-        prefix: what stands before its keys in messages.
+        prefix: text before the keys in messages.
     """
     try:
         if dataclasses.is_dataclass(form):
-            # In JSON mode lists become tuples. Dates, which JSON has not, belong in quotes.
+            # JSON mode turns lists into tuples. JSON has no dates; they must be quoted.
             return _adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
         return _adapter(form).validate_python(data), []
     except ValidationError as error:
@@ -67,11 +67,11 @@ def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[
         key, cure = prefix + place, keys.get(name, _NO_KEY).cure
         match item["type"]:
             case "extra_forbidden" | "unexpected_keyword_argument":
-                yield key, "is no key here", _nearest(name, keys)
+                yield key, "is not a key here", _nearest(name, keys)
             case "missing":
                 yield key, "is missing", cure
             case "model_type" | "dataclass_type":
-                yield key, "is no table", cure
+                yield key, "is not a table", cure
             case "value_error":
                 yield key, item["msg"].removeprefix("Value error, "), cure
             case "string_pattern_mismatch":
@@ -87,8 +87,6 @@ def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[
 
 
 class _Key(NamedTuple):
-    """A key of a table."""
-
     holds: Any
     """The type of its value."""
     cure: str
@@ -98,14 +96,14 @@ _NO_KEY = _Key(None, "")
 
 
 def _place(form: type[Any], location: Sequence[str | int]) -> tuple[str, Mapping[str, _Key], str]:
-    """Return how messages call the place of a fault, the keys of the table that it is in, and its own key there."""
+    """Return the path of an error for messages, the keys of the table around it, and its key in that table."""
     place, holds, keys, name = "", form, _keys(form), ""
     for part in location:
         tables = list(_tables(holds))
         if isinstance(part, int):
             place += f"[{part + 1}]"
         elif len(tables) > 1:
-            # Of the tables that may stand here, the one of this kind was tried.
+            # Several tables are possible here; pydantic tried the one of this kind.
             holds = next(table for table in tables if _kind(table) == part)
         else:
             keys, name = (_keys(tables[0]), part) if tables else (keys, name)
@@ -115,7 +113,6 @@ def _place(form: type[Any], location: Sequence[str | int]) -> tuple[str, Mapping
 
 
 def _keys(form: type[Any]) -> Mapping[str, _Key]:
-    """Return the keys of a table."""
     if dataclasses.is_dataclass(form):
         hints = get_type_hints(form, include_extras=True)
         return {
@@ -126,7 +123,7 @@ def _keys(form: type[Any]) -> Mapping[str, _Key]:
 
 
 def _tables(kind: Any) -> Iterator[type[Any]]:
-    """Yield the forms of the tables that a field of this type holds."""
+    """Yield the forms of all tables in a field's type."""
     if isinstance(kind, type) and (issubclass(kind, Form) or dataclasses.is_dataclass(kind)):
         yield kind
     for inner in get_args(kind):
@@ -134,7 +131,6 @@ def _tables(kind: Any) -> Iterator[type[Any]]:
 
 
 def _kind(table: Any) -> str:
-    """Return what a table of this form has as its ``kind``."""
     return str(table.__dataclass_fields__["kind"].default)
 
 
@@ -144,21 +140,21 @@ def _nearest(name: str, keys: Mapping[str, _Key]) -> str:
 
 
 _NEARLY = 0.8
-"""How alike two names are, from 0 to 1, for the one to be a misspelt other."""
+"""Similarity of two names, from 0 to 1, from which one counts as a misspelling of the other."""
 _WORDS = {"missing": " is missing", "extra_forbidden": " is not known"}
-"""What is wrong with a field, by pydantic's name of the fault, where that says it better than pydantic's message."""
+"""Pydantic's error types -> clearer messages."""
 _UNKNOWN = "field {key} is not known; did you mean {name}?"
 
 
 class Strict(BaseModel):
-    """A record: "3" is no number; fields of others are passed over, but not one that is nearly the name of ours."""
+    """A record in strict mode: "3" is not a number. Unknown fields are ignored unless they look misspelt."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_misspelt(cls, record: Any) -> Any:
-        """Refuse a field that is nearly one which is absent: a verdict must not get lost by a slip of the pen."""
+        """Refuse an unknown field that resembles an absent one, so that a typo does not lose a verdict."""
         if isinstance(record, dict):
             names = {info.alias or name for name, info in cls.model_fields.items()}
             absent = {name.lower(): name for name in sorted(names - record.keys())}
@@ -170,7 +166,7 @@ class Strict(BaseModel):
 
 
 class Own(Strict):
-    """A record of our own shape: a field that is not known is refused."""
+    """A record in ctxbench's own format: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -182,7 +178,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
     """Return a record as its model.
 
     Raises:
-        InputFault: at the first field that is missing, misspelt or of a wrong type, naming it.
+        InputFault: at the first field that is missing, misspelt or of a wrong type; the message names it.
     """
     try:
         return model.model_validate(record)
@@ -196,17 +192,17 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
 
 
 class Odd(Exception):
-    """A field at odds with another, or with what it is for."""
+    """A field that contradicts another one or is unfit for its purpose."""
 
     def __init__(self, field: str, what: str) -> None:
-        """Take the field (a dotted name) and what is wrong with it."""
+        """Store the field (a dotted name) and its error."""
         super().__init__(what)
         self.field, self.what = field, what
 
 
 @contextlib.contextmanager
 def explained(where: str, cure: str) -> Iterator[None]:
-    """Turn an `Odd` into the fault that names file, line, field and cure."""
+    """Turn an `Odd` into an `InputFault` with file, line, field and cure."""
     try:
         yield
     except Odd as odd:
@@ -214,10 +210,10 @@ def explained(where: str, cure: str) -> Iterator[None]:
 
 
 def inside(field: str, path: str) -> str:
-    """Return a path if it is one inside a repository.
+    """Return a path if it lies inside a repository.
 
     Raises:
-        Odd: if it is empty, absolute, or leaves the repository.
+        Odd: if the path is empty, absolute, or leaves the repository.
     """
     if any(part in ("", ".", "..") for part in path.split("/")) or "\\" in path:
         raise Odd(field, f"{path!r} is not a path inside a repository")
@@ -225,10 +221,10 @@ def inside(field: str, path: str) -> str:
 
 
 def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
-    """Return the repository and the path inside of it that a list says, the repository's folder first.
+    """Return the repository and the path inside it from path parts, of which the first is the repository's folder.
 
     Raises:
-        Odd: if the parts are not those of a path inside a repository.
+        Odd: if the parts do not form a path inside a repository.
     """
     if any("/" in part for part in parts):
         raise Odd(field, f"{parts} are not the parts of a path inside a repository")
@@ -237,15 +233,15 @@ def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
 
 
 def language_of(path: str) -> Language | None:
-    """Return the language of a file by its name; None for another than ours."""
+    """Return the language of a file by its suffix; None if ctxbench does not support it."""
     return next((language for language in languages.every() if path.endswith(language.suffix)), None)
 
 
 def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a record whose texts can all be stored.
+    """Return a record if all its texts can be stored.
 
     Raises:
-        InputFault: if one holds what UTF-8 or a database cannot.
+        InputFault: if a text cannot be written as UTF-8 or stored in a database.
     """
     fault = unfit(record)
     if fault:
@@ -254,9 +250,9 @@ def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def unfit(value: object, field: str = "") -> str:
-    """Return what makes a JSON value no text that can be stored, naming its field; empty if nothing does.
+    """Return why a JSON value cannot be stored as text, with the name of its field; empty if it can.
 
-    JSON can write half of a surrogate pair, which UTF-8 cannot hold, and NUL, which databases refuse.
+    JSON can contain half of a surrogate pair, which UTF-8 cannot encode, and NUL, which databases refuse.
     """
     if isinstance(value, str):
         if "\0" in value:

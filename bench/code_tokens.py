@@ -1,15 +1,15 @@
-"""Tokenizers that count budgets: `ctxcode-1`, whose token sets window retrieval compares, and OpenAI's p50k_base.
+"""Tokenizers for budgets: `ctxcode-1`, whose token sets window retrieval compares, and OpenAI's p50k_base.
 
 The papers count with p50k_base, whose vocabulary cannot be shipped. OpenAI offers it as ``p50k_base.tiktoken``, and the
-package ``tiktoken`` of the npm index as ``encoders/p50k_base.json``; `P50kBase` reads either, and knows it by the
-digest of what it holds.
+npm package ``tiktoken`` as ``encoders/p50k_base.json``. `P50kBase` reads either file and checks the digest of its
+vocabulary.
 
-`ctxcode-1` stands in for it, and the run record names it. It is a fixed rule, not a vocabulary; a token is the longest
-match, from left to right, of
+`ctxcode-1` is the default substitute, and run records name it. It is a fixed rule without a vocabulary. A token is the
+longest match, from left to right, of
 
-* up to 8 lower-case ASCII letters, with one capital before them (``count``, ``Cart``);
+* up to 8 lower-case ASCII letters, with at most one capital before them (``count``, ``Cart``);
 * up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
-* a run of 4 to 32 equal ones of ``- = # * _ ~ . /`` (rules and banners);
+* a run of 4 to 32 of the same character of ``- = # * _ ~ . /`` (rules and banners);
 * up to 3 digits; up to 3 other characters that are neither letters nor blanks (``):``, ``__``);
 * up to 2 letters outside ASCII;
 
@@ -17,7 +17,7 @@ each with one space before it, if there is one, as in GPT-2; or
 
 * a run of newlines, or a run of other blanks (without the space that belongs to the next token).
 
-Joined, the tokens of a text are the text.
+The tokens of a text, joined, are the text.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from typing import Any
 from ctxbench.bench.errors import InputFault
 
 NAME = "ctxcode-1"
-"""The tokenizer's name in run records; a change of the rule is a new name."""
+"""The tokenizer's name in run records. If the rule changes, the name must change too."""
 
 P50K_BASE = "p50k_base"
-"""The name of the other tokenizer that budgets can be counted with, `P50kBase`."""
+"""The name of the other tokenizer, `P50kBase`."""
 
 _TOKEN = re.compile(
     r" ?(?:[A-Z]?[a-z]{1,8}|-{4,32}|={4,32}|\#{4,32}|\*{4,32}|_{4,32}|~{4,32}|\.{4,32}|/{4,32}"
@@ -58,17 +58,17 @@ def count(text: str) -> int:
 
 
 def utf8(text: str) -> str:
-    """Return a text that can be written as UTF-8: half characters, which tokenizers refuse, become ``?``."""
+    """Return a text that can be encoded as UTF-8: lone surrogates, which tokenizers refuse, become ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 _FILE = f"{P50K_BASE}.tiktoken"
 _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
-"""SHA-256 of OpenAI's file, as the library tiktoken checks it."""
+"""SHA-256 of OpenAI's file; the library tiktoken checks the same one."""
 _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-"""How a text is split before its bytes are joined; GPT-2's, as tiktoken writes it."""
+"""The pattern that splits a text before byte pairs are merged; GPT-2's, as written in tiktoken."""
 _MOST = 1 << 23
-"""Bytes of a file that are read; OpenAI's has 836,186."""
+"""Largest number of bytes to read; OpenAI's file has 836,186."""
 _CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
 
 
@@ -79,7 +79,7 @@ class P50kBase:
         """Read the vocabulary.
 
         Raises:
-            InputFault: if the file cannot be read or holds another one, or tiktoken is not installed.
+            InputFault: if the file cannot be read or contains another vocabulary, or tiktoken is not installed.
         """
         from ctxbench.bench.retrieval.encoders import weights  # noqa: PLC0415 - most count by the rule above
 
@@ -89,7 +89,7 @@ class P50kBase:
         self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
     def ids(self, text: str) -> list[int]:
-        """Return the tokens of a text by their numbers; no part of it is taken for a special token."""
+        """Return the token numbers of a text. Special tokens in it are read as plain text."""
         ids: list[int] = self._encoding.encode_ordinary(utf8(text))
         return ids
 
@@ -98,9 +98,9 @@ class P50kBase:
         return len(self.ids(text))
 
     def pieces(self, text: str) -> list[str]:
-        """Return as many texts as there are tokens, which joined are `text`.
+        """Return one text for each token; joined, they are `text`.
 
-        A character that is made of several tokens is whole in the last of them: alone, that text is more than one.
+        A character of several tokens belongs to the last of them, so that text alone may have more than one token.
         """
         _, starts = self._encoding.decode_with_offsets(self.ids(text))
         return [text[start:end] for start, end in pairwise([*starts, len(text)])]
@@ -114,16 +114,16 @@ def _read(path: Path) -> dict[bytes, int]:
     except OSError as error:
         raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=_CURE) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputFault("holds no vocabulary of tokens and ranks", where=str(path), cure=_CURE) from None
+        raise InputFault("does not contain a vocabulary of tokens and ranks", where=str(path), cure=_CURE) from None
     in_order = sorted(ranks.items(), key=lambda entry: entry[1])
     lines = (base64.b64encode(token) + f" {rank}\n".encode("ascii") for token, rank in in_order)
     if hashlib.sha256(b"".join(lines)).hexdigest() != _DIGEST:
-        raise InputFault("holds another vocabulary than p50k_base", where=str(path), cure=_CURE)
+        raise InputFault("contains another vocabulary than p50k_base", where=str(path), cure=_CURE)
     return ranks
 
 
 def _entries(text: str) -> Iterator[tuple[str, int]]:
-    """Yield tokens, in base 64, with their ranks."""
+    """Yield base64 tokens with their ranks."""
     if text.startswith("{"):
         for line in json.loads(text)["bpe_ranks"].splitlines():
             _, first, *tokens = line.split()

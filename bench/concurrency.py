@@ -1,4 +1,4 @@
-"""What threads and processes share: processors, a cache, one lock of the interpreter, and who acts on an interrupt."""
+"""Resources that threads and processes share: processors, a cache, the interpreter's tree lock, interrupts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Tick = Callable[..., Any]
-"""Takes how many were tried, and how many of them ended as missing."""
+"""Called with the number of samples tried and the number of those that are missing."""
 Progress = Callable[[str, int], AbstractContextManager[Tick]]
-"""Label and total -> a context that yields what tells of each step."""
+"""Label and total -> a context that yields the function to call at each step."""
 
 
 @contextlib.contextmanager
@@ -26,31 +26,30 @@ def silent(_: str, __: int) -> Iterator[Tick]:
     yield lambda *_: None
 
 
-# CPython 3.11 counts the depth of a tree that it builds in one place for all threads, and ends in a SystemError if
-# another builds one meanwhile (gh-106905). Filters of warnings belong to the whole process, too.
+# CPython 3.11 counts the depth of a syntax tree in one place for all threads and raises SystemError if two threads
+# build trees at once (gh-106905). Warning filters are shared by the whole process, too.
 TREE_LOCK = threading.Lock()
-"""Held while a syntax tree of Python is built; to be held by whoever imports, beside other threads, a library that
-builds some."""
+"""Held while a Python syntax tree is built, and while a library that builds trees is imported beside other threads."""
 
 
 def cores() -> int:
-    """Return how many processes can work at once on this machine, at least 1."""
+    """Return the number of processes that can run at once on this machine, at least 1."""
     return os.cpu_count() or 1
 
 
 _NO_SCRIPT = ModuleSpec("ctxbench.__main__", None)
-"""What `multiprocessing` takes for a package that is run: it leaves the main modules of those alone."""
+"""A spec that `multiprocessing` treats as a running package, whose main module workers do not run."""
 _MAIN_LOCK = threading.Lock()
 _MAIN_SPECS: list[ModuleSpec | None] = []
-"""The main module's own spec, and another for each further block of `without_main` that is at work."""
+"""The main module's spec, then one more for each nested or concurrent `without_main`."""
 
 
 @contextlib.contextmanager
 def without_main() -> Iterator[None]:
-    """Keep processes that are spawned meanwhile, by any thread, from running the caller's script as they begin.
+    """Prevent processes that any thread spawns meanwhile from running the caller's script.
 
-    A script that calls us needs no ``if __name__ == "__main__":`` then: each worker would run it again, and begin the
-    work that its parent waits for.
+    A script that calls ctxbench then needs no ``if __name__ == "__main__":``. Without this, each worker would run the
+    script again and start the same work as its parent.
     """
     with _MAIN_LOCK:
         main = sys.modules["__main__"]
@@ -67,22 +66,22 @@ def without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def starting_workers() -> Iterator[None]:
-    """Start worker processes: they run no script of the caller's, and no interrupt meets them while they start."""
+    """Start worker processes that do not run the caller's script and that interrupts cannot hit while they start."""
     with without_main(), uninterrupted():
         yield
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold interrupts back from this thread, and for good from processes that are started in it meanwhile.
+    """Block interrupts in this thread until the end, and forever in the processes that it starts meanwhile.
 
-    A worker that a terminal interrupts while it starts dies with a traceback, and may die holding the lock of a queue
-    that its parent waits for. The mask of the thread that starts it is inherited, from its first instruction on; an
-    interrupt of this very thread comes when this ends.
+    A worker that is interrupted while it starts dies with a traceback, perhaps while it holds the lock of a queue that
+    its parent waits for. A worker inherits the signal mask of the thread that starts it, from its first instruction on.
+    This thread receives a pending interrupt when the block ends.
     """
     from multiprocessing import resource_tracker  # noqa: PLC0415 - cells need the rest of this module only
 
-    # It begins with the first pool, and whoever starts it then lets interrupts through to all that follows.
+    # The tracker starts with the first pool, and starting it unblocks interrupts for everything started afterwards.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -92,16 +91,16 @@ def uninterrupted() -> Iterator[None]:
 
 
 class SharedCache(Generic[T]):
-    """A bounded table; while an entry is made, only those who want the same one wait."""
+    """A bounded cache. While an entry is being created, only callers that need the same entry wait."""
 
     def __init__(self, most: int, *, weigh: Callable[[T], int] = lambda _: 0, heaviest: int = 0) -> None:
-        """Keep at most `most` entries, and beside the latest one no more than weigh `heaviest` together."""
+        """Keep at most `most` entries, and older entries only while the total weight is at most `heaviest`."""
         self._most, self._weigh, self._heaviest = most, weigh, heaviest
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[T]]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the entry of that key; if `make` raises, the next caller tries again."""
+        """Return the entry of a key. If `make` raises, the next caller tries again."""
         with self._lock:
             lock, cached = self._entries.setdefault(key, (threading.Lock(), []))
             self._entries.move_to_end(key)
@@ -116,7 +115,7 @@ class SharedCache(Generic[T]):
         return cached[0]
 
     def _lighten(self) -> None:
-        """Drop the entries that were asked for the longest ago while all of them weigh too much."""
+        """Drop the least recently used entries until the total weight is at most `heaviest`."""
         weights = {key: self._weigh(made[0]) for key, (_, made) in self._entries.items() if made}
         total = sum(weights.values())
         for key in list(weights)[:-1]:

@@ -1,7 +1,7 @@
-"""Dates of code: how a day is spelled, and which day each sample of a set is of.
+"""Dates of code: how a day is written, and the day of each sample of a set.
 
-A line whose history is known has the day on which it was written; any other has the day on which its repository's
-release was published, for nothing in an archive is to be believed: many builds set the times of its files.
+A line with a known history has the day on which it was written. Any other sample has the day on which its repository's
+release was published: file times in an archive are unreliable, since many builds set them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def read_date(text: str) -> date:
-    """Return the day that is written as ``YYYY-MM-DD``.
+    """Return the day written as ``YYYY-MM-DD``.
 
     Raises:
-        ValueError: if it is written in another way, or there is no such day; the message names the text.
+        ValueError: if the text has another form or the day does not exist; the message quotes the text.
     """
     try:
         # `fromisoformat` alone also reads 20240601 and 2024-W22-6.
         return date.fromisoformat(text if _DAY.fullmatch(text) else "")
     except ValueError:
-        raise ValueError(f"{text!r} is no date") from None
+        raise ValueError(f"{text!r} is not a date") from None
 
 
 def last_day(text: str) -> date:
-    """Return the day that is written as ``YYYY-MM-DD``, or the last one of the month ``YYYY-MM``.
+    """Return the day written as ``YYYY-MM-DD``, or the last day of the month ``YYYY-MM``.
 
     Raises:
         ValueError: as `read_date`.
@@ -48,12 +48,12 @@ def last_day(text: str) -> date:
 
 
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
-    """Return the day (UTC) of each sample's code, by its id; samples whose day is unknown are not among them.
+    """Return sample id -> the day (UTC) of its code, without samples whose day is unknown.
 
-    Standard sets that were imported have the dates of the shipped manifests.
+    Imported standard sets have the dates of the shipped manifests.
 
     Raises:
-        InputFault: if the set's account has a wrong date.
+        InputFault: if the set's manifest has a wrong date.
     """
     repositories = sample_set.manifest["repositories"]
     released = {name: _released(name, entry, sample_set) for name, entry in repositories.items()}
@@ -62,12 +62,12 @@ def dates_of(sample_set: SampleSet) -> dict[str, date]:
 
 
 def _released(name: str, entry: Mapping[str, Any], sample_set: SampleSet) -> date | None:
-    # Not at the top: a manifest is written with this module's dates.
+    # Imported here, since `manifest` imports this module.
     from ctxbench.bench import standard  # noqa: PLC0415
     from ctxbench.bench.repositories import manifest  # noqa: PLC0415
 
     if "released" not in entry:
-        # An imported set does not say which versions it is of; its digest may.
+        # An imported set does not name its repositories' versions, but its digest may identify a shipped set.
         if name not in manifest.builtin_names():
             return None
         is_shipped = any(sample_set.digest in standard.load(set_name).digests.values() for set_name in standard.names())

@@ -1,7 +1,7 @@
-"""Logarithm, exponential and sum of single numbers, the same to the last bit on every processor and interpreter.
+"""Logarithm, exponential and sum of single numbers, equal to the last bit on every processor and interpreter.
 
-The C library's are not, which chooses among several by what the processor can do. These use only operations whose
-result IEEE 754 prescribes. Logarithms and powers of two are right to 1e-15 of the result, powers of e to 1e-13.
+The C library's results differ, since it chooses its implementation by the processor. These functions use only
+operations whose result IEEE 754 prescribes. Relative errors: 1e-15 for log and powers of two, 1e-13 for powers of e.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
 _ROOT = 0.7071067811865476
-"""The square root of a half."""
+"""The square root of 1/2."""
 _ATANH = tuple(2 / (2 * k + 1) for k in range(11, -1, -1))
-"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first: enough for s up to 0.172."""
+"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first: accurate for s up to 0.172."""
 EXP2 = tuple(LN2**k / math.factorial(k) for k in range(13, -1, -1))
-"""Series of the power of two, highest power first: enough for exponents from -1/2 to 1/2."""
+"""Series of the power of two, highest power first: accurate for exponents from -1/2 to 1/2."""
 LEAST = -1100.0
-"""Powers of two below are 0."""
+"""The least exponent; powers of two below it are 0."""
 
 
 def log(number: float) -> float:
@@ -36,19 +36,19 @@ def log2(number: float) -> float:
 
 
 def exp(number: float) -> float:
-    """Return e to a power; 0 far below 0.
+    """Return e to a power; 0 for very negative powers.
 
     Raises:
-        OverflowError: if it is too large for a float.
+        OverflowError: if the result is too large for a float.
     """
     return exp2(number * LOG2_E)
 
 
 def exp2(number: float) -> float:
-    """Return 2 to a power; 0 far below 0.
+    """Return 2 to a power; 0 for very negative powers.
 
     Raises:
-        OverflowError: if it is too large for a float.
+        OverflowError: if the result is too large for a float.
     """
     bounded = max(number, LEAST)
     whole = round(bounded)
@@ -56,12 +56,12 @@ def exp2(number: float) -> float:
 
 
 def running_sum(numbers: Iterable[float]) -> float:
-    """Return the sum, rounded at each addition; `sum` compensates for that from Python 3.12 on, and not before."""
+    """Return the sum, rounded at each addition; `sum` does so in Python 3.11, but not from 3.12 on."""
     return functools.reduce(operator.add, numbers, 0.0)
 
 
 def _parts(number: float) -> tuple[float, int]:
-    """Return the natural logarithm of what is left of a number near 1 without a power of two, and that power."""
+    """Split a number into a factor near 1 and a power of 2; return the factor's natural logarithm and the exponent."""
     mantissa, exponent = math.frexp(number)
     if mantissa < _ROOT:
         mantissa, exponent = 2 * mantissa, exponent - 1

@@ -6,7 +6,7 @@
     └── MachineFault       the machine or a service failed: disk, network, server, lost process.
                            Never scored: the sample stays missing and the next run does it again.
 
-Anything else that reaches the command line is a bug of ours (exit code 3).
+Any other error that reaches the command line is a bug in ctxbench (exit code 3).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 _MOST_LISTED = 20
-"""How many known names a message lists at most."""
+"""Most known names that a message lists."""
 
 
 class CtxbenchError(Exception):
-    """An expected fault: the problem, its place and its cure."""
+    """An expected fault: what happened, where, and a cure."""
 
     def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
         self.what, self.where, self.cure = what, where, cure
@@ -32,7 +32,7 @@ class CtxbenchError(Exception):
         return " ".join(line.split())
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the keyword fields, so that worker processes can raise it."""
+        """Pickle with the keyword fields, so that worker processes can raise the error."""
         return _rebuild, (type(self), self.what, self.where, self.cure)
 
 
@@ -43,7 +43,7 @@ def _rebuild(kind: type[CtxbenchError], what: str, where: str, cure: str) -> Ctx
 
 
 class InputFault(CtxbenchError):
-    """Raised when something that the user gave is wrong."""
+    """Raised when something the user gave is wrong."""
 
 
 class MachineFault(CtxbenchError):
@@ -56,7 +56,7 @@ class UnknownName(InputFault):
     def __init__(
         self, kind: str, name: str, candidates: Iterable[str], *, command: str = "", instead: Sequence[str] = ()
     ) -> None:
-        """Make one; `instead` is what the name is offered as where no known one is like it."""
+        """Store the message; `instead` lists suggestions for a name that resembles no known one."""
         names = sorted(candidates)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or instead
         listed = [*names[:_MOST_LISTED], f"… {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else names

@@ -1,7 +1,7 @@
 """Read and write files safely: atomic writes, checked JSON Lines, digests.
 
-A file is written beside its place and renamed in, so that a reader, a crash or a full disk never
-meets half a file. Operating-system errors become one-line faults here and nowhere else.
+A file is written next to its place and then renamed, so that no reader, crash or full disk leaves half a file.
+Operating-system errors become one-line faults only here.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.home import CACHE
 
 MAX_TEXT = 64 << 20
-"""Bytes of a text file, or of a line of one that is read line by line."""
+"""Largest size in bytes of a text file, or of one line of a file that is read line by line."""
 MAX_RATIO = 200
-"""How many times its size a gzip file may unpack to; code shrinks to a tenth, zeros to a thousandth."""
+"""Largest ratio of unpacked to packed size of a gzip file. Code packs to about a tenth, zeros to a thousandth."""
 MAX_JSON_MEMORY = 640 << 20
-"""Bytes that a JSON text and its values may take in memory, estimated before it is read."""
+"""Most bytes of memory that a JSON text and its values may take, estimated before parsing."""
 MAX_DEPTH = 100
-"""Of JSON's lists and objects in one another: what is read here is written and checked by code that recurses."""
+"""Deepest nesting of JSON lists and objects. The code that validates and writes them recurses."""
 _MEMORY_OF = {"{": 250, "[": 100, ",": 60}
-"""Bytes that the value after such a character takes, at most about."""
+"""Character -> bytes of memory that the value after it takes, roughly at most."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WHOLE = "the file may be cut off; fetch or write it again"
 _DEEP = "write it as the benchmark does"
@@ -42,7 +42,7 @@ _DEEP = "write it as the benchmark does"
 
 @contextlib.contextmanager
 def explained(path: Path | str) -> Iterator[None]:
-    """Turn an `OSError` about `path` into a fault that says what cures it."""
+    """Turn an `OSError` about `path` into a fault with a cure."""
     try:
         yield
     except OSError as error:
@@ -51,7 +51,7 @@ def explained(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[Path]:
-    """Hold a folder, which is made if need be, for one thread of one process; a killed holder lets go."""
+    """Lock a folder for one thread of one process and create it if needed. A killed process releases the lock."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = (folder / ".lock").open("w")
@@ -83,12 +83,12 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
 
 
 def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
-    """Write a whole file, given at once or in pieces: beside its place, flushed to disk, renamed in.
+    """Write a whole file, given at once or in pieces: to a temporary file beside it, flushed to disk, then renamed.
 
-    What is no file, such as ``/dev/stdout``, is written to and never replaced.
+    Anything that is not a regular file, such as ``/dev/stdout``, is written to and never replaced.
 
     Raises:
-        MachineFault: if the disk is full; whatever stood at `path` before is still there.
+        MachineFault: if the disk is full; the old file at `path` is kept.
     """
     whole = data.encode("utf-8") if isinstance(data, str) else data
     pieces = [whole] if isinstance(whole, bytes) else whole
@@ -113,7 +113,7 @@ def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
 
 
 def dump_line(record: object) -> str:
-    """Return one JSON line, keys in the order given, newline included; equal data gives equal bytes."""
+    """Return one JSON line with its newline, keys in the order given; equal data gives equal bytes."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n"
 
 
@@ -147,15 +147,15 @@ def read_text(path: Path) -> str:
 
 
 def read_own_file(path: Path) -> bytes:
-    """Read a regular file that stands where its name says: no link, no pipe and no device.
+    """Read a regular file that is not a link, a pipe or a device.
 
-    A link could name a file that its reader may read and the author of the link may not.
+    A link could name a file that its reader may read and its author may not.
 
     Raises:
-        InputFault: if it is missing, unreadable, not such a file, or larger than `MAX_TEXT`.
+        InputFault: if it is missing, unreadable, not a regular file, or larger than `MAX_TEXT`.
     """
     with explained(path):
-        # Without O_NONBLOCK a pipe would wait for somebody to write.
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         status = os.fstat(handle)
         regular = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
@@ -172,10 +172,10 @@ def read_own_file(path: Path) -> bytes:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) of a JSON Lines file, gzipped if it ends so; blank lines are passed over.
+    """Yield (line number from 1, object) of a JSON Lines file, also of a .gz file. Blank lines are skipped.
 
     Raises:
-        InputFault: at the first line that is not a JSON object, naming file and line.
+        InputFault: at the first line that is not a JSON object; the message names file and line.
     """
     for number, line in read_lines(path):
         if line.strip():
@@ -184,10 +184,10 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, line with its end) of a UTF-8 file, gzipped if it ends so, without a mark of byte order.
+    """Yield (number from 1, line with its end) of a UTF-8 file, gzipped if its name ends with .gz, without a BOM.
 
     Raises:
-        InputFault: if the file is missing, no text, a line is larger than `MAX_TEXT`, or a gzip file is broken or
+        InputFault: if the file is missing or not text, a line is larger than `MAX_TEXT`, or a gzip file is broken or
             unpacks to more than `MAX_RATIO` times its size.
     """
     start = 0
@@ -197,7 +197,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines as bytes, split at newlines only: str.splitlines would also cut at U+2028 inside a JSON string."""
+    """Yield lines as bytes, split only at newlines; str.splitlines would also cut at U+2028 inside a JSON string."""
     zipped = path.name.endswith(".gz")
     remaining_bytes = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
     with explained(path):
@@ -217,19 +217,19 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
         except EOFError:
             raise InputFault("the gzip stream ends before its end", where=str(path), cure=_WHOLE) from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise InputFault(f"is no sound gzip file ({error})", where=str(path), cure=_WHOLE) from None
+            raise InputFault(f"is not a valid gzip file ({error})", where=str(path), cure=_WHOLE) from None
 
 
 def parse_json(text: str, path: str, line: int) -> Any:
-    """Return the value of a JSON text, read strictly: no NaN, no field twice, no depth or size that takes the machine.
+    """Parse a JSON text strictly: no NaN, no repeated field, limited depth and size.
 
     Args:
         text: the whole text.
         path: the file, for messages.
-        line: the number of its first line.
+        line: the number of the text's first line.
 
     Raises:
-        InputFault: naming file and line.
+        InputFault: with file and line.
     """
     where = f"{path}:{line}"
     megabytes = (len(text) + sum(text.count(mark) * cost for mark, cost in _MEMORY_OF.items())) >> 20
@@ -239,24 +239,24 @@ def parse_json(text: str, path: str, line: int) -> Any:
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_field_once)
     except json.JSONDecodeError as error:
-        what = f"not whole JSON (column {error.colno}: {error.msg.lower()})"
+        what = f"not complete JSON (column {error.colno}: {error.msg.lower()})"
         cure = "one JSON object a line belongs in a .jsonl file" if error.msg == "Extra data" else _WHOLE
         raise InputFault(what, where=f"{path}:{line + error.lineno - 1}", cure=cure) from None
     except RecursionError:
         raise InputFault("is nested too deeply", where=where, cure=_DEEP) from None
-    except ValueError as error:  # a constant that is none of JSON's, a number of thousands of digits, a field twice
-        what = f"not sound JSON ({error})"
-        raise InputFault(what, where=where, cure="write it as JSON asks, each field once") from None
+    except ValueError as error:  # NaN or infinity, a number with thousands of digits, a repeated field
+        what = f"not valid JSON ({error})"
+        raise InputFault(what, where=where, cure="write it as standard JSON, each field once") from None
     if _deeper_than(value, MAX_DEPTH):
         raise InputFault("is nested too deeply", where=where, cure=_DEEP)
     return value
 
 
 def json_object(value: object, where: str) -> dict[str, Any]:
-    """Return a JSON value that is an object.
+    """Return a JSON value if it is an object.
 
     Raises:
-        InputFault: if it is another one.
+        InputFault: if it is not.
     """
     if not isinstance(value, dict):
         raise InputFault("not a JSON object", where=where, cure="write each record as one JSON object")
@@ -268,12 +268,12 @@ def _each_field_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field {twice!r} stands twice in one object")
+        raise ValueError(f"the field {twice!r} occurs twice in one object")
     return record
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _deeper_than(value: object, depth: int) -> bool:
@@ -294,7 +294,7 @@ def _deeper_than(value: object, depth: int) -> bool:
 def _decoded(raw: bytes, where: str, start: int = 0) -> str:
     at = raw.find(b"\0")
     if at >= 0:
-        raise InputFault(f"byte {start + at} is NUL: this is no text", where=where, cure=_WHOLE)
+        raise InputFault(f"byte {start + at} is NUL: this is not a text file", where=where, cure=_WHOLE)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -322,17 +322,17 @@ class Decoded(NamedTuple):
 
     text: str
     encoding: str
-    """What it was read in, by Python's name for it: ``utf-8``, ``iso8859-1``."""
+    """The encoding it was read in, by Python's name: ``utf-8``, ``iso8859-1``."""
     whole: bool
-    """Whether every byte is text in that encoding; else U+FFFD stands for what is none."""
+    """Whether every byte could be decoded. Otherwise U+FFFD replaces the rest."""
 
 
 def decode(raw: bytes, declared: str | None) -> Decoded:
-    """Return bytes as text, without a mark of byte order, in an encoding or, if that does not fit, in UTF-8.
+    """Decode bytes in an encoding, or in UTF-8 if that fails. A byte order mark is removed.
 
     Args:
         raw: the file.
-        declared: the name of its encoding; None if what it declares cannot be read.
+        declared: the name of its encoding; None if its declaration cannot be read.
     """
     try:
         if declared is not None:
@@ -344,5 +344,5 @@ def decode(raw: bytes, declared: str | None) -> Decoded:
 
 
 def plain_newlines(text: str) -> str:
-    """Return a text whose lines end with a plain newline, those of Windows and of old Macs included."""
+    """Return a text with plain newlines in place of those of Windows and old Macs."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,7 +1,7 @@
-"""Lines that contain a text, found in time that grows with the files alone, whatever the text. Pure.
+"""Find lines that contain a text, in time that grows only with the size of the files. Pure.
 
-A strategy chooses the text and the trusted side searches, so it is no regular expression: those can be made to take
-hours. What people and models write most of all is understood: ``def load|class Load``, ``load.*path``.
+A strategy chooses the pattern and the trusted side searches, so regular expressions are not supported: some take hours.
+The most common patterns of people and models work: ``def load|class Load``, ``load.*path``.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _EDGE = re.compile(r"\\[bB]|^\^|(?<!\\)\$$")
 _ESCAPED = re.compile(r"\\(.)")
 
 Alternative = Sequence[str]
-"""Texts that a line contains one behind the other."""
+"""Texts that a line contains in this order."""
 
 
 def read_pattern(pattern: str) -> list[Alternative]:
-    """Return what a pattern looks for: one of these.
+    """Parse a pattern into alternatives, one of which must match.
 
     Args:
-        pattern: a text; ``|`` stands between two, ``.*`` for anything, as do repeated classes of signs; a backslash
-            takes a sign for itself, and anchors say nothing.
+        pattern: a text. ``|`` separates alternatives. ``.*`` and repeated character classes match anything. A backslash
+            escapes a character. Anchors are ignored.
 
     Raises:
-        InputFault: if there is no text in it.
+        InputFault: if an alternative contains no text.
     """
     parts = [_ANYTHING.split(_EDGE.sub("", part)) for part in _OR.split(pattern)]
     alternatives: list[Alternative] = [
@@ -43,10 +43,10 @@ def read_pattern(pattern: str) -> list[Alternative]:
 
 
 def matching_lines(alternatives: Sequence[Alternative], texts: Mapping[str, str]) -> Iterator[Hit]:
-    """Yield the lines that match, file by file; the score of all is 1.
+    """Yield the lines that match, file by file; every score is 1.
 
     Args:
-        alternatives: as of `read_pattern`.
+        alternatives: from `read_pattern`.
         texts: path -> text of the file.
     """
     for path, text in texts.items():

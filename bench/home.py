@@ -1,4 +1,4 @@
-"""`Home`: the paths of everything that is kept; whoever owns a folder makes and fills it."""
+"""`Home`: the paths of all stored files. The code that owns a folder creates and fills it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxbench.bench.errors import InputFault
 
 CACHE = "CTXBENCH_CACHE"
-"""The variable that names another folder for the cache, where a home folder cannot be written."""
+"""The environment variable for another cache folder, for when the home folder is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class Home:
 
     @classmethod
     def of(cls, path: str | Path) -> Home:
-        """Return the home at a path as a user writes it.
+        """Return the home at a path, as written by a user.
 
         Raises:
-            InputFault: if a file is there.
+            InputFault: if the path is a file.
         """
         root = Path(path).expanduser().absolute()
-        # Unlike `Path.exists` it is silent about what may not be looked at, which whoever opens it says better.
+        # `Path.exists` may raise a permission error; opening the folder reports that better.
         if os.path.isfile(root):  # noqa: PTH113
             raise InputFault("is a file, not a folder", where=str(path), cure="give the home's folder")
         return cls(root)
@@ -43,13 +43,13 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """Files that can be deleted and made again (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
+        """Files that can be deleted and built again (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
         elsewhere = os.environ.get(CACHE)
         return Path(elsewhere).expanduser().absolute() if elsewhere else self.root / "cache"
 
     @property
     def shards(self) -> Path:
-        """The default folder of results that are to be merged."""
+        """The default folder of results to merge."""
         return self.root / "shards"
 
     @property
@@ -59,5 +59,5 @@ class Home:
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the SQLAlchemy URL of an SQLite file, whatever characters its path holds."""
+    """Return the SQLAlchemy URL of an SQLite file, with special characters of its path escaped."""
     return "sqlite:///" + str(path).replace("%", "%25").replace("?", "%3F")

@@ -1,6 +1,6 @@
-"""Masking: import lines that are blanked, files that are hidden, and the target file without its answer. Pure.
+"""Masking: blanked imports, hidden files, and the target file without its answer. Pure.
 
-Which imports of a sample are blanked, those of a name's first use, is decided in `bench.lines.candidates`.
+`bench.lines.candidates` chooses the imports to blank: those of names that the target uses first.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def is_hidden(path: str, hidden: Sequence[str]) -> bool:
-    """Say whether a path is one of the hidden files, or in one of the hidden folders (ended by ``/``)."""
+    """Return whether a path is a hidden file or lies in a hidden folder (which ends with ``/``)."""
     return any(path.startswith(place) if place.endswith("/") else path == place for place in hidden)
 
 
 def blanked(lines: Sequence[str], masked: Sequence[tuple[int, int]], first: int = 0) -> list[str]:
-    """Return lines, of which the first has a number, with those in masked spans ``[start, end)`` empty."""
+    """Return lines with those in masked spans ``[start, end)`` empty; `first` is the number of the first line."""
     return [
         "" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines, first)
     ]
@@ -32,9 +32,9 @@ def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, 
     """Return what a view shows of a query's target file.
 
     Args:
-        whole: the file in the snapshot; None if there is none.
+        whole: the file in the snapshot; None if it is missing.
         query: the sample's query.
-        masked: line spans ``[start, end)`` of the file that are blanked.
+        masked: line spans ``[start, end)`` of the file to blank.
     """
     text, trusted = _visible_text(whole, query, masked)
     return VisibleTarget(
@@ -49,7 +49,7 @@ def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, 
 def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
     stored = query.prefix
     if query.suffix:
-        # A cursor behind an indentation leaves it dangling once the body is gone.
+        # A cursor after an indentation would leave that indentation dangling once the body is removed.
         stored = query.prefix.rstrip(" \t") + query.suffix
     if whole is None:
         return stored, False
@@ -58,7 +58,7 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
         return stored, False
     lines[-1] = lines[-1][: query.cursor.column]
     text = "\n".join(lines)
-    # An imported sample may store only the last part of the file.
+    # An imported sample may store only the end of the text before the cursor.
     if text != query.prefix and not (query.prefix and text.endswith(query.prefix)):
         return stored, False
     if query.suffix and not whole.endswith(query.suffix):
@@ -67,9 +67,9 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
 
 
 def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
-    """Return a sample as a strategy gets it that is shown the masked lines before the cursor.
+    """Return a sample for a strategy that may see the masked lines before the cursor.
 
-    The sample itself where it masks none, or `snapshot` holds another version of its file.
+    The sample is returned as it is if it masks nothing, or if `snapshot` contains another version of its file.
     """
     whole = snapshot.texts.get(sample.path)
     if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:

@@ -1,7 +1,7 @@
-"""Parameters that a spec may give: the keyword-only arguments of a function, read and checked before anything runs.
+"""Parameters that a spec may set: the keyword-only arguments of a function, parsed and checked before a run.
 
-One reader for strategies, generators, encoders and units: the function's annotations say what each parameter takes.
-They are bool, int, float, str, a ``Literal`` of words, one of these or None, with `AtLeast` and `AtMost` for numbers.
+Strategies, generators, encoders and units share this code. The function's annotations state what each parameter takes:
+bool, int, float, str, a ``Literal`` of words, or one of these or None. `AtLeast` and `AtMost` bound numbers.
 """
 
 from __future__ import annotations
@@ -27,66 +27,65 @@ _NONE = type(None)
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A bound for a number: ``iterations: Annotated[int, AtLeast(0)] = 2``."""
+    """The lower bound of a number: ``iterations: Annotated[int, AtLeast(0)] = 2``."""
 
     least: float
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """The other bound: ``width: Annotated[int, AtLeast(16), AtMost(4096)] = 512``."""
+    """The upper bound of a number: ``width: Annotated[int, AtLeast(16), AtMost(4096)] = 512``."""
 
     most: float
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """Marks what a parameter is for: sets the field of that name of its `Parameter`."""
+    """The purpose of a parameter: sets the field of the same name in its `Parameter`."""
 
     name: Literal["wraps", "unmasks", "asks_engine", "names_encoder"]
 
 
 Inner = Annotated[str, Purpose("wraps")]
-"""A strategy's spec: ``inner: Inner = "lc.infile"`` makes a strategy that wraps another one."""
+"""A strategy's spec: ``inner: Inner = "lc.infile"`` declares a strategy that wraps another one."""
 Unmasked = Annotated[bool, Purpose("unmasks")]
-"""A strategy is shown the import lines that samples mask where this is on: ``unmasked: Unmasked = False``."""
+"""Whether a strategy sees the import lines that samples mask: ``unmasked: Unmasked = False``."""
 EngineSpec = Annotated[str, Purpose("asks_engine")]
-"""A context engine's spec: ``engine: EngineSpec = "ripgrep"`` makes a strategy that may ask ``repo.engine(engine)``."""
+"""A context engine's spec: ``engine: EngineSpec = "ripgrep"`` lets a strategy call ``repo.engine(engine)``."""
 EncoderSpec = Annotated[str, Purpose("names_encoder")]
-"""The spec of an encoder or a lexical ranker: with ``encoder: EncoderSpec = "minilm"`` a misspelt one is refused before
-a run is stored."""
+"""The spec of an encoder or lexical ranker. With ``encoder: EncoderSpec = "minilm"``, a typo fails before a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One keyword of a function that specs name."""
+    """A keyword argument that specs may set."""
 
     name: str
     kind: type
-    """bool, int, float or str; object if its function reads the value itself."""
+    """bool, int, float or str; object if the function itself parses the value."""
     default: Value = None
     required: bool = False
     """Whether it has no default."""
     choices: tuple[str, ...] = ()
-    """The words allowed, for a ``Literal``; empty if any."""
+    """The words allowed, for a ``Literal``; empty if it is not one."""
     least: float | None = None
     most: float | None = None
     optional: bool = False
-    """Whether it may be none."""
+    """Whether it may be None."""
     wraps: bool = False
     """Whether the value is the spec of a strategy."""
     unmasks: bool = False
-    """Whether a strategy is shown the target file unmasked where it is on."""
+    """Whether a strategy sees the unmasked target file if the value is true."""
     asks_engine: bool = False
     """Whether the value is the spec of a context engine."""
     names_encoder: bool = False
     """Whether the value is the spec of an encoder or a lexical ranker."""
     is_day: bool = False
-    """Whether the text is a day, or a month, which stands for its last day; read as ``YYYY-MM-DD``."""
+    """Whether the text is a day, or a month, which means its last day; stored as ``YYYY-MM-DD``."""
 
     @property
     def expects(self) -> str:
-        """The values that it takes, in words."""
+        """A description of the values it takes."""
         if self.choices:
             noun = " or ".join(self.choices)
         elif self.is_day:
@@ -104,7 +103,7 @@ class Parameter:
         """Return the value in the parameter's type.
 
         Raises:
-            InputFault: if it is of another type, or out of range.
+            InputFault: if the value has another type or is out of range.
         """
         if self.kind is object or (value is None and self.optional):
             return value
@@ -113,7 +112,7 @@ class Parameter:
         elif self.kind is float and type(value) is int:
             value = float(value)
         elif self.kind is str and isinstance(value, bool | int | float) and not self.wraps:
-            # `revision=1234` is meant as the text it looks like.
+            # `revision=1234` means the text "1234".
             value = spelled(value)
         if self.is_day:
             with contextlib.suppress(ValueError):
@@ -130,10 +129,10 @@ def parameters_of(function: Callable[..., object], where: str, *, strict: bool =
     """Return the keyword-only parameters of a function, in the order written.
 
     Args:
-        function: what a spec calls.
-        where: the thing it is registered as, for messages.
-        strict: whether each parameter needs a default and a type that a spec can spell; otherwise one without a
-            default must be given, and values for other annotations are the function's to check.
+        function: the function that a spec calls.
+        where: the name it is registered under, for messages.
+        strict: whether each parameter needs a default and a type that a spec can express. Otherwise a parameter without
+            a default is required, and the function itself checks values of other types.
 
     Raises:
         InputFault: if `strict` and a parameter has no default or another annotation, or its default does not fit.
@@ -144,10 +143,10 @@ def parameters_of(function: Callable[..., object], where: str, *, strict: bool =
 
 
 def check_keyword_only(factory: Callable[..., object], where: str) -> None:
-    """See that all parameters of a factory are keyword-only.
+    """Check that all parameters of a factory are keyword-only.
 
     Raises:
-        InputFault: if one is not.
+        InputFault: if a parameter is not.
     """
     for parameter in inspect.signature(factory).parameters.values():
         if parameter.kind is not parameter.KEYWORD_ONLY:
@@ -159,12 +158,12 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
 
 
 def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> dict[str, Value]:
-    """Return the arguments of a spec that differ from the defaults, checked; one without a key is the first's.
+    """Return the checked arguments of a spec that differ from the defaults; an argument without a key is the first.
 
     Args:
-        parameters: what the spec's name takes.
-        spec: what the user wrote.
-        command: the command that lists them, shown as a cure.
+        parameters: the parameters that the spec's name takes.
+        spec: the user's spec.
+        command: the command that lists the parameters, shown as a cure.
 
     Raises:
         InputFault: if a parameter is unknown, missing or given twice, or a value does not fit or looks like a secret.
@@ -216,7 +215,7 @@ def _parameter(function: Callable[..., object], argument: inspect.Parameter, whe
 
 
 def _hint(function: Callable[..., object], argument: inspect.Parameter) -> Any:
-    """Return an argument's annotation; those of others, which may not be readable, are left alone."""
+    """Return an argument's annotation, without evaluating those of other arguments, which may fail."""
     while isinstance(function, functools.partial):
         function = function.func
     names = getattr(inspect.unwrap(function), "__globals__", {})
@@ -225,7 +224,7 @@ def _hint(function: Callable[..., object], argument: inspect.Parameter) -> Any:
 
 
 def _typed(name: str, hint: Any) -> Parameter | None:
-    """Return a parameter without a default as its annotation has it; None if no spec can spell its values."""
+    """Return a parameter without a default from its annotation; None if a spec cannot express its values."""
     notes: list[Any] = []
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)

@@ -21,7 +21,7 @@ from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 
 SET, FUNCTION_SET = "ctxbench-2-lite", "quickstart-functions"
-"""Names of the repository sets for lines and for functions, and of the sample sets built from them."""
+"""Repository sets for lines and for functions; the sample sets built from them have the same names."""
 FUNCTIONS_PER_REPO, FUNCTION_SEED = 5, 1
 _DOWNLOADS = 4
 
@@ -29,11 +29,11 @@ Report = Callable[[str], None]
 
 
 def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest, ...]:
-    """Fetch the repositories of a set; one that cannot be reached is reported in one line and left out.
+    """Fetch the repositories of a set. Those that cannot be reached are reported in one line each and left out.
 
     Raises:
-        InputFault: if one arrives with a wrong hash.
-        MachineFault: if none can be reached.
+        InputFault: if an archive has a wrong hash.
+        MachineFault: if no repository can be reached.
     """
     manifests = standard.repositories(name)
 
@@ -59,10 +59,10 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
 
 
 def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int, report: Report) -> SampleSet:
-    """Return the line samples: those built before, or built now if these repositories have none yet.
+    """Return the line samples: the set built before, or a new one if these repositories have none.
 
     Raises:
-        InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
+        InputFault: if a set of this name cannot be read, or the quick start did not build it.
     """
     members = standard.load(SET)
     built = _built_set(home, SET, manifests, members.per_repo["line"], members.seed)
@@ -83,11 +83,11 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
 def function_set(
     home: Home, manifests: tuple[RepoManifest, ...], sandbox: Sandbox, *, workers: int, report: Report
 ) -> SampleSet:
-    """Return the function samples: those built before, or mined and certified now in the sandbox.
+    """Return the function samples: the set built before, or one mined and certified now in the sandbox.
 
     Raises:
-        InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
-        MachineFault: if the sandbox failed; what was certified is kept for the next try.
+        InputFault: if a set of this name cannot be read, or the quick start did not build it.
+        MachineFault: if the sandbox failed; the next try keeps the certificates.
     """
     built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO, FUNCTION_SEED)
     if built is not None:
@@ -109,10 +109,10 @@ def function_set(
 def _built_set(
     home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int, seed: int
 ) -> SampleSet | None:
-    """Return the set if these repositories' samples are there; None if it can be built in its place.
+    """Return the set if it holds these repositories' samples; None if it can be built or replaced.
 
-    A set that the quick start built while other repositories could be reached is replaced. One that somebody else or
-    another version built never is: the fault is raised at once, and not after the minutes of a build.
+    A quick start's set of fewer or other repositories may be replaced. A set that a user or another version built is
+    never replaced: the error comes at once, before minutes of building.
     """
     place = samples.folder(home, name)
     if not place.exists():
@@ -130,5 +130,5 @@ def _built_set(
 
 
 def _free(place: Path) -> Path:
-    """Return an unused path beside another."""
+    """Return an unused path beside another path."""
     return next(free for number in count(1) if not (free := place.with_name(f"{place.name}-{number}")).exists())

@@ -1,6 +1,6 @@
-"""Samples and references as JSON records: written in one fixed order of keys, read under strict checks.
+"""Samples and references as JSON records: written with a fixed order of keys, validated strictly when read.
 
-The checks are pydantic's, which is imported only when something is read.
+Pydantic validates them and is imported only for that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ R = TypeVar("R", Sample, Reference)
 
 
 def from_sample(sample: Sample) -> dict[str, Any]:
-    """Return the record of a sample; fields that only functions have are left out of line samples."""
+    """Return the record of a sample; line samples omit the fields of functions."""
     record: dict[str, Any] = {
         "id": sample.id,
         "benchmark": sample.benchmark,
@@ -48,7 +48,6 @@ def from_sample(sample: Sample) -> dict[str, Any]:
         "hidden": list(sample.hidden) or None,
     }
     record |= {key: value for key, value in function.items() if value is not None}
-    # Left out where it is not known.
     record |= {} if sample.dated is None else {"dated": sample.dated.isoformat()}
     return record | ({"stored": [_stored(context) for context in sample.stored]} if sample.stored else {})
 
@@ -97,20 +96,20 @@ def _read(kind: type[R], path: Path) -> Iterator[R]:
         where = f"{path}:{number}"
         item = checked(kind, record, where, _CURE)
         if item.id in first_lines:
-            raise InputFault(f"the id {item.id!r} stands on line {first_lines[item.id]} too", where=where, cure=_CURE)
+            raise InputFault(f"the id {item.id!r} is also on line {first_lines[item.id]}", where=where, cure=_CURE)
         first_lines[item.id] = number
         yield item
 
 
 def checked(kind: type[R], record: dict[str, Any], where: str, cure: str, outer: str = "") -> R:
-    """Return a record as what it is of.
+    """Return a record as a sample or a reference.
 
     Args:
         kind: `Sample` or `Reference`.
-        record: what was read.
-        where: it stands.
-        cure: what to do about a fault.
-        outer: what stands before its fields' names in messages.
+        record: the JSON object.
+        where: file and line, for messages.
+        cure: how to repair an error.
+        outer: text before field names in messages.
 
     Raises:
         InputFault: at the first field that is unknown, missing, of a wrong type or out of range.
@@ -121,7 +120,7 @@ def checked(kind: type[R], record: dict[str, Any], where: str, cure: str, outer:
     if unknown:
         raise InputFault(f"field {outer}{unknown[0]} is not known", where=where, cure=cure)
     try:
-        # Strict JSON mode: lists become tuples and words enums, but "3" is no number.
+        # JSON mode with strict checks: lists become tuples and words become enums, but "3" is not a number.
         item: R = _adapters()[kind.__name__].validate_json(json.dumps(record), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]

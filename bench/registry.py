@@ -1,8 +1,8 @@
-"""`Registry`: named things that come in by a decorator or by an entry point.
+"""`Registry`: named things that are registered by a decorator or an entry point.
 
-Our own built-ins are declared as entry points in our `pyproject.toml`, so they come in by the
-same door as anyone's. Entry points are imported when a name is first asked for; one that fails to
-import is named in listings and fatal only when its own name is asked for.
+ctxbench declares its built-ins as entry points in its own `pyproject.toml`, just as plugins do. An entry point is
+imported when its name is first requested. If the import fails, listings show the error, and only a request for that
+name fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Registry(Generic[T]):
     """A table of named things of one kind."""
 
     def __init__(self, kind: str, *, group: str, command: str = "") -> None:
-        """Make an empty table.
+        """Create an empty table.
 
         Args:
             kind: the noun used in messages, e.g. ``strategy``.
@@ -40,7 +40,7 @@ class Registry(Generic[T]):
         self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
-        """Register `item`; a second registration of a name from elsewhere is an error."""
+        """Register `item`; registering the same name from another place is an error."""
         registered = self._items.get(name)
         if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
@@ -49,7 +49,7 @@ class Registry(Generic[T]):
             )
         declared = self._points().get(name)
         if declared is not None and not _within(origin.partition(":")[0], declared.module):
-            # Otherwise whoever is imported first would stand in for a built-in of the same name.
+            # Without this check, a plugin that is imported first could replace a built-in of the same name.
             elsewhere = origin or "something else"
             raise InputFault(
                 f"the {self.kind} {name!r} is declared by {declared.value} and registered by {elsewhere}",
@@ -60,10 +60,10 @@ class Registry(Generic[T]):
         return item
 
     def get(self, name: str) -> T:
-        """Return the thing called `name`, importing its entry point if need be.
+        """Return the item called `name`; its entry point is imported if needed.
 
         Raises:
-            UnknownName: if nothing is called so.
+            UnknownName: if no item has this name.
             InputFault: if its plugin cannot be imported, or two packages declare it.
         """
         points = self._points()
@@ -84,15 +84,15 @@ class Registry(Generic[T]):
         return self._items[name]
 
     def names(self) -> tuple[str, ...]:
-        """Return every known name, sorted; nothing is imported for it."""
+        """Return every known name, sorted, without importing anything."""
         return tuple(sorted({*self._items, *self._points()}))
 
     def has(self, name: str) -> bool:
-        """Say whether the thing called `name` is here already, so that nothing has to be imported for it."""
+        """Return whether `name` is registered already, so that nothing needs to be imported."""
         return name in self._items
 
     def provider(self, name: str) -> str:
-        """Return the distribution that declares `name`; empty if none does, or nobody knows. Imports nothing."""
+        """Return the distribution that declares `name`; empty if none does or it is unknown. Imports nothing."""
         point = self._points().get(name)
         if point is None or point.dist is None or name in self._clashes:
             return ""
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
     def _points(self) -> Mapping[str, EntryPoint]:
         if self._declared is not None:
             return self._declared
-        from importlib.metadata import entry_points  # noqa: PLC0415 - a megabyte, for whoever asks by name
+        from importlib.metadata import entry_points  # noqa: PLC0415 - takes a megabyte of memory
 
         points: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
@@ -130,16 +130,16 @@ class Registry(Generic[T]):
 
 
 class Factories(Registry[Callable[..., T]]):
-    """A table of factories, which make a thing of the keyword-only parameters that a spec gives."""
+    """A table of factories that build an item from a spec's keyword-only parameters."""
 
     def __init__(self, kind: str, *, group: str, command: str = "", facts: Sequence[Parameter] = ()) -> None:
-        """Make an empty table.
+        """Create an empty table.
 
         Args:
             kind: as for `Registry`, with the next two.
             group: the entry-point group.
             command: the command that lists the names.
-            facts: what every spec may say of its thing beside what its factory takes: no part of `canonical`.
+            facts: parameters that every spec may set in addition to its factory's; `canonical` omits them.
         """
         super().__init__(kind, group=group, command=command)
         self._facts = {fact.name: fact for fact in facts}
@@ -157,14 +157,14 @@ class Factories(Registry[Callable[..., T]]):
         """Register a factory.
 
         Args:
-            name: how specs call it.
-            factory: what makes the thing.
-            machine: the parameters that do not affect what comes out, only how fast: no part of `canonical`.
+            name: its name in specs.
+            factory: the function that builds the item.
+            machine: the parameters that affect only speed, not results; `canonical` omits them.
             shorthand: a short spelling, ``name:TEXT``.
 
         Raises:
-            InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one
-                of `machine` or of the short spelling's.
+            InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks a
+                parameter of `machine` or of the short spelling.
         """
         where = f"{self.kind} {name}"
         check_keyword_only(factory, where)
@@ -182,10 +182,10 @@ class Factories(Registry[Callable[..., T]]):
         return factory
 
     def read(self, text: str) -> Spec:
-        """Read a spec, with the short spellings of what is registered; ``hf:MODEL`` is ``hf(model=MODEL)``.
+        """Read a spec, with registered short spellings: ``hf:MODEL`` is ``hf(model=MODEL)``.
 
         Raises:
-            InputFault: if the text is no spec, or gives a parameter twice.
+            InputFault: if the text is not a spec or sets a parameter twice.
         """
         spec = parse(text)
         name, colon, behind = spec.name.partition(":")
@@ -201,7 +201,7 @@ class Factories(Registry[Callable[..., T]]):
         return Spec(name, {**arguments, **spec.arguments})
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
-        """Return what the factory called `name` takes.
+        """Return the parameters of the factory called `name`.
 
         Raises:
             InputFault: as `get`.
@@ -217,7 +217,7 @@ class Factories(Registry[Callable[..., T]]):
         return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
 
     def canonical(self, text: str) -> str:
-        """Return the spelling under which results are kept: keys sorted; defaults and what is only speed left out.
+        """Return the spelling under which results are stored: keys sorted, without defaults and speed parameters.
 
         Raises:
             InputFault: as `make`.
@@ -227,7 +227,7 @@ class Factories(Registry[Callable[..., T]]):
         return str(Spec(name, lasting))
 
     def facts(self, text: str) -> dict[str, Value]:
-        """Return what a spec says of its thing beside what its factory takes.
+        """Return the values that a spec sets in addition to its factory's parameters.
 
         Raises:
             InputFault: as `make`.
@@ -235,20 +235,19 @@ class Factories(Registry[Callable[..., T]]):
         return self._bound(text)[2]
 
     def make(self, text: str) -> T:
-        """Make the thing that a spec spells.
+        """Build the item that a spec describes.
 
         Raises:
-            InputFault: if the spec cannot be read, the name is unknown, or a parameter is unknown, missing or does
-                not fit.
+            InputFault: if the text is not a spec, the name is unknown, or a parameter is unknown, missing or wrong.
         """
         name, arguments, _ = self._bound(text)
         return self.get(name)(**arguments)
 
     def _bound(self, text: str) -> tuple[str, dict[str, Value], dict[str, Value]]:
-        """Return the name of a spec, the arguments of its factory, and what else it says."""
+        """Return the name of a spec, the arguments of its factory, and its other values."""
         spec = self.read(text)
         parameters = self.parameters(spec.name)
-        # A factory may take a parameter of that name: then it is the factory's.
+        # A factory's own parameter takes precedence over a fact of the same name.
         facts = self._facts.keys() - {parameter.name for parameter in parameters}
         bound = bind((*parameters, *(self._facts[name] for name in sorted(facts))), spec, command=self.command)
         arguments = {key: value for key, value in bound.items() if key not in facts}
@@ -256,10 +255,10 @@ class Factories(Registry[Callable[..., T]]):
 
 
 def _within(module: str, package: str) -> bool:
-    """Say whether a module is the one declared, or stands inside it."""
+    """Return whether a module is the declared one or a submodule of it."""
     return module == package or module.startswith(f"{package}.")
 
 
 def origin_of(function: Callable[..., object]) -> str:
-    """Say where a function is defined, so that importing its module again is not a clash."""
+    """Return where a function is defined, so that a second import of its module is not a clash."""
     return f"{function.__module__}:{function.__qualname__}"

@@ -1,12 +1,12 @@
-"""`Repository`: what a strategy sees of a repository, and the view that is made for one query.
+"""`Repository`: a strategy's view of a repository, built for one query.
 
-In a view the target file ends at the cursor, or for functions lacks the body; its masked lines are
-blank; hidden files are absent; paths are relative to the repository; nothing can be written. The view
-is the trusted side's object: whoever holds it in the same process can dig out the whole snapshot, so
-the harness hands strategies a stand-in that asks for every answer over a channel (`harness.cells`).
+In a view the target file ends at the cursor, or for functions lacks the body. Its masked lines are blank, hidden files
+are absent, paths are relative to the repository, and everything is read-only. The view object belongs to the trusted
+side: code in the same process could read the whole snapshot from it. Therefore the harness gives strategies a stand-in
+that requests every answer over a channel (`harness.cells`).
 
-A view notes in an `AccessLedger` what it showed. A file that is opened counts as seen whole, a search as the places of
-its hits. Nothing is copied and no token counted, so that it costs next to nothing.
+A view records what it returned in an `AccessLedger`. An opened file counts as read whole, a search as the places of its
+hits. Nothing is copied and no tokens are counted, so the cost is small.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a strategy looked at."""
+    """The files and places that a strategy looked at."""
 
     opened: int = 0
-    """Files that it read."""
+    """Number of files read."""
     searches: int = 0
-    """Its searches: for windows, units and lines, and of engines."""
+    """Number of searches for windows, units, lines and in engines."""
     characters: int = 0
-    """Of all that it was handed, each as often as it was."""
+    """Characters of all text returned to the strategy, repeats included."""
     places: tuple[Place, ...] = ()
-    """By path and line; what touches is one place."""
+    """Sorted by path and line; adjacent places are merged."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Access:
 
 @dataclass(slots=True)
 class AccessLedger:
-    """Notes while a strategy works; belongs to one sample."""
+    """A record of accesses while a strategy runs on one sample."""
 
     _opened: dict[str, int] = field(default_factory=dict)
     _spans: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -62,12 +62,12 @@ class AccessLedger:
     _characters: int = 0
 
     def open(self, path: str, text: str) -> None:
-        """Note that a file was read."""
+        """Record that a file was read."""
         self._opened[path] = len(split_lines(text))
         self._characters += len(text)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Note a search, and each hit's text and places."""
+        """Record a search, and the text and places of each hit."""
         self._searches += 1
         for text, places in hits:
             self._characters += len(text)
@@ -76,7 +76,7 @@ class AccessLedger:
 
     @property
     def access(self) -> Access:
-        """All of it so far."""
+        """The accesses so far."""
         whole = {path: {(0, lines)} for path, lines in self._opened.items()}
         spans = {**self._spans, **whole}
         return Access(
@@ -92,7 +92,7 @@ class AccessLedger:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield sorted spans, those that touch as one."""
+    """Yield sorted spans, with touching ones merged."""
     last: tuple[int, int] | None = None
     for start, end in spans:
         if last is not None and start <= last[1]:
@@ -110,18 +110,18 @@ _MAX_LINES = 10_000_000
 
 
 class EngineSearch(Protocol):
-    """A context engine as a strategy may ask it, for one query."""
+    """A context engine that a strategy may query, for one sample."""
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the places that the engine answers with, best first, with their text as the view shows it.
+        """Return the places that the engine finds, best first, with their text as the view shows it.
 
         Args:
-            text: what to look for; usually the target file up to the cursor.
-            top: how many at most.
+            text: the query; usually the target file up to the cursor.
+            top: largest number of places.
             before: as for `Repository.similar_windows`: places of the target file count up to this line.
 
         Raises:
-            InputFault: if the strategy may not ask this engine, or its answer is refused.
+            InputFault: if the strategy may not query this engine, or the engine's answer is refused.
             MachineFault: if the engine was lost.
         """
         ...
@@ -137,7 +137,7 @@ class Repository(Protocol):
 
     @property
     def language(self) -> Language:
-        """The language whose source files it holds."""
+        """The language of its source files."""
         ...
 
     def files(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class Repository(Protocol):
         ...
 
     def read(self, path: str) -> str:
-        """Return the text of a file, lines ended by a plain newline; the target file without the answer.
+        """Return the text of a file with plain newlines; the target file without the answer.
 
         Raises:
             InputFault: if `path` is not one of `files`.
@@ -158,12 +158,12 @@ class Repository(Protocol):
         """Return the windows of lines most like `text`, best first (see `bench.windows`).
 
         Args:
-            text: code to compare with; nothing is found for an empty one.
-            top: how many at most.
+            text: code to compare with; an empty text matches nothing.
+            top: largest number of windows.
             size: lines of a window.
             stride: lines from one window to the next.
-            before: the first line of the target file that the prompt shows: windows of that file that end there or
-                earlier may be found too. Where the benchmark stored such a line, that one holds.
+            before: first line of the target file that the prompt shows; earlier windows of that file may be found
+                too. If the benchmark stored such a line, it takes precedence.
 
         Raises:
             InputFault: if a number is out of range.
@@ -173,18 +173,18 @@ class Repository(Protocol):
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text`, best first; ties by path and line.
 
-        No unit reaches past the cursor, none is the target function, and nothing that is counted over units
-        (the weight of a word) counts one that is not visible.
+        Units never reach past the cursor and never include the target function. Statistics over units, such as word
+        weights, count only visible units.
 
         Args:
-            text: code or prose to compare with; nothing is found for a blank one.
-            unit: what to find, as a spec: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``,
+            text: code or prose to compare with; a blank text matches nothing.
+            unit: the kind of unit, as a spec: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``,
                 ``words(count=300)``, ``usage`` (APIs by usage example) or ``summary`` (APIs by summary).
             ranker: ``bm25``, ``jaccard``, or an encoder's spec.
-            top: how many at most.
+            top: largest number of units.
 
         Raises:
-            InputFault: if there is no such unit or ranker, it cannot be used here, or a number is out of range.
+            InputFault: if the unit or ranker is unknown or cannot be used here, or a number is out of range.
         """
         ...
 
@@ -192,38 +192,38 @@ class Repository(Protocol):
         """Return the lines that contain a text, in the order of files and lines.
 
         Args:
-            pattern: the text; ``|`` stands between two, ``.*`` for anything (see `bench.grep`).
-            top: how many at most.
+            pattern: the text; ``|`` separates alternatives, ``.*`` matches anything (see `bench.grep`).
+            top: largest number of lines.
 
         Raises:
-            InputFault: if there is no text in it, or the number is out of range.
+            InputFault: if the pattern contains no text, or the number is out of range.
         """
         ...
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine, which runs in a box of its own (see `bench.engines`).
+        """Return a context engine, which runs in its own box (see `bench.engines`).
 
         Args:
-            name: its spec, as one of the strategy's parameters of type `EngineSpec` has it.
+            name: its spec, from a strategy parameter of type `EngineSpec`.
         """
         ...
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return how like `text` each candidate is, in their order.
+        """Return the similarity of `text` to each candidate, in their order.
 
         Args:
             text: code or prose.
             candidates: texts.
-            ranker: as for `search`; words are weighed over the candidates.
+            ranker: as for `search`; words are weighted over the candidates.
 
         Raises:
-            InputFault: if there is no such ranker, or it cannot be used here.
+            InputFault: if the ranker is unknown or cannot be used here.
         """
         ...
 
 
 class View:
-    """The `Repository` of one query, over whole files that it never hands out."""
+    """The `Repository` of one query; it reads whole files and returns only their visible parts."""
 
     def __init__(  # noqa: PLR0913 - what a query's answers depend on
         self,
@@ -239,15 +239,15 @@ class View:
         engines: EngineDoor | None = None,
         ledger: AccessLedger | None = None,
     ) -> None:
-        """Make a view; see `view` for the arguments."""
-        # Here, because every strategy imports this module, and each of its cells pays for what it imports.
+        """Create a view; see `view` for the arguments."""
+        # Imported here, since every strategy's process imports this module.
         from ctxbench.bench.retrieval.retrieval import IndexedFiles  # noqa: PLC0415
 
         self._engines, self._cursor_line, self._ledger = engines, query.cursor.line, ledger or AccessLedger()
         target = visible_target(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
-            # Another index for other files: nothing counted over hidden ones may reach a score.
+            # A separate index for the remaining files, so that hidden files affect no score.
             spared = query.path if is_hidden(query.path, hidden) else ""
             digest = sha256("\0".join([digest, spared, *sorted(hidden)]))
         self.name, self.language = name, language
@@ -284,7 +284,7 @@ class View:
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the windows most like `text` that do not reach into what is hidden."""
+        """Return the windows most like `text` that do not reach into hidden code."""
         for key, value, most in (("top", top, _MAX_TOP), ("size", size, 1000), ("stride", stride, 1000)):
             _check(key, value, most)
         _check("before", before, _MAX_LINES, least=0)
@@ -306,30 +306,30 @@ class View:
         return hits
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most like `text` that do not reach into what is hidden."""
+        """Return the units most like `text` that do not reach into hidden code."""
         _check("top", top, _MAX_TOP)
         return self.noted(
             self._retrieval.search(text, files=self._files, target=self._visible, unit=unit, ranker=ranker, top=top)
         )
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return how like `text` each candidate is, in their order."""
+        """Return the similarity of `text` to each candidate, in their order."""
         return self._retrieval.similarity(text, candidates, ranker=ranker)
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the lines that contain a text; of the target file those before the answer."""
+        """Return the lines that contain a text; in the target file, only lines before the answer."""
         _check("top", top, _MAX_TOP)
         texts = {path: self._text(path) for path in self._paths}
         return self.noted(tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top)))
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine whose places this view reads again and cuts."""
+        """Return a context engine; this view reads its places again and cuts them."""
         if self._engines is None:
             raise InputFault(f"no engine can be asked here, and not {name!r:.80}", cure="ask one in a run")
         return _ViewedEngine(self, self._engines, name)
 
     def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:
-        """Return what of an engine's place is shown, and whether it reached into what is hidden."""
+        """Return the visible part of an engine's place, and whether the place reached into hidden code."""
         if place.path not in self._paths:
             return None, True
         reached = False
@@ -344,7 +344,7 @@ class View:
         return Hit(place=place, text="\n".join(lines[place.start : place.end]), score=0.0), reached
 
     def noted(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Return hits, which are noted as one search."""
+        """Record hits as one search and return them."""
         self._ledger.search((hit.text, (hit.place,)) for hit in hits)
         return hits
 
@@ -377,7 +377,7 @@ def _check(key: str, value: object, most: int, least: int = 1) -> None:
 
 @functools.cache
 def _shared_retrieval() -> Retrieval:
-    """Return the retrieval that all views outside a run share; it keeps nothing on disk."""
+    """Return the retrieval shared by all views outside a run; it stores nothing on disk."""
     from ctxbench.bench.retrieval.retrieval import Retrieval  # noqa: PLC0415 - as above
 
     return Retrieval()
@@ -392,19 +392,19 @@ def view(
     engines: EngineDoor | None = None,
     ledger: AccessLedger | None = None,
 ) -> Repository:
-    """Return what `query`'s strategy may see of `snapshot`.
+    """Return the view of `snapshot` for the strategy of `query`.
 
     Args:
         snapshot: the whole repository.
         query: the sample's query; its path, cursor and stored prefix decide where the target file ends.
-        masked: line spans ``[start, end)`` of the target file that are blanked.
-        hidden: files, and folders (ended by ``/``), that are absent.
-        retrieval: what keeps indices and vectors, shared by views; None: one that all such views share.
-        engines: the context engines that the query may ask; None for none.
-        ledger: notes what is handed out; None: nobody reads that.
+        masked: line spans ``[start, end)`` of the target file to blank.
+        hidden: absent files, and absent folders (ending with ``/``).
+        retrieval: the cache of indices and vectors, shared by views; None for the one that all such views share.
+        engines: the context engines that the query may use; None for none.
+        ledger: the record of accesses; None if it is not needed.
 
     Raises:
-        InputFault: if the snapshot is of another repository or language than the query's.
+        InputFault: if the snapshot has another repository or language than the query.
     """
     if (snapshot.name, snapshot.language) != (query.repo, query.language):
         raise InputFault(
@@ -427,5 +427,5 @@ def view(
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """Return a digest of files held as text, for a view of files that are no snapshot."""
+    """Return a digest of files given as texts, for a view of files that are not a snapshot."""
     return sha256("".join(f"{path}\0{sha256(texts[path])}\n" for path in sorted(texts)))

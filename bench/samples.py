@@ -1,8 +1,8 @@
-"""Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, whole or absent.
+"""Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, complete or absent.
 
-Owns their checks: every record against its type, ids, references, digests. The answers lie in a file of
-their own, so that whatever a strategy is given can be built without it. Nothing in a set tells the time
-or the machine: building it again gives the same bytes.
+This module checks every record's type, ids, references and digests. The answers are in their own file, so that a
+strategy's input can be built without them. A set contains no time and no name of the machine: building it again gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Reference, Sample
 
 FORMAT = 1
-"""Version of the files' layout."""
+"""Version of the file format."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _PARSERS = ("tree-sitter", "tree-sitter-java", "tree-sitter-python")
 SAMPLES, REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.json"
 _ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
 """The beginning of every record of a built set."""
 _MOST_FILES = 8
-"""Files whose records are remembered."""
+"""Number of files whose record positions are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSet:
-    """A named set of samples with their answers; the trusted side's."""
+    """A named set of samples with their answers, for the trusted side only."""
 
     name: str
     digest: str
@@ -58,11 +58,11 @@ def folder(home: Home, name: str) -> Path:
     """Return the folder of a set.
 
     Raises:
-        InputFault: if the name could leave the home folder or is hard to type.
+        InputFault: if the name could lead out of the home folder or is hard to type.
     """
     if not _NAME.fullmatch(name):
         raise InputFault(
-            f"{name!r} is no name for a sample set", cure="use letters, digits, dots, dashes and underscores"
+            f"{name!r} is not a name for a sample set", cure="use letters, digits, dots, dashes and underscores"
         )
     return home.samples / name
 
@@ -73,7 +73,7 @@ def names(home: Home) -> tuple[str, ...]:
         return ()
     with explained(home.samples):
         candidates = [entry.name for entry in home.samples.iterdir() if (entry / _MANIFEST).is_file()]
-    # A name that does not fit is what a killed build left beside its place.
+    # A killed build leaves a folder with another kind of name.
     return tuple(sorted(name for name in candidates if _NAME.fullmatch(name)))
 
 
@@ -86,19 +86,19 @@ def save(
     *,
     force: bool = False,
 ) -> SampleSet:
-    """Write a set: beside its place, the manifest last, then renamed in as one folder.
+    """Write a set to a temporary folder, the manifest last, and rename it.
 
-    An equal set of that name is left as it is.
+    An equal set of that name stays as it is.
 
     Raises:
-        InputFault: if another set has the name and `force` is not given.
+        InputFault: if another set has the name and `force` is false.
     """
     place = folder(home, name)
     with explained(place):
         home.samples.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".part", dir=home.samples))
         try:
-            # Record by record: a benchmark's set can be larger than memory allows twice.
+            # Record by record: memory may not hold a benchmark's set twice.
             files = {
                 SAMPLES: write_jsonl(beside / SAMPLES, map(records.from_sample, samples)),
                 REFERENCES: write_jsonl(beside / REFERENCES, map(records.from_reference, references)),
@@ -107,7 +107,7 @@ def save(
             text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
             write_atomic(beside / _MANIFEST, text)
             if not place.exists() or not _same(place, text, files):
-                # The same samples under an account that says more are the same set.
+                # The same samples with a more detailed manifest are the same set.
                 _check_free(place, name, force or _holds(place, files))
                 beside.chmod(0o755)
                 _swap(beside, place)
@@ -131,12 +131,12 @@ def _same(place: Path, manifest: str, files: Mapping[str, str]) -> bool:
 
 
 def _holds(place: Path, files: Mapping[str, str]) -> bool:
-    """Say whether a folder holds these files, given with their digests."""
+    """Return whether a folder holds these files, given as file -> digest."""
     return all((place / file).is_file() and sha256_file(place / file) == digest for file, digest in files.items())
 
 
 def _swap(beside: Path, place: Path) -> None:
-    """Put the new folder in place; an old one leaves only after the new one is whole."""
+    """Move the new folder into place. The old one is deleted only after that."""
     old = beside.with_suffix(".old")
     if place.exists():
         place.rename(old)
@@ -145,11 +145,11 @@ def _swap(beside: Path, place: Path) -> None:
 
 
 def manifest_of(home: Home, name: str) -> dict[str, Any]:
-    """Return the account that a set gives of itself; its samples are not read.
+    """Return the manifest of a set without reading its samples.
 
     Raises:
-        UnknownName: if there is none of that name.
-        InputFault: if it is malformed.
+        UnknownName: if no set has this name.
+        InputFault: if the manifest is malformed.
     """
     place = folder(home, name)
     if not (place / _MANIFEST).is_file():
@@ -161,11 +161,11 @@ def load(home: Home, name: str) -> SampleSet:
     """Read a set and check it.
 
     Raises:
-        UnknownName: if there is none of that name.
-        InputFault: at the first fault, with file, line and field.
+        UnknownName: if no set has this name.
+        InputFault: at the first error, with file, line and field.
     """
     place, manifest = folder(home, name), manifest_of(home, name)
-    # Records first: a fault with line and field says more than a digest that differs.
+    # Records first: an error with line and field is more helpful than a differing digest.
     samples = tuple(records.read_samples(place / SAMPLES))
     references = {item.id: item for item in records.read_references(place / REFERENCES)}
     _check_pairs(place, samples, references)
@@ -176,15 +176,15 @@ def load(home: Home, name: str) -> SampleSet:
 
 
 def find(sample_set: SampleSet, sample_id: str) -> Sample:
-    """Return the sample of a set with that id.
+    """Return the sample of a set with this id.
 
     Raises:
-        InputFault: if there is none; the cure names the nearest.
+        InputFault: if the set has no such sample; the cure names the nearest ids.
     """
     samples_by_id = {sample.id: sample for sample in sample_set.samples}
     if sample_id not in samples_by_id:
         near = difflib.get_close_matches(sample_id, samples_by_id, n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}? else " if near else ""
+        hint = f"did you mean {' or '.join(near)}? Or " if near else ""
         raise InputFault(
             f"no sample of {sample_set.name!r} is called {sample_id!r}",
             cure=f"{hint}see `ctxbench samples show {sample_set.name} --ids`",
@@ -213,7 +213,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise InputFault(fault.what, where=fault.where, cure=cure) from None
     version = manifest.get("format") if isinstance(manifest, dict) else None
     if not isinstance(version, int):
-        raise InputFault("field format is missing or no number", where=str(path), cure=cure)
+        raise InputFault("field format is missing or not a number", where=str(path), cure=cure)
     if version > FORMAT:
         raise InputFault(
             f"has format {version}, this ctxbench reads up to {FORMAT}", where=str(path), cure="upgrade ctxbench"
@@ -226,11 +226,11 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise InputFault("field repositories is missing", where=str(path), cure=cure)
     for name, entry in repositories.items():
         if not isinstance(entry, dict):
-            raise InputFault(f"field repositories.{name} is no object", where=str(path), cure=cure)
-        # What was imported without its repository has no checkout.
+            raise InputFault(f"field repositories.{name} is not an object", where=str(path), cure=cure)
+        # A repository that was imported without its files has no checkout.
         for key in ("language", "checkout", "snapshot") if entry.get("checkout") else ("language",):
             if not isinstance(entry.get(key), str):
-                raise InputFault(f"field repositories.{name}.{key} is missing or no text", where=str(path), cure=cure)
+                raise InputFault(f"field repositories.{name}.{key} is missing or not text", where=str(path), cure=cure)
     return dict(manifest)
 
 
@@ -246,15 +246,15 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
 
 
 def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None = None) -> dict[str, Snapshot]:
-    """Return the repositories that a set was built from, by name; none for those imported without one.
+    """Return the repositories that a set was built from, by name, without those that were imported without files.
 
     Args:
-        home: where they are.
+        home: the home folder.
         sample_set: the set.
-        repos: names of those that are needed; None for all.
+        repos: names of the repositories needed; None for all.
 
     Raises:
-        InputFault: if one is not fetched, or its files are not those that the set was built from.
+        InputFault: if a repository is not fetched, or its files differ from those that the set was built from.
     """
     loaded: dict[str, Snapshot] = {}
     for name, entry in sorted(sample_set.manifest["repositories"].items()):
@@ -271,7 +271,7 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
             entry.get("source_dir", ""),
             hygiene=entry.get("hygiene", True),
             packages=entry.get("packages", False),
-            # Sets that do not say were built when everything was read as UTF-8, or from copies that are.
+            # Sets without this key were built when ctxbench read every file as UTF-8, or from UTF-8 copies.
             declared="encodings" in entry,
         )
         if repository.digest != entry["snapshot"]:
@@ -290,11 +290,11 @@ def account(
     """Return the manifest of a set that is built here.
 
     Args:
-        kind: of its samples.
-        repositories: name -> what was read, dropped and kept.
+        kind: the kind of its samples.
+        repositories: name -> counts of what was read, dropped and kept.
         totals: keys of `repositories`' entries to add up.
-        seed: of every draw.
-        per_repo: most samples a repository.
+        seed: the seed of every draw.
+        per_repo: largest number of samples per repository.
     """
     return {
         "ctxbench": version("ctxbench"),
@@ -310,52 +310,52 @@ def account(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredTask:
-    """The task that a sample sets, and its answer."""
+    """A sample's task with its answer."""
 
     prefix: str
     """The target file up to the cursor, as strategies see it."""
     signature: str
     docstring: str
     target: str
-    """The answer, as of `bench.types.Reference`."""
+    """The answer, as in `bench.types.Reference`."""
     tests: tuple[str, ...]
     original_import: str
-    """The lines that were masked, if any."""
+    """The masked lines, if any."""
     has_answer: bool
-    """Whether there is an answer: some benchmarks' tasks come with their tests alone."""
+    """Whether there is an answer; tasks of some benchmarks have only tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
     state: tuple[int, int]
-    """Size and time of the last change, in nanoseconds."""
+    """Size in bytes and time of the last change in nanoseconds."""
     digest: str
     starts: Mapping[str, int] = field(repr=False)
 
 
 class Answers:
-    """The sample sets of a home folder, looked into a record at a time. Safe to use from many threads.
+    """Random access to the samples of a home folder. Thread-safe.
 
-    A set's two files are read once: their digests are checked, and the place where each record begins is remembered
-    for as long as the files stay unchanged. After that a record is one seek.
+    The two files of a set are read once to check their digests and to index where each record begins. The index is kept
+    while the files are unchanged. After that, reading a record takes one seek.
     """
 
     def __init__(self, home: Home) -> None:
-        """Read nothing yet."""
+        """Store the home folder; nothing is read yet."""
         self._home = home
         self._files: dict[Path, _Index] = {}
         self._lock = threading.Lock()
 
     def find(self, name: str, digest: str, sample: str) -> AnsweredTask | None:
-        """Return a sample with its answer; None if no set of that digest holds it here.
+        """Return a sample with its answer; None if no set with this digest holds it.
 
         Args:
-            name: the set's, which is looked for first.
-            digest: of the set; a set of that name with another digest is another set.
+            name: the set's name, which is tried first.
+            digest: the set's digest; a set of this name with another digest is another set.
             sample: the sample's id.
 
         Raises:
-            InputFault: if the set is here but was changed after it was built, or cannot be read.
+            InputFault: if the set was changed after it was built, or cannot be read.
         """
         manifest = self._manifest(name, digest)
         if manifest is None:
@@ -371,7 +371,7 @@ class Answers:
             try:
                 files = manifest_of(self._home, set_name)["files"]
             except CtxbenchError:
-                # A folder that is no readable set holds no answer; `ctxbench samples show` says what is wrong with it.
+                # An unreadable set holds no answer; `ctxbench samples show` reports its error.
                 continue
             if digest_of(files) == digest:
                 return place, files
@@ -394,7 +394,7 @@ class Answers:
             status = file.stat()
             state = status.st_size, status.st_mtime_ns
             index = self._files.pop(file, None)
-            # The file used last stands last.
+            # The most recently used file comes last.
             self._files[file] = index if index is not None and index.state == state else _read(file, state)
             while len(self._files) > _MOST_FILES:
                 del self._files[next(iter(self._files))]
@@ -418,7 +418,7 @@ def _id_of(line: bytes, file: Path) -> str:
         return str(json.loads(match[1]) if match else json.loads(line)["id"])
     except (ValueError, LookupError, TypeError):
         raise InputFault(
-            "holds a line that is no record", where=str(file), cure="build the set again with --force"
+            "contains a line that is not a record", where=str(file), cure="build the set again with --force"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""Secrets recognised by their look: by the name of a field, or by the shape of a text. Pure.
+"""Recognise secrets by the name of a field or by the form of a text. Pure.
 
-Whatever is spelled in a spec is stored with every answer, shown on boards and exported. A secret has no place there:
-it comes from an environment variable, which a spec may name (``$NAME``).
+The text of a spec is stored with every answer, shown on boards and exported, so it must contain no secrets. A secret
+belongs in an environment variable, which a spec may name (``$NAME``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SECRET_WORDS = frozenset(
 _LAST_WORDS = frozenset(("key", "keys", "token"))
 _HARMLESS = frozenset((word, "token") for word in ("bos", "cls", "eos", "mask", "pad", "sep", "special", "stop", "unk"))
 _CACHE_KEY = ("cache", "key")
-"""A mark under which a service keeps computed prompts."""
+"""A label under which a service caches computed prompts."""
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:sk|pk|rk|csk|nvapi|pplx|xai|glpat|xox[abeprs])-[A-Za-z0-9_-]{16,}"  # most services of models; GitLab, Slack
@@ -32,14 +32,14 @@ _SHAPES = re.compile(
 _ASSIGNED = re.compile(
     r"""([A-Za-z][\w-]*)((?:\s*=\s*|\\?["']\s*:\s*|:\s+)\\?["']?(?:(?:Bearer|Basic) )?)([^\s"'\\,;&)}\]]+)"""
 )
-"""A name and what it is set to, in a spec, in JSON or in an address."""
+"""A name and its value, in a spec, in JSON or in a URL."""
 _REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$([A-Z_][A-Z0-9_]*)")
 HIDDEN = "…"
-"""What stands where a secret was."""
+"""The replacement for a secret."""
 
 
 def named(field: str) -> bool:
-    """Return whether a field's name says that it holds a secret: ``api_key``, ``X-Auth-Token``, ``password``."""
+    """Return whether a field's name suggests a secret: ``api_key``, ``X-Auth-Token``, ``password``."""
     words = [word.lower() for word in _WORDS.findall(field)]
     if not words or tuple(words[-2:]) in (*_HARMLESS, _CACHE_KEY):
         return False
@@ -47,18 +47,18 @@ def named(field: str) -> bool:
 
 
 def shaped(text: str) -> bool:
-    """Return whether a text has in it what looks like a key of a common service, or an address with a password."""
+    """Return whether a text contains something like a key of a common service, or a URL with a password."""
     return _SHAPES.search(text) is not None
 
 
 def reference(value: object) -> str | None:
-    """Return the environment variable that a value stands for, ``$NAME`` or ``Bearer $NAME``; None if for none."""
+    """Return the environment variable that a value refers to (``$NAME``, ``Bearer $NAME``), or None."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return match.group(1) if match else None
 
 
 def redacted(text: str) -> str:
-    """Return a text without what looks like a secret in it, by its shape or by the name before it."""
+    """Return a text with everything hidden that looks like a secret by its form or by the name before it."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

@@ -1,16 +1,15 @@
-"""Answers and imports that stay in sight, though a sample hides them.
+"""Find answers and imports that stay visible although a sample hides them.
 
-The answer of a line is in sight where the same tokens stand in another place, however that place lays them out.
-Compared are its words in a row and the punctuation between them. Layout does not count: blanks, line ends, the marks of
-comments, prompts and Javadoc (``#``, ``//``, ``*``, ``>>>``, ``...``), the kind of quotes, a comma before a closing
-bracket, HTML entities, and the escapes of a string that holds code. A line of few words recurs by chance inside longer
-code, so that it is in sight only where a statement, a string or a tag begins and ends with it; one of `CERTAIN` words
-is anywhere.
+The answer of a line is visible if the same tokens occur elsewhere, in any layout. Words and the punctuation between
+them are compared. Layout is ignored: blanks, line ends, the marks of comments, prompts and Javadoc (``#``, ``//``,
+``*``, ``>>>``, ``...``), the kind of quotes, a comma before a closing bracket, HTML entities, and the escapes of a
+string that holds code. A line of few words recurs by chance inside longer code, so it counts only if a statement,
+string or tag begins and ends with it. A line of at least `CERTAIN` words counts anywhere.
 
-A masked import says a path: ``shop.store.Cart``. It is in sight where another statement of the file, bound to whatever
-name, says the same path, the module, package or class that it lies in, or all of that by a wildcard; where a string in
-quotes says one of them, as for `importlib`; and where the whole path is spelled. Another name of the same module is not
-what was masked: ``from shop.store import Shelf`` leaves ``Cart`` to be guessed.
+A masked import names a path: ``shop.store.Cart``. The path is visible if another import statement of the file names it
+(under any name), names its module, package or class, or imports all of them by a wildcard; if a quoted string names one
+of these, as for `importlib`; or if the whole path is spelled out. Another name of the same module does not count:
+``from shop.store import Shelf`` still leaves ``Cart`` to be guessed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""So many words in a row recur by no chance."""
+"""A sequence of this many words does not recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
@@ -38,25 +37,25 @@ _BREAK = re.compile(rb"[\n\v]")
 _COMMA = re.compile(rb",(?=[)\]}])")
 _BLANKS = re.compile(rb"[ \t\r\f]+")
 _OPENS = (b"", b":", b";", b"{", b"}", b'"', b"`", b">", b"#", b"/", b"*")
-"""What may stand before a whole statement on its line."""
+"""What may precede a whole statement on its line."""
 _CLOSES = (b"", b";", b"}", b'"', b"`", b"<", b"#", b"/", b"\\", b"*")
-"""What may stand behind one."""
+"""What may follow a whole statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoughtLine:
-    """A line that is looked for, and where it stands itself."""
+    """A line to search for, and its own place."""
 
     path: str
-    """Empty if its own place is in no text that is looked through."""
+    """Empty if its own place is not among the searched texts."""
     number: int
-    """From 0."""
+    """Line number from 0."""
     code: str
-    """Without its comment."""
+    """The line without its comment."""
 
 
 def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
-    """Say of each line whether its tokens stand in a second place of some texts, path -> text."""
+    """Return for each line whether its tokens occur at a second place of the texts (path -> text)."""
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()
     for file in files:
@@ -97,7 +96,7 @@ class _Target:
         self.end = _gap(raw[spans[-1][1] :]).rstrip(b",;:{\\") if spans else b""
 
     def rarest(self, count: Mapping[bytes, int]) -> bytes:
-        """Return the word by which it is looked up, empty if it has none."""
+        """Return the word to look the target up by, the rarest one; empty if it has no words."""
         if not self.words:
             return b""
         self.offset = min(range(len(self.words)), key=lambda at: count[self.words[at]])
@@ -105,8 +104,6 @@ class _Target:
 
 
 class _File:
-    """One text: its words, and where they stand if that is asked for."""
-
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.raw = _plain(text)
@@ -117,12 +114,12 @@ class _File:
         return [match.span() for match in _WORD.finditer(self.raw)]
 
     def holds(self, target: _Target, start: int) -> bool:
-        """Say whether the words from one on are the target, and are not at the target's own place."""
+        """Return whether the words from `start` on are the target, at another place than the target's own."""
         spans = self.spans[start : start + len(target.words)]
         if self.path == target.line.path and self.raw.count(b"\n", 0, spans[0][0]) == target.line.number:
             return False
         between = [self.raw[a[1] : b[0]] for a, b in pairwise(spans)]
-        # A star at a line's start is a mark in Javadoc, and part of the code in a call.
+        # A star at the start of a line is a mark in Javadoc, but code in a call.
         if any(gap not in (_gap(raw), _gap(raw, marks=False)) for gap, raw in zip(target.gaps, between, strict=True)):
             return False
         return len(target.words) >= CERTAIN or (self._opens(start) and self._closes(target, start))
@@ -147,7 +144,7 @@ class _File:
 
 
 def _plain(text: str) -> bytes:
-    """Return a text as it is compared, with as many lines."""
+    """Return a text normalised for comparison, with the same number of lines."""
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\n", " "), text)
     raw = text.encode("utf-8", "replace")
@@ -173,22 +170,22 @@ _LOADED = re.compile(r"\b(?:import_module|__import__|import_string|resolve_name|
 _NAMED = re.compile(r"import|forName|loadClass|resolve_name")
 _NAME_PART = re.compile(r"\w+")
 _ROOTS = ("src", "lib")
-"""Folders that are no part of a module's name."""
+"""Folders that are not part of a module's name."""
 _OPEN = {"(": 1, ")": -1}
 
 
 @dataclass(frozen=True, slots=True)
 class _Imported:
     path: str
-    """Dotted; of a wildcard the module that it opens."""
+    """Dotted path; for a wildcard, the module it imports from."""
     name: str
-    """What it binds; ``*`` for a wildcard."""
+    """The name it binds; ``*`` for a wildcard."""
     whole: bool
-    """Whether all that lies in the path can be reached: a wildcard, or a module itself."""
+    """Whether everything in the path is reachable: a wildcard, or a module itself."""
 
 
 class FileImports:
-    """The import statements of one file, for asking which masked ones the rest of it still says."""
+    """The import statements of one file, to check which masked ones the rest of the file still reveals."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         """Read a file; relative imports start at its path."""
@@ -197,13 +194,13 @@ class FileImports:
         self._statements = {(start, end): "\n".join(lines[start:end]) for start, end in _spans(lines)}
 
     def in_sight(self, line: int, masked: Sequence[Span], names: Collection[str], uses: Sequence[Use]) -> bool:
-        """Say whether other lines still say what the masked statements of the cursor at a line said.
+        """Return whether other lines reveal the masked statements of a sample.
 
         Args:
-            line: of the cursor; it is not looked at.
-            masked: the statements that are blanked.
-            names: what they bind that is hidden.
-            uses: what the line uses, for `masked_after`.
+            line: the cursor's line, which is not searched.
+            masked: spans of the masked statements.
+            names: the hidden names that they bind.
+            uses: the names that the line uses, for `masked_after`.
         """
         statements = ("\n".join(self._lines[start:end]) for start, end in masked)
         hidden = [name for text in statements for name in _imported(text, self._path) if _binds(name, names)]
@@ -225,7 +222,7 @@ class FileImports:
         return any(_among(name.path, paths) for name in _imported(statement, self._path))
 
     def _spells(self, paths: Collection[str], dark: Collection[int]) -> bool:
-        """Say whether a line that is shown has one of some paths whole."""
+        """Return whether a visible line contains one of the paths in full."""
         for path in paths:
             spelled = re.compile(rf"(?<![\w.]){re.escape(path)}(?!\w)")
             places = (number for number, text in enumerate(self._lines) if path in text) if "." in path else ()
@@ -235,7 +232,7 @@ class FileImports:
 
 
 def masked_after(text: str, uses: Sequence[Use]) -> str:
-    """Return the text behind a cursor with the import statements empty that bring in what is used at it."""
+    """Return the text after a cursor with the import statements blanked that import names used at the cursor."""
     words, lines = _words(uses), text.split("\n")
     for start, end in list(_spans(lines)):
         if _brings("\n".join(lines[start:end]), words):
@@ -244,7 +241,7 @@ def masked_after(text: str, uses: Sequence[Use]) -> str:
 
 
 def _words(uses: Sequence[Use]) -> frozenset[str]:
-    """Return words of which one stands in every statement that brings in what is used, by the same name or not."""
+    """Return words, one of which occurs in every statement that imports a used name, even under an alias."""
     return frozenset(word for use in uses for word in (use.name.split(".")[0], use.module.split(".")[-1]))
 
 
@@ -257,7 +254,7 @@ def _binds(imported: _Imported, names: Collection[str]) -> bool:
 
 
 def _among(path: str, paths: Collection[str]) -> bool:
-    """Say whether a path is one of some; where sources begin is unknown, so that one may go on in front."""
+    """Return whether a path equals one of the paths, or one ends with the other: the source root is unknown."""
     return any(path == other or path.endswith(f".{other}") or other.endswith(f".{path}") for other in paths)
 
 
@@ -285,7 +282,7 @@ def _absolute(module: str, path: str) -> str:
 
 
 def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Return where import statements stand, and lines that load a module by its name in a string."""
+    """Yield the spans of import statements, and of lines that load a module by a string."""
     at = 0
     while at < len(lines):
         line = lines[at]

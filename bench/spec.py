@@ -1,11 +1,9 @@
-"""One printable, parseable spelling for everything configured: ``name(key=value, …)``.
+"""One printable, parseable notation for everything configurable: ``name(key=value, …)``.
 
-The first argument may come without its key (``aim(lc.infile)``): it is the thing's first parameter.
-A registered thing may have a short spelling too, such as ``openai:MODEL@URL`` (`Shorthand`).
-Braces stand for several specs: ``lc.infile(limit={256,512})`` is two (`expand`).
-Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
-word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
-``aim(inner=lc.repocoder(iterations=1))``) stays its text.
+The first argument may omit its key (``aim(lc.infile)``); it is the first parameter. A registered name may have a short
+spelling such as ``openai:MODEL@URL`` (`Shorthand`). Braces denote several specs: ``lc.infile(limit={256,512})`` is two
+(`expand`). Values are Python literals (numbers, strings, booleans, None, tuples and lists of these). A bare word such
+as ``auto`` is a string. A value that is itself a spec (``aim(inner=lc.repocoder(iterations=1))``) is kept as text.
 """
 
 from __future__ import annotations
@@ -26,20 +24,20 @@ Value = None | bool | int | float | str | tuple["Value", ...]
 _NAME = re.compile(r"[\w.+\-/@:~\\]+")
 _BARE = re.compile(r"[\w.+\-/@:~\\]*[A-Za-z/][\w.+\-/@:~\\]*")
 POSITIONAL = ""
-"""The key of a first argument that came without one."""
+"""The key of a first argument without a key."""
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A name with keyword arguments; `str` gives the canonical spelling, keys sorted."""
+    """A name with keyword arguments; `str` returns the canonical spelling, keys sorted."""
 
     name: str
     arguments: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the canonical spelling; `parse` reads it back to an equal `Spec`."""
+        """Return the canonical spelling; `parse` turns it into an equal `Spec`."""
         if not self.arguments:
             return self.name
         inner = ", ".join(f"{key}{'=' if key else ''}{spelled(value)}" for key, value in sorted(self.arguments.items()))
@@ -55,20 +53,20 @@ class Shorthand:
     """A short spelling, ``NAME:TEXT`` for ``NAME(key=value)``: ``Shorthand("MODEL", r"(?P<model>.+)")``."""
 
     form: str
-    """What stands behind the colon, for messages: ``MODEL@URL``."""
+    """The form of the text after the colon, for messages: ``MODEL@URL``."""
     pattern: str
-    """A regular expression for all of it, whose named groups are parameters; a group without a match is left out."""
+    """A regular expression for the text. Its named groups are parameters; a group without a match is omitted."""
 
     @property
     def parameters(self) -> set[str]:
-        """The parameters that it gives."""
+        """The parameters that it sets."""
         return set(re.compile(self.pattern).groupindex)
 
     def read(self, text: str, where: str) -> dict[str, Value]:
-        """Return the arguments that the text behind the colon stands for.
+        """Return the arguments that the text after the colon denotes.
 
         Raises:
-            InputFault: if the text is not of this form.
+            InputFault: if the text does not have this form.
         """
         match = re.fullmatch(self.pattern, text)
         if not match:
@@ -77,10 +75,10 @@ class Shorthand:
 
 
 def parse(text: str) -> Spec:
-    """Read ``name``, ``name(key=value, …)`` or ``name(value, key=value, …)``.
+    """Parse ``name``, ``name(key=value, …)`` or ``name(value, key=value, …)``.
 
     Raises:
-        InputFault: if the text is not of that form, or a key is given twice.
+        InputFault: if the text does not have that form, or a key is given twice.
     """
     text = text.strip()
     match = _NAME.match(text)
@@ -107,15 +105,15 @@ def parse(text: str) -> Spec:
 
 
 def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *, noun: str) -> None:
-    """Refuse the path of a Python file where ``FILE@NAME`` is meant; the names in it are the cure.
+    """Refuse the path of a Python file where ``FILE@NAME`` is required; the cure lists the names in the file.
 
     Args:
-        name: what stands where a name or ``FILE@NAME`` is expected.
-        declared: takes a file's content and how messages call it; returns the names in it, or a word for one.
-        noun: what is named.
+        name: the given name or ``FILE@NAME``.
+        declared: takes a file's content and its name for messages; returns the names in it, or a placeholder.
+        noun: the kind of thing to name, for messages.
 
     Raises:
-        InputFault: if there is such a file.
+        InputFault: if the name is the path of a Python file.
     """
     path = Path(name).expanduser()
     if path.suffix != ".py" or not path.is_file():
@@ -127,7 +125,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
 
 
 def within(text: str) -> Iterator[str]:
-    """Yield a spec and those among its arguments, at any depth, in their canonical spelling; none if it is no spec."""
+    """Yield the canonical spelling of a spec and of all specs in its arguments, at any depth; nothing for others."""
     try:
         spec = parse(text)
     except InputFault:
@@ -139,9 +137,10 @@ def within(text: str) -> Iterator[str]:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Return the specs that a text with braces stands for, as a shell does: the first braces change slowest.
+    """Expand braces as a shell does: the first braces change slowest.
 
-    ``x(a={1,2}, b={3,4})`` gives four. What stands in quotes is left alone; a text without braces is the only spec.
+    ``x(a={1,2}, b={3,4})`` gives four specs. Quoted text is left alone. A text without braces is returned as the only
+    spec.
 
     Raises:
         InputFault: if a brace is not closed or not opened.
@@ -177,7 +176,7 @@ _DEPTH = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 
 def _split(inner: str, text: str) -> list[str]:
-    """Split at commas that stand outside quotes and brackets."""
+    """Split at commas outside quotes and brackets."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(inner):
         depth += _DEPTH.get(piece, 0)
@@ -225,7 +224,7 @@ def _freeze(value: object) -> Value:
 
 
 def spelled(value: Value) -> str:
-    """Return a value as a spec spells it."""
+    """Return a value in the notation of specs."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, str):
@@ -244,7 +243,7 @@ def _show_item(value: Value) -> str:
 
 
 def _reads_back(value: str) -> bool:
-    """Say whether the bare text is read back as this very string."""
+    """Return whether the bare text parses to this same string."""
     if not value or value != value.strip():
         return False
     try:

@@ -1,7 +1,7 @@
-"""The nouns of the benchmark: samples, references and queries. Frozen data, no I/O.
+"""The basic types of the benchmark: samples, references and queries. Frozen data, no I/O.
 
-Lines are 0-based with an exclusive end; columns are 0-based and count characters
-(Unicode code points), not bytes. Paths are POSIX and relative to the repository's root.
+Lines are 0-based with an exclusive end. Columns are 0-based and count characters (Unicode code points), not bytes.
+Paths are POSIX and relative to the repository's root.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctxbench.bench.languages.base import Language
 
 
 class Kind(StrEnum):
-    """The kind of completion that a sample asks for."""
+    """The kind of completion that a sample requires."""
 
     LINE = "line"
     """The rest of a line, or the next line."""
@@ -27,13 +27,13 @@ class Kind(StrEnum):
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
 VERSION_MARK = "@"
-"""What follows it in a repository's name is a revision: ``owner__name@revision``."""
+"""Separates a repository's name from its revision: ``owner__name@revision``."""
 UNTESTED = "untested"
-"""Subkind of functions of benchmarks that bring no tests: completions are compared as texts only."""
+"""Subkind of functions of benchmarks without tests: completions are only compared as texts."""
 
 
 def project_of(repo: str) -> str:
-    """Return a repository's name without its revision: revisions of one project are one cluster in every number."""
+    """Return a repository's name without its revision. All revisions of a project form one cluster in statistics."""
     return repo.partition(VERSION_MARK)[0]
 
 
@@ -41,14 +41,14 @@ def project_of(repo: str) -> str:
 class Place:
     """A span of whole lines in one file.
 
-    Of a function sample's own file they are counted as its view shows it: the body, which it lacks, counts for none.
+    In the file of a function sample, lines are numbered as in its view, that is, without the body.
     """
 
     path: str
     start: int
     """First line, 0-based."""
     end: int
-    """Line after the last one."""
+    """The line after the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,45 +61,45 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One project-internal name that the target needs. Never shown to a strategy."""
+    """One project-internal name that the target uses. Never shown to a strategy."""
 
     name: str
-    """The name as it is bound in the file, e.g. ``Cart`` or ``price_rules``."""
+    """The name as bound in the file, e.g. ``Cart`` or ``price_rules``."""
     module: str
-    """Where it is defined: dotted module (Python) or qualified class (Java)."""
+    """The defining module (Python, dotted) or class (Java, qualified)."""
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSnippet:
-    """A piece of another file that a benchmark's own file brings with a sample."""
+    """A piece of another file that the benchmark stores with a sample."""
 
     path: str
     text: str
     score: float | None = None
-    """As the benchmark's retriever gave it; None where it gives none."""
+    """The score by the benchmark's retriever; None if it has none."""
     name: str = ""
-    """What it defines or why it is there, where the benchmark says so."""
+    """The name that it defines or its relation to the sample, if the benchmark states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredContext:
-    """Context that a benchmark's authors retrieved for a sample and store with it."""
+    """Context that a benchmark's authors retrieved for a sample and stored with it."""
 
     name: str
-    """Which of several, e.g. ``rg1_bm25`` or ``definition``."""
+    """The name among several contexts, e.g. ``rg1_bm25`` or ``definition``."""
     text: str = ""
-    """As rendered by the authors, to the byte; empty where they store pieces only."""
+    """The text exactly as rendered by the authors; empty if they store only pieces."""
     snippets: tuple[StoredSnippet, ...] = ()
     """The pieces, in the file's order."""
     oracle: bool = False
-    """Whether it was retrieved with the answer: then no query holds it."""
+    """Whether it was retrieved with the answer; no query contains such a context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """The part of a sample that a strategy gets: no reference, no tests, and no answer in the file."""
+    """The part of a sample that a strategy receives: no reference, no tests, and no answer in the file."""
 
     id: str
     benchmark: str
@@ -110,65 +110,65 @@ class Query:
     path: str
     cursor: Cursor
     prefix: str
-    """The target file up to the cursor, masked import lines blanked (their newlines stay)."""
+    """The target file up to the cursor, with masked import lines blank (their newlines stay)."""
     suffix: str | None = None
-    """For functions the file after the body; None for lines, where nothing after the cursor is shown."""
+    """For functions the file after the body; None for lines, since nothing after the cursor is shown."""
     context_start: int = 0
-    """First line that the prompt shows which the benchmark stored; 0 for samples built by ctxbench."""
+    """First line that the benchmark's stored prompt shows; 0 for samples built by ctxbench."""
     seed: int = 0
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
     stored: tuple[StoredContext, ...] = ()
-    """What the benchmark's authors retrieved; never that which was retrieved with the answer."""
+    """The contexts that the benchmark's authors retrieved without the answer."""
 
 
 def is_tested(kind: Any, subkind: Any) -> Any:
-    """Return whether tests judge a sample, in operators that values, arrays and SQL columns share."""
+    """Return whether tests judge a sample; the operators work for single values, arrays and SQL columns."""
     return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The public part of one sample (a line of ``samples.jsonl``); its answer is a `Reference`."""
+    """The public part of a sample (a line of ``samples.jsonl``); its answer is a `Reference`."""
 
     id: str
     benchmark: str
     language: Language
     kind: Kind
     subkind: str
-    """``single-line``, ``next-line`` or ``statement``; for functions the CoderEval level, or ``untested``."""
+    """``single-line``, ``next-line`` or ``statement``; for functions the CoderEval level or ``untested``."""
     repo: str
     path: str
     cursor: Cursor
-    """Where the answer begins; for functions the body, after signature and docstring."""
+    """The start of the answer; for functions, of the body after signature and docstring."""
     masked: tuple[tuple[int, int], ...] = ()
-    """Line spans ``[start, end)`` that are blanked before anything reads the file."""
+    """Line spans ``[start, end)`` that are blanked in every view of the file."""
     prefix: str
     suffix: str | None = None
-    """The file after the target; shown to no strategy for line samples."""
+    """The file after the target; never shown for line samples."""
     uses: tuple[Use, ...] = ()
     context_start: int = 0
-    """First line that the benchmark's stored prompt shows, at or after the one that `prefix` begins with."""
+    """First line that the benchmark's stored prompt shows; at or after the first line of `prefix`."""
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
     span: tuple[int, int] | None = None
-    """Lines ``[start, end)`` of a function, its decorators left out: what a completion replaces."""
+    """Lines ``[start, end)`` of a function without its decorators; a completion replaces them."""
     hidden: tuple[str, ...] = ()
-    """Files, and folders (ended by ``/``), that no strategy sees: the tests, and exact copies of the answer."""
+    """Files and folders (ending with ``/``) hidden from strategies: the tests, and exact copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
     dated: date | None = None
-    """The day (UTC) on which its line was written, where its history tells; for others `bench.dates.dates_of`."""
+    """The day (UTC) on which the line was written, if its history is known; `bench.dates.dates_of` covers the rest."""
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge its completions: those of lines are compared as texts, and so are some functions'."""
+        """Whether tests judge the completions; those of lines and of some functions are compared as texts."""
         return bool(is_tested(self.kind, self.subkind))
 
     @property
     def first_line(self) -> int:
-        """The line of the file that `prefix` begins with: 0 where the whole file up to the cursor is there."""
+        """The first line of `prefix` in the file; 0 if `prefix` is the whole file up to the cursor."""
         return self.cursor.line - self.prefix.count("\n")
 
     @property
@@ -177,7 +177,7 @@ class Sample:
         return "\n".join(self.prefix.split("\n")[max(0, self.context_start - self.first_line) :])
 
     def query(self, *, seed: int = 0) -> Query:
-        """Return the part of this sample that a strategy may know."""
+        """Return the part of this sample that a strategy may see."""
         return Query(
             id=self.id,
             benchmark=self.benchmark,
@@ -204,14 +204,14 @@ class Reference:
 
     id: str
     target: str
-    """What follows the cursor: rest of the line, or the whole next line with its indentation, or the rest of a
-    statement, which may go over several lines. It ends in no newline unless the benchmark's own does.
-    For functions the whole function without its decorators, dedented."""
+    """The text after the cursor: the rest of the line, the whole next line with its indentation, or the rest of a
+    statement, perhaps over several lines. It ends without a newline, unless the benchmark's own answer has one. For
+    functions, the whole function without its decorators, dedented."""
     original_import: str | None = None
     """The text of the masked import lines, if any."""
     tests: tuple[str, ...] = ()
     """Ids of the tests that judge a completion."""
     clocks: tuple[str, ...] = ()
-    """Those of `tests` that read a clock or wait by one, so that a busy machine may fail them."""
+    """The `tests` that read a clock or wait for one; they may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Plain JSON data of the benchmark's own record that has no other place here, for exports; never shown."""
+    """JSON data of the benchmark's own record without another field here, for exports; never shown."""

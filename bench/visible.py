@@ -1,7 +1,7 @@
-"""Other people's texts, made safe to show: hiding characters written out, Markdown escaped. Pure.
+"""Make other people's texts safe to display: invisible characters written out, Markdown escaped. Pure.
 
-A right-to-left override or a zero-width space makes code look other than it is; terminal codes and the like vanish.
-Whoever reads a completion must see them.
+Right-to-left overrides and zero-width spaces disguise code, and terminal codes are invisible. A reader of a completion
+must see them.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import re
 import unicodedata
 
 _PICTURES = 0x2400
-"""Where Unicode's pictures of the control characters begin."""
+"""Start of Unicode's pictures of the control characters."""
 _PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
 _HIDING = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs"})
 """Categories: control, format (bidirectional, zero-width), private, surrogate, unassigned, separators, spaces."""
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs by category that are drawn as nothing; with the variation selectors below."""
+"""Letters and symbols that are drawn as nothing; `_written_out` adds the variation selectors."""
 
 
 _MARKUP = re.compile(
     r"[\\`*<>|~$#]"
-    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore within a word is only that
+    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore within a word is plain
     r"|&(?=[#\w])"
-    r"|\](?=[(\[:])|^\[(?=[ xX]\])"  # brackets are links only before these; intervals stay as they are
+    r"|\](?=[(\[:])|^\[(?=[ xX]\])"  # brackets make links only before these; intervals stay as they are
     r"|^[-+](?=\s)|^[-=](?=[-=]+$)"
 )
 _NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
-"""What GitHub's Markdown makes a link or a mention of, though nothing marks it as one."""
+"""Text that GitHub's Markdown turns into a link or a mention without any markup."""
 
 
 def markdown(text: str) -> str:
-    """Return a text on one line of Markdown that shows as it is: no markup, no link, no image, no mention.
+    """Return a text on one line of Markdown that is displayed as it is: no markup, link, image or mention.
 
-    Words with an address become code, which can still be copied; everything else is escaped.
+    Words with a URL or address become code, which can still be copied. Everything else is escaped.
     """
     escaped = _NUMBERED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", " ".join(visible(text).split())))
     words = zip(visible(text).split(), escaped.split(" "), strict=True) if escaped else ()
@@ -41,7 +41,7 @@ def markdown(text: str) -> str:
 
 
 def _code(word: str) -> str:
-    """Return a word as code; a bar stays outside, for it ends a table's cell even there."""
+    """Return a word as code, with bars outside: a bar ends a table cell even inside code."""
     return "\\|".join(_fenced(part) if part else "" for part in word.split("|"))
 
 
@@ -52,9 +52,9 @@ def _fenced(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with every hiding character written out: ``␛`` for ESC, ``⟨U+202E⟩`` for an override.
+    """Return a text with every invisible character written out: ``␛`` for ESC, ``⟨U+202E⟩`` for an override.
 
-    Newlines, tabs and spaces stay. What was written out once stays as it is.
+    Newlines, tabs and spaces stay. The function is idempotent.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -62,14 +62,14 @@ def visible(text: str) -> str:
 
 
 def hidden(text: str) -> int:
-    """Return how many characters `visible` writes out."""
+    """Return the number of characters that `visible` writes out."""
     if _PLAIN.fullmatch(text):
         return 0
     return sum(char not in " \n\t" and _written_out(char) != char for char in text)
 
 
 def blanks(text: str) -> str:
-    """Return a text with its spaces, tabs and line ends visible: ``·``, ``→`` and ``↵``."""
+    """Return a text with visible spaces, tabs and line ends: ``·``, ``→`` and ``↵``."""
     return text.replace(" ", "·").replace("\t", "→").replace("\n", "↵\n")
 
 

@@ -1,12 +1,12 @@
 """Window retrieval as in RepoCoder: windows of lines, compared by the Jaccard index of their token sets.
 
-Owns the index of one snapshot, built once and shared by all its samples, and the filter that makes
-it safe for one of them. Definitions are those of RepoCoder's released code:
+The index of a snapshot is built once and shared by all its samples; a filter hides the unsafe parts for each sample.
+The definitions are those of RepoCoder's released code:
 
-* lines end where Python's `str.splitlines` ends them; a window's places are lines of the file, which newlines end;
+* lines end as in Python's `str.splitlines`; the places of a window are lines of the file, which end at newlines;
 * a file of n lines gives, for i in 0, stride, 2*stride, … below n, the window of the lines
   ``[max(0, i - size // 2), min(n, i + size - size // 2))``;
-* windows of equal text are one unit that lists all its places, in the order of the sorted files;
+* windows of equal text are one unit with all its places, in the order of the sorted files;
 * units are ordered by first place; among equal scores the later unit comes first.
 """
 
@@ -28,44 +28,44 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 Tokens = Callable[[str], Iterable[Hashable]]
-"""Gives the tokens of a text: what they are, or their numbers."""
+"""A function that returns the tokens of a text, as texts or numbers."""
 SIZE, STRIDE = 20, 10
 """RepoCoder's window, in lines."""
 _COMMON = 1 / 32
-"""A token in more than this share of the units has a dense row instead of a list of units."""
+"""A token in more than this share of the units is stored as a dense row instead of a list of units."""
 _KEPT_INDICES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowHit:
-    """One retrieved unit: windows of one text."""
+    """One retrieved unit: the windows with this text."""
 
     text: str
     score: float
     """Jaccard index of the token sets, 0 to 1."""
     places: tuple[Place, ...]
-    """Where it stands, at least one place, those that the view must not show left out."""
+    """Its visible places, at least one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The parts of one file that must not be retrieved."""
+    """The parts of a file that must not be retrieved."""
 
     path: str
     context_start: int
-    """First line that the prompt shows: a window of this file is a candidate only if it ends at or before it."""
+    """First line that the prompt shows; a window of this file is a candidate only if it ends at or before it."""
     cursor_line: int
-    """No place of this file that ends after this line is shown, candidate or not."""
+    """The cursor's line; places of this file that end after it are never shown."""
     masked: tuple[tuple[int, int], ...] = ()
-    """No place of this file that touches one of these spans ``[start, end)`` is shown or is a candidate."""
+    """Spans ``[start, end)`` of this file; places that touch one are neither shown nor candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A `Target`'s consequences for one index: which units may be found, and where they are."""
+    """The effect of a `Target` on one index: the candidate units and their visible places."""
 
     hidden: Ints
-    """Units that are no candidates."""
+    """Units that are not candidates."""
     order: Ints
     """Unit -> rank among equal scores."""
     places: Mapping[int, tuple[Place, ...]]
@@ -73,7 +73,7 @@ class Scope:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines without their newlines; a final newline opens no further line."""
+    """Return the lines without their newlines; a final newline starts no further line."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -81,7 +81,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return the lines as the papers' programs cut them, and of each the line of the file, counted from 0.
+    """Return the lines as the papers' programs split them, and for each its line in the file, from 0.
 
     The programs use `str.splitlines`, which also ends a line at a form feed and at seven other characters.
     """
@@ -92,24 +92,24 @@ def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
 
 
 def spans(lines: int, size: int, stride: int) -> list[tuple[int, int]]:
-    """Return the windows ``[start, end)`` of a file of that many lines."""
+    """Return the windows ``[start, end)`` of a file with `lines` lines."""
     before = size // 2
     return [(max(0, i - before), min(lines, i + size - before)) for i in range(0, lines, stride)]
 
 
 class WindowIndex:
-    """The windows of a set of files, searchable by token set. Immutable once built; safe to share by threads."""
+    """A searchable index of the windows of a set of files. Immutable once built; threads may share it."""
 
     def __init__(
         self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, tokens: Tokens = pieces
     ) -> None:
-        """Cut and index every file; about a second for 100,000 lines.
+        """Index every file; about a second for 100,000 lines.
 
         Args:
             texts: path -> text.
             size: lines of a window.
             stride: lines from one window to the next.
-            tokens: gives what windows are compared by.
+            tokens: the tokens that windows are compared by.
         """
         self._tokens = tokens
         units: dict[str, list[Place]] = {}
@@ -137,7 +137,7 @@ class WindowIndex:
             for token in tokens:
                 postings.setdefault(token, []).append(unit)
         common = [token for token, units in postings.items() if len(units) > _COMMON * len(self.texts)]
-        # Rows of common tokens are added up as bytes, which is many times as fast as counting their units.
+        # Adding rows of bytes is many times faster than counting the units of common tokens.
         self._dense = np.zeros((len(common), len(self.texts)), dtype=np.uint8)
         self._row = {token: row for row, token in enumerate(common)}
         for token, row in self._row.items():
@@ -147,7 +147,7 @@ class WindowIndex:
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Return the scope of a target; make it once per sample."""
+        """Return the scope of a target; call it once per sample."""
         import numpy as np  # noqa: PLC0415
 
         order, hidden, visible_places = self._order, [], {}
@@ -161,7 +161,7 @@ class WindowIndex:
             elif visible[0] != places[0]:
                 moved.append((unit, visible[0]))
         if moved:
-            # A unit's rank must not tell that it also stands where the strategy may not look.
+            # A unit's rank must not reveal that it also occurs where the strategy may not look.
             order = self._reordered(moved)
         return Scope(np.array(hidden, dtype=np.int64), order, visible_places)
 
@@ -175,10 +175,9 @@ class WindowIndex:
         return order
 
     def query(self, text: str, *, top: int, scope: Scope | None = None) -> tuple[WindowHit, ...]:
-        """Return the `top` units that are most like `text`, best first.
+        """Return the `top` units most like `text`, best first.
 
-        A text without tokens finds nothing; otherwise units of score 0 fill up the list, as in the
-        released code.
+        A text without tokens finds nothing. Otherwise units of score 0 fill up the list, as in the released code.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -208,7 +207,7 @@ class WindowIndex:
         )
 
     def _shared(self, tokens: set[Hashable]) -> Ints:
-        """Return, for each unit, the number of its tokens that are among `tokens`."""
+        """Return for each unit how many of its tokens are in `tokens`."""
         import numpy as np  # noqa: PLC0415
 
         rows = [self._row[token] for token in tokens if token in self._row]
@@ -235,7 +234,7 @@ def _is_candidate(place: Place, target: Target) -> bool:
 
 
 _INDICES: SharedCache[WindowIndex] = SharedCache(_KEPT_INDICES)
-"""Those in use, shared by all views of this process."""
+"""The most recent indices, shared by all views of this process."""
 
 
 def index(
@@ -254,8 +253,8 @@ def index(
         texts: path -> text.
         size: lines of a window.
         stride: lines from one window to the next.
-        tokens: gives what windows are compared by.
-        built: told how many seconds it took, if it had to be built.
+        tokens: the tokens that windows are compared by.
+        built: called with the seconds of the build, if the index had to be built.
     """
 
     def make() -> WindowIndex:

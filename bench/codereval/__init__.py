@@ -1,1 +1,1 @@
-"""CoderEval's tasks: their records, what they ask for, the tests that judge them, recorded predictions."""
+"""CoderEval's tasks: records, locating their functions, tests that judge them, recorded predictions."""

@@ -1,8 +1,8 @@
-"""Find the function of a CoderEval task in a repository's files, or in the file of its record. Pure.
+"""Locate the function of a CoderEval task in a repository's files, or in the file of its record. Pure.
 
-CoderEval's records name files of commits that nobody listed, and some name the wrong file or line. So a function is
-taken only if name, parameters and docstring are the record's; a contradiction is reported, never guessed over.
-`functions` gives every function of a file, documented or not.
+CoderEval's records refer to unlisted commits, and some name the wrong file or line. So a function is accepted only if
+name, parameters and docstring match the record; contradictions are reported. `functions` returns every function of a
+file, documented or not.
 """
 
 from __future__ import annotations
@@ -44,33 +44,33 @@ class SourceFunction:
     first: int
     """Line of its first decorator, annotation or comment."""
     doc: tuple[Cursor, Cursor] | None
-    """Where the docstring stands, marks included."""
+    """The span of the docstring, quotes or comment marks included."""
     parameters: tuple[str, ...]
-    """Names (Python), types and names (Java), written as `parameters_of` does."""
+    """Names (Python), types and names (Java), in the form of `parameters_of`."""
     alone: bool
-    """Whether declaration and body stand on lines of their own."""
+    """Whether declaration and body share no line with other code."""
 
     @property
     def leaf(self) -> str:
-        """Its bare name."""
+        """Its name without classes and parameters."""
         return self.declaration.name.partition("(")[0].rpartition(".")[2]
 
 
 @functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
-    """Return the functions of a file in the order of their lines, those inside functions left out.
+    """Return the functions of a file in line order, without functions inside functions.
 
-    The last few files are remembered: a repository's tasks ask for the same ones.
+    The last files are cached, since the tasks of a repository share files.
     """
     located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.declaration.start))
 
 
 def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
-    """Return a signature's parameters: names (Python), types and names without blanks (Java); None if it is none.
+    """Return a signature's parameters: names (Python), types and names without blanks (Java); None if it is invalid.
 
     Args:
-        signature: with or without its colon or opening brace; annotations are passed over.
+        signature: with or without its colon or opening brace; annotations are skipped.
         language: of the signature.
     """
     bare = signature.strip().rstrip(":{").rstrip()
@@ -86,7 +86,7 @@ def _parameters(parameters: Sequence[FunctionParameter], language: Language) -> 
 
 
 def _type(parameter: FunctionParameter) -> str:
-    """Return a Java parameter's type without modifiers and blanks; brackets after the name are its too."""
+    """Return a Java parameter's type without modifiers and blanks, with brackets that follow the name."""
     words = re.sub(r"\bfinal\b", " ", _ANNOTATION.sub(" ", parameter.text))
     before, _, after = words.rpartition(parameter.name)
     return "".join((before + after).split())
@@ -157,28 +157,28 @@ def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 
 _IGNORED = {PYTHON: re.compile(r"[\s\"'`\\]+"), JAVA: re.compile(r"[^\w]+")}
-"""What docstrings may differ in. Javadoc was printed anew by a parser, which moved its stars, blanks and breaks."""
+"""Characters that docstring comparison ignores. A parser reprinted the Javadoc and moved stars, blanks and breaks."""
 _DECLARED = {PYTHON: r"\bdef\s+{}\b", JAVA: r"[\w\]>]\s+{}\s*\("}
-"""What a file with a function's declaration holds at least; the others need not be parsed."""
+"""A pattern that every file with a declaration of the function matches; other files need no parsing."""
 
 _Candidate = tuple[str, SourceFunction]
-"""Path of a file, and a function of it."""
+"""Path of a file, and a function in it."""
 
 
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
-    """Find a task's function.
+    """Locate a task's function.
 
-    The file is the recorded path, with or without a leading ``src/``, or one that ends with it. There, or else in
-    exactly one other file, a function of that name must have the same parameters and the same docstring; blanks
-    and quotes are ignored. Java's files follow from class and package where the record has them.
+    The file is the recorded path, with or without a leading ``src/``, or a file whose path ends with it. There, or in
+    exactly one other file, a function of that name must have the same parameters and the same docstring, apart from
+    blanks and quotes. Java files follow from class and package if the record has them.
 
     Args:
-        record: what the benchmark says of the task.
-        texts: the repository's source files by their paths.
+        record: the benchmark's record of the task.
+        texts: path -> text of the repository's source files.
         language: of the files.
 
     Returns:
-        Where it stands, or why it was not found; `Located.remark` says where the record's line or code differ.
+        The function's location, or why it was not found; `Located.remark` states where line or code differ.
     """
     parameters = parameters_of(record.signature, language) if record.signature else None
     return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
@@ -193,7 +193,7 @@ class _Search:
 
     def of_name(self, path: str) -> list[SourceFunction]:
         text = self.texts[path]
-        # A substring is found many times faster than a pattern.
+        # A substring search is many times faster than a pattern.
         if self.record.name not in text or not self.word.search(text):
             return []
         return [function for function in functions(text, self.language) if function.leaf == self.record.name]
@@ -215,7 +215,7 @@ class _Search:
         return self.missed(named, candidates, fitting)
 
     def elsewhere(self, named: Sequence[str]) -> list[_Candidate]:
-        """Return the functions of other files that are exactly the recorded one."""
+        """Return the functions of other files that match the record exactly."""
         others = sorted(self.texts.keys() - set(named))
         return [
             (path, function)
@@ -232,7 +232,7 @@ class _Search:
         return bare(function.declaration.docstring, self.language) == bare(self.record.docstring, self.language)
 
     def inherits(self, function: SourceFunction) -> bool:
-        """Say whether the recorded docstring is one that a method of that name may inherit."""
+        """Return whether a method of that name may inherit the recorded docstring."""
         recorded = bare(self.record.docstring, self.language)
         if not function.declaration.owners or not recorded:
             return False
@@ -271,13 +271,12 @@ class _Search:
 
 
 def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
-    """Find a task's function in its own file: by name on the recorded line, or else near it, which is remarked.
+    """Locate a task's function in its own file: by name on the recorded line, or near it with a remark.
 
-    Off the line the function must be the only one that has the recorded code, or the recorded docstring, or lies
-    nearest.
+    Off the line, the function must be the only one with the recorded code or docstring, or the nearest.
 
     Args:
-        record: what the benchmark says of the task; its path is not looked at.
+        record: the benchmark's record of the task; its path is ignored.
         path: of the file.
         text: of the file.
         language: of the file.
@@ -313,14 +312,14 @@ def _fitting(
 
 
 def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
-    """Return a function's place, with the contradictions between its file and the record.
+    """Return a function's location, with the contradictions between its file and the record.
 
     Args:
-        record: what the benchmark says of the task.
+        record: the benchmark's record of the task.
         path: of the file.
         text: of the file.
         function: the function.
-        how: it was found.
+        how: how it was found.
     """
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
@@ -340,22 +339,22 @@ def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, h
 
 
 def lacks(name: str, *, unread: bool) -> str:
-    """Return in words that a file does not have a function; `unread`: because it is no Python of this version."""
+    """Return a phrase that a file lacks a function; `unread`: because this Python cannot parse the file."""
     return f"cannot be read by this Python, to look for {name}" if unread else f"has no function {name}"
 
 
 def bare(docstring: str, language: Language) -> str:
-    """Return what of a docstring is compared."""
+    """Return the part of a docstring that is compared."""
     return _IGNORED[language].sub("", docstring)
 
 
 def has_line(record: TaskRecord, function: SourceFunction) -> bool:
-    """Say whether a function stands on the recorded line: its declaration's, or what is directly above that."""
+    """Return whether the recorded line is the function's declaration or directly above it."""
     return record.lineno is not None and function.first <= record.lineno - 1 <= function.declaration.start
 
 
 def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
-    """Say whether a function of a file is the recorded one; blanks, and what stands above it, do not count."""
+    """Return whether a function has the recorded code, apart from blanks and anything above it."""
     code = "".join(record.code.split())
     return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.declaration.end]).split())
 
@@ -371,7 +370,7 @@ def _paths(record: TaskRecord, texts: Mapping[str, str], language: Language) -> 
 
 
 def _python_paths(path: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the path itself, or else those that end with it."""
+    """Return the path itself, or those that end with it."""
     plain = path.removeprefix("src/")
     for candidate in (path, plain, f"src/{plain}"):
         if candidate in texts:
@@ -379,14 +378,14 @@ def _python_paths(path: str, texts: Mapping[str, str]) -> list[str]:
     ending = sorted(candidate for candidate in texts if candidate.endswith(f"/{plain}"))
     if ending:
         return ending
-    # What is read may be a folder of the recorded repository: its paths then lack a beginning.
+    # The folder read may be a subfolder of the recorded repository, so that its paths lack a beginning.
     parts = plain.split("/")
     inner = ("/".join(parts[begin:]) for begin in range(1, len(parts) - 1))
     return [candidate for candidate in inner if candidate in texts][:1]
 
 
 def _of_builtins(name: str) -> Iterator[str]:
-    """Yield the docstrings of built-in methods of a name, of this Python."""
+    """Yield this Python's docstrings of built-in methods with a name."""
     modules = (builtins, collections, collections.abc)
     classes = {id(member): member for module in modules for member in vars(module).values() if isinstance(member, type)}
     for builtin in classes.values():

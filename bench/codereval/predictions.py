@@ -1,7 +1,7 @@
-"""CoderEval: the official harness's output (code and results), or its input (code alone).
+"""CoderEval: the official harness's output (code and results), or its input (only code).
 
-Output of Python and Java differ in most of their keys, which is also how a file tells its language. A result
-that the harness left out counts as failed, as in the published numbers; it is flagged.
+Most keys differ between the output for Python and for Java, and so identify a file's language. A result that the
+harness left out counts as failed, as in the published numbers, and is flagged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHAPE = (
 )
 BENCHMARK = "codereval"
 NO_RESULT = "no_result"
-"""Flag of a completion that the harness gave no result for."""
+"""Flag of a completion without a result by the harness."""
 _CURE = f"write {SHAPE}"
 _Id = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -67,7 +67,7 @@ class _Java(_Output):
 
 
 def read(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records; every one has as many answers as the one that has most."""
+    """Read all records, each with as many answers as the longest; missing ones count as failed."""
     recorded: list[RecordedSample] = []
     for where, record in rows:
         sample = _input(record, where) if _is_input(record) else _output(record, where)
@@ -100,7 +100,7 @@ def _input(record: Any, where: str) -> RecordedSample:
 def _output(record: Any, where: str) -> RecordedSample:
     if "code_level" in record or "method_name" in record:
         java = checked(_Java, record, where=where, cure=_CURE)
-        # The output of Java does not say which file a method stands in.
+        # Output for Java does not name the file of a method.
         sample = _sample(java.id, JAVA, java.code_level, java.project_name, "", java.method_name)
         return _recorded(where, sample, java.generate_results, java.codes)
     python = checked(_Python, record, where=where, cure=_CURE)

@@ -1,6 +1,6 @@
-"""Rebuild CoderEval's tasks on published releases of their projects, judged by tests that can be run anywhere.
+"""Rebuild CoderEval's tasks on published releases of their projects, judged by tests that run on any machine.
 
-Tasks are grouped by repository (`rebuild`), and those of one are rebuilt together (`rebuilt`):
+Tasks are grouped by repository (`rebuild`), and the tasks of a repository are rebuilt together (`rebuilt`):
 
 task -> manifest of its project -> checkout -> located function -> tests that cover it -> certificate -> sample.
 """
@@ -70,25 +70,25 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
 ) -> SampleSet:
     """Write the sample set ``samples/<name>/`` of those tasks that can be rebuilt and judged.
 
-    Ids, levels, signatures and docstrings are CoderEval's; position, text and answer are those of the release that
-    stands for the task's project. Every task is accounted for in the set's manifest: kept, or the reason why not.
-    Coverage and certificates are kept in the home folder: an interrupted build goes on where it stopped.
+    Ids, levels, signatures and docstrings are CoderEval's; position, text and answer come from the release that
+    represents the task's project. The set's manifest lists every task, kept or with the reason why not. Coverage and
+    certificates are stored in the home folder, so that an interrupted build resumes.
 
     Args:
         tasks: of CoderEval's files, see `bench.formats.codereval`.
-        home: where repositories and samples are kept.
+        home: the home folder of repositories and samples.
         name: the set's name.
-        sandbox: where tests run.
+        sandbox: runs the tests.
         lock: resolves requirements (`sandbox.wheels.lock`).
-        workers: how many tasks to judge at once.
-        report: called with what happens, a line at a time; called from many threads.
+        workers: number of tasks to judge at once.
+        report: called from many threads with one line of progress at a time.
         force: replace another set of that name.
-        manifests: the user's repositories, which go before the shipped ones.
-        about: what else the set's manifest says; its ``unusable`` is added to ours, its ``remarks`` are made anew.
+        manifests: the user's repositories, which take precedence over the shipped ones.
+        about: more data for the set's manifest; its ``unusable`` counts are added up, its ``remarks`` are replaced.
 
     Raises:
         InputFault: if no task can be rebuilt, or another set has the name.
-        MachineFault: if the sandbox failed under a task, or no repository could be tested; build again.
+        MachineFault: if the sandbox failed during a task, or no repository could be tested; build again.
     """
     sets.folder(home, name)
     outcomes: dict[str, TaskOutcome] = {}
@@ -117,7 +117,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
 def _grouped(
     tasks: Sequence[Task], manifests: Iterable[RepoManifest], outcomes: dict[str, TaskOutcome]
 ) -> dict[str, tuple[RepoManifest, list[Task]]]:
-    """Return repository -> its manifest and tasks, sorted; tasks without one are entered in `outcomes`."""
+    """Return repository -> its manifest and tasks, sorted; tasks without a repository are added to `outcomes`."""
     repositories = by_project(manifests)
     groups: dict[str, tuple[RepoManifest, list[Task]]] = {}
     for task in tasks:
@@ -157,7 +157,7 @@ def _surveyed(
                 preparation.project, preparation.suite, sandbox, report
             )
     except (InputFault, MachineFault) as fault:
-        # A box that dies under a suite, every time, is that suite's doing.
+        # A suite that crashes its box every time is itself the cause.
         return _Failed(records.SUITE_FAILED, fault)
 
 
@@ -196,18 +196,18 @@ def _saved(
 
 
 def key(project: str) -> str:
-    """Return a project's name as it is looked up: records write ``owner/repo`` and ``owner---repo``, in any case."""
+    """Return a project's name for look-up: records write ``owner/repo`` and ``owner---repo``, in any case."""
     return project.strip().replace("---", "/").lower()
 
 
 def by_project(own: Iterable[RepoManifest] = ()) -> dict[tuple[Language, str], RepoManifest]:
-    """Return language and `key` of a project -> the repository that its tasks are rebuilt on.
+    """Return (language, `key` of a project) -> the repository that its tasks are rebuilt on.
 
     Args:
-        own: the user's manifests; they go before the shipped ones.
+        own: the user's manifests, which take precedence over the shipped ones.
 
     Raises:
-        InputFault: if two of the user's, or two of the shipped ones, stand for one project.
+        InputFault: if two of the user's, or two of the shipped ones, represent one project.
     """
     return {**_claims(map(manifest.load, manifest.builtin_names())), **_claims(own)}
 
@@ -218,19 +218,19 @@ def _claims(manifests: Iterable[RepoManifest]) -> dict[tuple[Language, str], Rep
         for project in repository.codereval:
             other = claims.setdefault((repository.language, key(project)), repository)
             if other is not repository:
-                what = f"{other.name} and {repository.name} both stand for CoderEval's project {project}"
+                what = f"{other.name} and {repository.name} both represent CoderEval's project {project}"
                 raise InputFault(what, cure="leave it out of one manifest's `codereval`")
     return claims
 
 
 ROUNDS = 8
-"""How many choices of tests are tried for one task."""
+"""Number of test selections tried for one task."""
 _REFERENCE = ("reference_failed", "flaky")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """The fate of one task, and the task itself if it was kept."""
+    """The `Fate` of one task, and the task itself if it was kept."""
 
     fate: Fate
     task: Task | None = None
@@ -241,9 +241,9 @@ def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
 
     Args:
         task: the task.
-        repo: the repository that stands for its project; empty for none.
+        repo: the repository that represents its project; empty for none.
         outcome: why it is not kept.
-        detail: more of that.
+        detail: details of that.
     """
     record = record_of(task)
     return TaskOutcome(
@@ -289,7 +289,7 @@ class _Rebuilding:
     prepared: PreparedRepository
     survey: Survey
     references: dict[str, Reference]
-    """What the judge looks up; a task's own thread alone writes under its id."""
+    """The references for the judge; only a task's own thread writes under its id."""
     judge: Judge
     certificates: Certificates
 
@@ -323,7 +323,7 @@ class _Rebuilding:
         return TaskOutcome(fate, self.judged(whole, judged.tests) if judged.outcome == records.KEPT else None)
 
     def judged(self, task: Task, tests: tuple[str, ...]) -> Task:
-        """Return a task with its tests; where these are files, their digest makes other tests another set."""
+        """Return a task with its tests. A digest of the test files distinguishes sets with other tests."""
         tree, files = self.prepared.suite.environment.tree, {test.partition("::")[0] for test in tests}
         judges = {path: tree[path] for path in files if path in tree}
         judged = _with_tests(task, tests)
@@ -362,14 +362,14 @@ def _entry(prepared: PreparedRepository, survey: Survey, outcomes: Sequence[Task
 
 @dataclass(frozen=True, slots=True)
 class Certification:
-    """The tests chosen to judge a task, or the reason why no choice can."""
+    """The tests selected to judge a task, or the reason why no selection can."""
 
     outcome: str
-    """`KEPT`, or why no choice judges the task."""
+    """`KEPT`, or why no selection judges the task."""
     detail: str = ""
     tests: tuple[str, ...] = ()
     covering: int = 0
-    """How many usable tests there were to choose from."""
+    """Number of usable tests to select from."""
 
 
 def certify(
@@ -377,15 +377,15 @@ def certify(
     runs: Mapping[str, TestRun],
     certificate: Callable[[tuple[str, ...]], tuple[str, str]],
 ) -> Certification:
-    """Return the first choice of tests that earns the certificate.
+    """Return the first selection of tests that earns the certificate.
 
-    A test that the reference does not pass by itself (it depends on others, or on chance) is left out, and the choice
-    is repeated among the others; tests that an empty body passes make room for those not tried yet.
+    A test that the reference fails alone (it depends on other tests or on chance) is dropped, and the selection is
+    repeated among the rest. Tests that an empty body passes are replaced by untried ones.
 
     Args:
         covering: test -> lines of the function that it runs, passed or not.
-        runs: test -> what its runs showed.
-        certificate: says ``certified``, or why not with the detail, see `bench.functions.certify.certificate`.
+        runs: test -> results of its runs.
+        certificate: returns ``certified``, or why not with details, see `bench.functions.certify.certificate`.
     """
     untried = {test: lines for test, lines in covering.items() if usable(runs[test])}
     count = len(untried)

@@ -1,6 +1,6 @@
-"""What is known of CoderEval's tasks: their records, the places of their functions, and what became of each. Pure.
+"""CoderEval's tasks: their records, the locations of their functions, and the outcome of each. Pure.
 
-Every task of a set has a `Fate`: it is kept, or there is a reason why not; none is dropped in silence.
+Every task of a set has a `Fate`: it is kept, or has a reason why not. No task is dropped silently.
 """
 
 from __future__ import annotations
@@ -19,63 +19,63 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Cursor
 
 EXACT = "exact"
-"""The record's file, name, parameters and docstring."""
+"""File, name, parameters and docstring match the record."""
 INHERITED = "inherited-docstring"
-"""All but the docstring, which the record has from a base class or a built-in one (``inspect.getdoc``)."""
+"""All match but the docstring, which the record has from a base class or a built-in (``inspect.getdoc``)."""
 OTHER_FILE = "other-file"
 """The record names another file, and exactly one file holds the function."""
 NO_REFERENCE = "no_reference"
-"""Key of `Reference.fields`: the benchmark's files hold no answer, so that nothing can be compared with one."""
+"""Key of `Reference.fields`: the benchmark's files contain no answer to compare with."""
 CONTRADICTION = "told"
-"""Key of `Reference.fields`: where the task's file contradicts its record, in words."""
+"""Key of `Reference.fields`: the contradictions between the task's file and its record, in words."""
 DOCSTRING = "docstring"
-"""Key of `Reference.fields`: ``human`` where the docstring shown is the one written for the benchmark."""
+"""Key of `Reference.fields`: ``human`` if the docstring shown was written for the benchmark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord:
-    """One task as the benchmark's files tell it; what they do not tell is empty."""
+    """The benchmark's record of one task; missing values are empty."""
 
     id: str
     project: str
     """As recorded: ``owner/repo`` (Python), a folder's name (Java)."""
     path: str
-    """Python: in the repository. Java: empty, or the file's name."""
+    """Python: path in the repository. Java: empty, or the file's name."""
     name: str
-    """Bare: without classes."""
+    """The name without classes."""
     level: str
     signature: str
     """Python: up to the colon. Java: up to the opening brace. Empty: any parameters fit."""
     docstring: str
-    """The original one. Python: lines after the first are not indented. Java: with its comment marks."""
+    """The original docstring. Python: lines after the first are not indented. Java: with its comment marks."""
     code: str = ""
     """The reference function as recorded."""
     lineno: int | None = None
-    """Where it begins in the recorded file, counted from 1."""
+    """First line of the function in the recorded file, from 1."""
     class_name: str = ""
     package: str = ""
-    """Java: of the file."""
+    """The package of the file (Java)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """Where a task's function stands. Lines are 0-based, ends exclusive."""
+    """The location of a task's function. Lines are 0-based, ends exclusive."""
 
     path: str
-    """A key of the texts that were searched."""
+    """A key of the searched texts."""
     declaration: Declaration
-    """Its docstring is empty where it is inherited."""
+    """The declaration; its docstring is empty if it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
     doc: tuple[Cursor, Cursor] | None = None
-    """Where the docstring begins and ends in the file, marks included; None where it has none of its own."""
+    """The docstring's start and end in the file, quotes or comment marks included; None if it has none of its own."""
     remark: str = ""
-    """Where the file contradicts the record (its line, its code), in words; empty if nowhere."""
+    """The contradictions between file and record (line, code), in words; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Why a task's function was not found."""
+    """The reason why a task's function was not found."""
 
     reason: str
     """``no_file``, ``no_function``, ``other_signature``, ``other_docstring``, ``ambiguous`` or ``shares_line``."""
@@ -83,7 +83,7 @@ class Missed:
 
 
 def record_of(task: Task) -> TaskRecord:
-    """Return what the benchmark says of a task that was read by `bench.formats.codereval`."""
+    """Return the benchmark's record of a task that `bench.formats.codereval` read."""
     fields = task.reference.fields["record"]
     java = task.sample.language == JAVA
     return TaskRecord(
@@ -104,16 +104,16 @@ def record_of(task: Task) -> TaskRecord:
 def placed(
     task: Task, located: Located, text: str, *, repo: str, hidden: tuple[str, ...] = (), tests: tuple[str, ...] = ()
 ) -> Task:
-    """Return a task made anew from the file that its function stands in.
+    """Return a task rebuilt from the file of its function.
 
-    Id, level, signature and docstring stay those of the benchmark; position, text and answer are the file's.
+    Id, level, signature and docstring stay those of the benchmark; position, text and answer come from the file.
 
     Args:
-        task: as the benchmark's files tell it.
-        located: where its function stands.
+        task: the task from the benchmark's files.
+        located: the location of its function.
         text: the whole file.
         repo: the repository's name in the set.
-        hidden: files, and folders (ended by ``/``), that no strategy may see.
+        hidden: files and folders (ending with ``/``) that no strategy may see.
         tests: ids of the tests that judge it.
     """
     lines = text.split("\n")
@@ -139,14 +139,14 @@ def placed(
 
 
 def finished(task: Task, located: Located) -> Task:
-    """Return a task that was given its file's text, with notes and prefix put right.
+    """Return a task with its file's text, after correcting its notes and prefix.
 
-    Contradictions between file and record are noted. Where the human docstring was asked for, it replaces the file's
-    own in the prefix, on as many lines, so that lines keep their numbers.
+    Contradictions between file and record are stored. If the human docstring was requested, it replaces the file's own
+    in the prefix, on the same number of lines, so that line numbers stay.
 
     Args:
-        task: with the prefix as it stands in the file.
-        located: where its function stands.
+        task: with the prefix from the file.
+        located: the location of its function.
     """
     fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
@@ -160,7 +160,7 @@ def finished(task: Task, located: Located) -> Task:
 
 
 def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Language) -> str:
-    """Return a prefix with another docstring, on one line if the old one has not as many."""
+    """Return a prefix with another docstring, joined to one line if it has more lines than the old one."""
     begin, end = (_offset(prefix, cursor) for cursor in doc)
     indent = prefix[prefix.rfind("\n", 0, begin) + 1 : begin]
     line_breaks = prefix[begin:end].count("\n")
@@ -187,13 +187,13 @@ def _offset(text: str, cursor: Cursor) -> int:
 
 KEPT = "kept"
 NO_MANIFEST = "no_manifest"
-"""No repository stands for its project."""
+"""No repository represents its project."""
 NO_TESTS = "no_tests"
-"""Its repository's manifest says nothing of tests."""
+"""Its repository's manifest declares no tests."""
 UNREACHABLE = "unreachable"
-"""No source of its repository could be reached now: another time it may be there."""
+"""No source of its repository could be reached; a later build may reach one."""
 SUITE_FAILED = "suite_failed"
-"""Its repository's tests cannot be run here."""
+"""Its repository's tests cannot run on this machine."""
 NO_COVERING_TEST = "no_covering_test"
 """No usable test runs a line of its function."""
 TOO_SLOW = "too_slow"
@@ -202,7 +202,7 @@ TOO_SLOW = "too_slow"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """The outcome of one task, with what it was located and judged by."""
+    """The outcome of one task, with its location and its tests."""
 
     id: str
     project: str
@@ -212,29 +212,29 @@ class Fate:
     `bench.functions.certify.certificate`."""
     detail: str = ""
     repo: str = ""
-    """The repository that stands for its project."""
+    """The repository that represents its project."""
     path: str = ""
     name: str = ""
-    """The function's: within its file once it is located, before that as recorded."""
+    """The function's name: within its file once located, as recorded before."""
     how: str = ""
-    """How its function was located, see `bench.codereval.records.Located`."""
+    """How its function was located, see `Located`."""
     remark: str = ""
-    """What of the record the located function contradicts."""
+    """The contradictions between the record and the located function."""
     tests: tuple[str, ...] = ()
-    """Those that judge it."""
+    """The tests that judge it."""
     covering: int = 0
-    """How many usable tests run its function."""
+    """Number of usable tests that run its function."""
 
     @property
     def judged_by(self) -> str:
-        """Whose tests judge it: ``project``, ``ours``, ``both``; empty if none do."""
+        """The origin of its tests: ``project``, ``ours``, ``both``; empty if it has none."""
         ours = sum(test.startswith(ADDED) for test in self.tests)
         if not self.tests:
             return ""
         return "project" if not ours else "ours" if ours == len(self.tests) else "both"
 
     def entry(self) -> dict[str, Any]:
-        """Return it for the set's manifest, empty fields left out."""
+        """Return the manifest entry, without empty fields."""
         fields = {
             "project": self.project,
             "outcome": self.outcome,
@@ -251,12 +251,12 @@ class Fate:
         return {key: value for key, value in fields.items() if value}
 
     def line(self) -> str:
-        """Return it for a person, on one line."""
+        """Return a one-line description for people."""
         return f"{self.id} {self.project} {self.name}: {self.outcome}{f': {self.detail}' if self.detail else ''}"
 
 
 def account(fates: Sequence[Fate]) -> dict[str, Any]:
-    """Return what a set's manifest says of its tasks: each of them, counts of each project and of all."""
+    """Return the manifest's data on the tasks: each task, and counts per project and in total."""
     projects: dict[str, Counter[str]] = {}
     for fate in fates:
         projects.setdefault(fate.project, Counter())[fate.outcome] += 1
@@ -273,7 +273,7 @@ def account(fates: Sequence[Fate]) -> dict[str, Any]:
 
 
 def remarks(fates: Iterable[Fate]) -> list[str]:
-    """Return what a reader of the set's numbers must know."""
+    """Return the sentences that a reader of the set's numbers must know."""
     fates = list(fates)
     kept_count = sum(fate.outcome == KEPT for fate in fates)
     sentences = [

@@ -1,7 +1,7 @@
-"""Files in the shapes of benchmarks, samples and predictions, in and out: one module a benchmark.
+"""File formats of benchmarks, for reading and writing samples and predictions: one module per benchmark.
 
-A format is a `BenchmarkFormat` that a module registers (`register`); modules are found through the entry-point group
-``ctxbench.formats``, ours and anyone's.
+A module registers a `BenchmarkFormat` (`register`). The entry-point group ``ctxbench.formats`` lists the modules,
+ctxbench's own and those of plugins.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.types import Kind, Reference, Sample
 
 Row = tuple[str, Mapping[str, Any]]
-"""Where it stands (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""
+"""Location of a record (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One file, opened."""
+    """An open file."""
 
     name: str
-    """The file's name without folder and endings, e.g. ``line_completion_rg1_bm25``."""
+    """The file's name without folder and suffixes, e.g. ``line_completion_rg1_bm25``."""
     source: str
     """Its path as given."""
     digest: str
@@ -38,24 +38,24 @@ class Options:
     """The caller's options for reading."""
 
     language: Language | None = None
-    """The language of the files that do not say it themselves; others are refused."""
+    """The language of files that do not state it; files in other languages are refused."""
     docstring: str = "raw"
-    """CoderEval: ``raw``, the original one, or ``human``, the one written by a person."""
+    """CoderEval: ``raw`` for the original docstring, ``human`` for the one written by a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One sample and its answer, as the files alone give them."""
+    """One sample and its answer, read from the benchmark's files alone."""
 
     sample: Sample
     reference: Reference
     where: str = field(default="", compare=False)
-    """Where its record stands, as in `Row`; for messages."""
+    """Location of the record, as in `Row`; for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A record that is well formed and yet no sample; reported and counted, never dropped in silence."""
+    """A valid record that cannot become a sample; reported and counted, never dropped silently."""
 
     id: str
     reason: str
@@ -67,49 +67,49 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFiles:
-    """How a benchmark's samples stand in files, in and out."""
+    """A file format for a benchmark's samples."""
 
     shape: str
     """The fields that it reads, for the command's help: one or a few sentences."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
-    """Read and join tables; `InputFault` at the first malformed record, naming file, line, field and cure."""
+    """Read and join tables; `InputFault` at the first malformed record, with file, line, field and cure."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
     """Write samples and their references (by id), so that reading the records gives equal samples.
 
-    `InputFault` at a sample that the format has no place for."""
+    `InputFault` at a sample that the format cannot represent."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Make a task anew from its whole file; None if prompt and answer do not stand where the record says.
+    """Rebuild a task from its whole file; None if prompt and answer are not where the record says.
 
-    Without it the benchmark brings no repositories."""
+    None for a benchmark without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
-    """The same from all files of its repository (path -> text), for records that may name the wrong one; goes before
-    `in_repository`."""
+    """Rebuild a task from all files of its repository (path -> text), for records that may name the wrong file. Takes
+    precedence over `in_repository`."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
-    """Whole sentences on the tasks for whoever reads their numbers."""
+    """Return sentences that readers of the tasks' results must know."""
     document: str = ""
-    """The key of the list, where a file is one JSON object; empty for JSON Lines."""
+    """The key of the list if a file is one JSON object; empty for JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAnswer:
-    """One completion of a file of predictions."""
+    """One completion in a file of predictions."""
 
     text: str
-    """The text after the cursor; for functions the whole function, unless `behind` is set."""
+    """The text after the cursor; for functions the whole function, unless `behind` is true."""
     verdict: Verdict | None = None
     """The outcome of its tests; None if the file has none."""
     reason: str = ""
-    """One short line; empty when it passed."""
+    """One short line; empty if it passed."""
     flags: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     """The flags of its verdict."""
     behind: bool = False
-    """Whether the text follows the cursor for functions too: then the whole function is made of it, as in a run."""
+    """Whether the text follows the cursor for functions too; the whole function is then built from it, as in a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSample:
-    """The completions of one sample under one pair of labels, whatever the format of their file."""
+    """The completions of one sample with the same labels, in any file format."""
 
     where: str
     """``FILE:LINE`` of its (first) record; empty if it is to be written."""
@@ -117,39 +117,39 @@ class RecordedSample:
     """The benchmark's id of the sample."""
     answers: tuple[RecordedAnswer, ...]
     sample: Sample | None = None
-    """The facts of the sample, where the file itself tells enough of them."""
+    """The sample, if the file contains enough of its fields."""
     strategy: str = ""
     generator: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What its record says of its task, in the words of the format `PredictionFiles.tasks`."""
+    """The record's data on its task, in the format `PredictionFiles.tasks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionFiles:
-    """How predictions stand in files, in and out."""
+    """A file format for predictions."""
 
     shape: str
-    """The fields that it reads, one sentence: the cure of a malformed record."""
+    """The fields that it reads, one sentence: the cure for a malformed record."""
     read: Callable[[Iterable[Row]], list[RecordedSample]]
-    """Read all records; `InputFault` at the first malformed one, naming file, line, field and cure."""
+    """Read all records; `InputFault` at the first malformed one, with file, line, field and cure."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Return the lines of one sample, given its record in the format `tasks` (empty if the ids are the set's)."""
+    """Return the lines of one sample, given its record in the format `tasks` (empty if ids are the set's)."""
     kind: Kind | None = None
-    """The kind of sample that is completed; None for either."""
+    """The kind of the samples; None for either."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """The format in whose records predictions of these samples name their tasks (``metadata.task_id``); None where
-    they use the set's ids."""
+    """The format of the tasks that predictions of these samples refer to (``metadata.task_id``); None if predictions
+    use the set's ids."""
     behind: bool = False
     """Whether texts follow the cursor for functions too, rather than being whole functions."""
     single: bool = False
-    """Whether there is room for one completion a sample only."""
+    """Whether each sample has only one completion."""
     repeats: bool = False
-    """Whether its scorer wants equally many answers of each task, so that `--repeat` makes sense."""
+    """Whether the scorer needs equally many answers of each task; `--repeat` requires it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkFormat:
-    """The files of one benchmark: those of its samples, of predictions for them, or both."""
+    """The file formats of one benchmark: for its samples, for predictions, or both."""
 
     name: str
     samples: SampleFiles | None = None
@@ -174,25 +174,25 @@ def register(form: BenchmarkFormat) -> BenchmarkFormat:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed formats, sorted; imports none."""
+    """Return the names of all installed formats, sorted, without importing them."""
     return _REGISTRY.names()
 
 
 def sample_names() -> tuple[str, ...]:
-    """Return the names of the formats of samples, sorted; those that cannot be imported are left out."""
+    """Return the names of the formats for samples, sorted, without those that cannot be imported."""
     return tuple(name for name in names() if (form := _importable(name)) and form.samples)
 
 
 def prediction_names() -> tuple[str, ...]:
-    """Return the names of the formats of predictions, sorted; those that cannot be imported are left out."""
+    """Return the names of the formats for predictions, sorted, without those that cannot be imported."""
     return tuple(name for name in names() if (form := _importable(name)) and form.predictions)
 
 
 def samples(name: str) -> SampleFiles:
-    """Return the format of samples called `name`.
+    """Return the format for samples called `name`.
 
     Raises:
-        UnknownName: if there is none.
+        UnknownName: if no format has this name.
         InputFault: if its plug-in cannot be imported.
     """
     files = _REGISTRY.get(name).samples
@@ -202,10 +202,10 @@ def samples(name: str) -> SampleFiles:
 
 
 def predictions(name: str) -> PredictionFiles:
-    """Return the format of predictions called `name`.
+    """Return the format for predictions called `name`.
 
     Raises:
-        UnknownName: if there is none.
+        UnknownName: if no format has this name.
         InputFault: if its plug-in cannot be imported.
     """
     files = _REGISTRY.get(name).predictions
@@ -220,7 +220,7 @@ def tasks(
     """Return sample id -> the record of its task, which predictions refer to; empty if they use the set's ids.
 
     Raises:
-        InputFault: if the tasks' format has no place for one of the samples.
+        InputFault: if the tasks' format cannot represent one of the samples.
     """
     if form.tasks is None:
         return {}

@@ -1,11 +1,11 @@
 """CoderEval: whole functions of real projects, judged by tests. Pure conversions.
 
-A task with its source file becomes a sample of that file. A task from a list of results becomes a sample of its
-prompt alone, until the repository is given: it has no answer to compare with, and only tests can judge it.
+A task with its source file becomes a sample of that file. A task from a list of results becomes a sample of its prompt
+alone until the repository is given: it has no answer to compare with, so only tests can judge it.
 
-Three kinds of file tell of tasks: the benchmark's own (``CoderEval4Python.json``, ``CoderEval4Java.json``), its
-prompts (``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``), of which only the task is
-taken: what a model wrote is left where it is.
+Tasks are in three kinds of file: the benchmark's own (``CoderEval4Python.json``, ``CoderEval4Java.json``), its prompts
+(``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``). Only the tasks are read from
+results, not the completions.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ SHAPE = (
 _Prompts = dict[str, tuple[str, "PromptRecord"]]
 CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
 EXTENSION = "ctxbench"
-"""Key of what an exported task without its file has besides: signature and prompts."""
+"""Key of the added fields of an exported task without its file: signature and prompts."""
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
 """CoderEval writes numbers as text."""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read the tables; prompts are joined with the tasks on the id.
+    """Read the tables; prompts are joined with the tasks by id.
 
     Raises:
-        InputFault: at the first malformed record, if a prompt's docstring is not its task's, or if there are prompts
-            and no tasks.
+        InputFault: at the first malformed record, if a prompt's docstring differs from its task's, or if there are
+            prompts but no tasks.
     """
     prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
     tasks: list[tuple[str, RecordedTask]] = []
@@ -84,13 +84,13 @@ def _refuse_alone(prompts: Mapping[str, _Prompts]) -> None:
             results = f"CodeGen.{language.label}.Raw_Input.jsonl_out.jsonl"
             cure = f"give recorded results of any model too, which list the tasks (such as {results})"
             chosen = ", and --docstring human" if kind == "human" else ""
-            raise InputFault("it holds prompts, and no task they belong to", where=where, cure=cure + chosen)
+            raise InputFault("it holds prompts without their tasks", where=where, cure=cure + chosen)
 
 
 def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
     if question.question_id in prompts:
-        what = f"field question_id: {question.question_id!r} stands at {prompts[question.question_id][0]} too"
-        raise InputFault(what, where=where, cure="give each file once; CE*HumanLabel.jsonl is told by its name")
+        what = f"field question_id: {question.question_id!r} is also at {prompts[question.question_id][0]}"
+        raise InputFault(what, where=where, cure="give each file once; CE*HumanLabel.jsonl is recognised by its name")
     prompts[question.question_id] = where, question
 
 
@@ -111,7 +111,7 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
 
 
 def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    """Return the task of a record, still without position and text."""
+    """Return the task of a record, without position and text."""
     record = recorded_task.record
     java = recorded_task.language == JAVA
     human = options.docstring == "human"
@@ -166,7 +166,7 @@ def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Tas
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
-    """Return the task made anew from the file of its repository that holds the function, whichever that is."""
+    """Return the task rebuilt from the repository file that contains the function."""
     location = locate(record_of(task), texts, task.sample.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
@@ -174,7 +174,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return what a reader of the numbers must know of the tasks, in sentences."""
+    """Return sentences that a reader of the results must know about the tasks."""
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "its code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
@@ -189,7 +189,7 @@ def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the benchmark's records of samples that were read from it, as they were.
+    """Yield the benchmark's original records of samples.
 
     A task that came without its file has its signature and prompts under ``ctxbench``.
 
@@ -200,7 +200,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
         record = references[sample.id].fields.get("record")
         if sample.benchmark != BENCHMARK or not isinstance(record, dict):
             cure = "export it as ctxbench; CoderEval's records hold what only CoderEval knows"
-            raise InputFault(f"{sample.id} is no task of CoderEval", cure=cure)
+            raise InputFault(f"{sample.id} is not a task of CoderEval", cure=cure)
         yield dict(record)
 
 
@@ -246,7 +246,7 @@ class _Extension(Strict):
 
 
 class _Listed(Strict):
-    """A task of an exported set that has no files."""
+    """A task of an exported set without its file."""
 
     id: _Named = Field(alias="_id")
     name: _Named
@@ -295,17 +295,17 @@ class RecordedTask:
 
     @property
     def whole(self) -> bool:
-        """Whether the record holds its source file."""
+        """Whether the record contains its source file."""
         return "file_content" in self.record
 
 
 def is_prompt(row: Mapping[str, Any]) -> bool:
-    """Say whether a record is a prompt and no task."""
+    """Return whether a record is a prompt rather than a task."""
     return "question_id" in row and "_id" not in row
 
 
 def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
-    """Return a checked prompt.
+    """Return a validated prompt.
 
     Raises:
         InputFault: if a field is missing or of a wrong type, or the prompt lacks the signature.
@@ -317,10 +317,10 @@ def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
 
 
 def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
-    """Return a checked task.
+    """Return a validated task.
 
     Raises:
-        InputFault: if it has none of the shapes, or a field is missing, of a wrong type, or makes no sense.
+        InputFault: if the record has none of the formats, or a field is missing, of a wrong type or invalid.
     """
     with explained(where, CURE):
         if "generate_results" in row:
@@ -329,7 +329,7 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
             listed = checked(_Listed, row, where=where, cure=CURE)
             return _settled(dict(row), PYTHON if listed.file_path else JAVA)
         if "_id" not in row and "file_content" not in row:
-            what = "is none of CoderEval's: neither a task (_id, file_content), a prompt (question_id) nor a result"
+            what = "is neither a task (_id, file_content), a prompt (question_id) nor a result"
             raise InputFault(f"the record {what}", where=where, cure="give the benchmark's own files")
         whole = checked(_Whole, row, where=where, cure=CURE)
         _check(whole)
@@ -337,7 +337,7 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
 
 
 def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
-    """Return the task of a recorded result; a file of them lists the benchmark's tasks."""
+    """Return the task of a recorded result; a file of results lists the benchmark's tasks."""
     if "method_name" in row or "project_name" in row:
         java = checked(_JavaResult, row, where=where, cure=CURE)
         record = {"_id": java.id, "name": java.method_name, "docstring": java.docstring}
@@ -351,9 +351,11 @@ def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
     inside("project", record["project"])
     if record["level"] not in {level.value for level in Level}:
         names = ", ".join(Level)
-        raise Odd("level" if "file_path" in record else "level (code_level)", f"{record['level']!r} is none of {names}")
+        raise Odd(
+            "level" if "file_path" in record else "level (code_level)", f"{record['level']!r} is not one of {names}"
+        )
     if language == PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
-        raise Odd("file_path", f"{record['file_path']!r} is no Python file")
+        raise Odd("file_path", f"{record['file_path']!r} is not a Python file")
     return RecordedTask(record, language)
 
 
@@ -362,7 +364,7 @@ def _check(whole: _Whole) -> None:
         if not getattr(whole, field).strip():
             raise Odd(field, "is empty")
     if bool(whole.file_path) is bool(whole.file_name):
-        raise Odd("file_path", "either file_path (Python) or file_name (Java) is wanted")
+        raise Odd("file_path", "either file_path (Python) or file_name (Java) is required")
     if whole.file_name:
         inside("file_name", whole.file_name)
     for field in ("lineno", "end_lineno"):
@@ -372,21 +374,21 @@ def _check(whole: _Whole) -> None:
 
 
 def number(field: str, value: str | int | None) -> int | None:
-    """Return a line number that may be written as text; None if there is none.
+    """Return a line number that may be written as text; None if it is missing.
 
     Raises:
-        Odd: if it is no number from 1.
+        Odd: if it is not a number from 1.
     """
     if value is None or value == "":
         return None
     text = str(value).strip()
     if not text.isdecimal() or not int(text):
-        raise Odd(field, f"{value!r} is no line number, counted from 1")
+        raise Odd(field, f"{value!r} is not a line number, counted from 1")
     return int(text)
 
 
 def _context(field: str, value: object) -> None:
-    """Check that a context is an object, or the text of one in JSON or Python; nothing reads it, exports keep it."""
+    """Check that a context is an object, or its text in JSON or Python. It is only kept for exports."""
     if value is None or value == "" or isinstance(value, dict):
         return
     if not isinstance(value, str):

@@ -1,10 +1,9 @@
-"""The Context Collection Competition of 2025: what a commit wrote between a prefix and a suffix. Pure conversions.
+"""The Context Collection Competition of 2025: the code that a commit wrote between a prefix and a suffix.
 
-A stage has one file of completion points (``python-public.jsonl``) and one of answers
-(``answers-python-public.jsonl``), whose records stand in the same order. The repositories are as they were before the
-commit, so the answer stands in none of them, and the file of a completion point may be an older one there, or missing:
-views show its prefix as recorded. What files hold beside these fields comes back on export, with the answer in the
-record.
+Pure conversions. A stage has a file of completion points (``python-public.jsonl``) and a file of answers
+(``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so no
+repository contains the answer. The file of a completion point may be older there, or missing, so views show its prefix
+as recorded. Other fields of the files are kept and exported, with the answer in the record.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     """Read files of completion points, each with its file of answers.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or at odds with another; if a file has no answers, or
-            another number of them.
+        InputFault: if a field is missing, of a wrong type, or contradicts another; if a file has no answers or a
+            different number of them.
     """
     del options
     answers = {table.name: table for table in tables if table.name.startswith(_ANSWERS)}
@@ -73,7 +72,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     if answers:
         name, table = next(iter(answers.items()))
         cure = f"give {name.removeprefix(_ANSWERS)}.jsonl beside it"
-        raise InputFault("holds answers to no file that was given", where=table.source, cure=cure)
+        raise InputFault("contains answers to a file that was not given", where=table.source, cure=cure)
 
 
 def _middles(table: Table | None) -> Iterator[Row] | None:
@@ -81,10 +80,10 @@ def _middles(table: Table | None) -> Iterator[Row] | None:
 
 
 def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str) -> str:
-    """Return the answer to the next record: its own, or that in its place in the file of answers.
+    """Return the answer to the next record: its own, or the one at its position in the file of answers.
 
     Raises:
-        InputFault: if there is none, it is malformed, or another record's.
+        InputFault: if there is none, or it is malformed or belongs to another record.
     """
     if middles is None and point.middle is not None:
         return point.middle
@@ -103,7 +102,7 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
     line = prefix.count("\n")
     name = point.id or f"{point.repo}{VERSION_MARK}{point.revision[:12]}/{point.path}#L{line + 1}"
     id_counts[name] += 1
-    # One commit may have several points on one line; an id of the files' own must be the only one.
+    # One commit may have several points on one line. Ids from the files must be unique anyway.
     name = name if point.id or id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     language = language_of(inside("path", point.path))
     if language is None:
@@ -127,7 +126,7 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:
-    """Return the task as it is recorded: its repository is older than its answer, and holds nothing to compare with."""
+    """Return the task as recorded: its repository is older than its answer, so there is nothing to compare with."""
     del texts
     return task
 
@@ -136,7 +135,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the records of the competition's own samples, each with its answer.
 
     Raises:
-        InputFault: at a sample of another benchmark: it belongs to no commit.
+        InputFault: at a sample of another benchmark, which belongs to no commit.
     """
     for sample in samples:
         if sample.benchmark != BENCHMARK:
@@ -157,7 +156,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 
 def remarks(tasks: Sequence[Task]) -> Sequence[str]:
-    """Say how the competition scored, and that its answers are longer than a line."""
+    """State how the competition scored, and how many answers are longer than a line."""
     several = sum("\n" in task.reference.target for task in tasks)
     return (
         f"{several} of {len(tasks)} answers go on over several lines; the competition compared whole completions, with "

@@ -1,12 +1,12 @@
-"""CrossCodeEval: the rest of a statement, with the code that the benchmark's authors retrieved. Pure conversions.
+"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved. Pure conversions.
 
-A release has one file without cross-file code (``line_completion``), and one for each retrieval, which holds the same
-tasks again. Given together they are joined on the task's id, and each retrieval becomes a stored context that bears
-its file's name without ``line_completion_``; those whose name says ``oracle`` were retrieved with the answer.
-RepoFuse's dependency graphs are read too, as the contexts ``definition`` and ``reference``.
+A release has one file without cross-file code (``line_completion``), and one file of the same tasks for each retrieval.
+Files given together are joined by task id, and each retrieval becomes a stored context named after its file, without
+``line_completion_``. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's dependency graphs
+are read too, as the contexts ``definition`` and ``reference``.
 
-What the shape has no place for (a context's name, more contexts than one) goes under ``metadata.ctxbench``, which
-other readers pass over; what a sample has no place for goes to the reference's fields and comes back on export.
+Data that the format has no field for (a context's name, further contexts) goes under ``metadata.ctxbench``, which other
+readers ignore. Data that a sample has no field for goes to the reference's fields and is exported again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ctxbench.bench.formats import (
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 STATEMENT = "statement"
-"""Subkind of its samples: what is wanted is the rest of a statement, which may go on over several lines."""
+"""Subkind of its samples: the rest of a statement, possibly over several lines."""
 SHAPE = (
     "`prompt`, `groundtruth`, optionally `right_context` and `crossfile_context` (`text`, and `list` of "
     "`retrieved_chunk`, `filename`, `score`), and `metadata` with `task_id`, `repository`, `file`, "
@@ -51,16 +51,16 @@ GRAPHS = {
     "definition": "crossfile_definition_by_dependency_graph",
     "reference": "crossfile_reference_by_dependency_graph",
 }
-"""The contexts of RepoFuse's dependency graphs, and their fields."""
+"""Name of a context from RepoFuse's dependency graphs -> its field."""
 _Line = Annotated[int, Field(ge=0)]
 _Word = Annotated[str, Field(min_length=1)]
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:  # noqa: ARG001 - files say it
-    """Read the tables and join them, in the order in which the ids first stand there.
+    """Read the tables and join them, in order of first appearance.
 
     Raises:
-        InputFault: at the first malformed record, or if two files tell one task differently.
+        InputFault: at the first malformed record, or if two files contradict each other on a task.
     """
     tasks: dict[str, Task | Unusable] = {}
     for table in tables:
@@ -71,7 +71,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
             key = record.metadata.task_id
             with explained(where, _CURE):
                 if key in places:
-                    raise Odd("metadata.task_id", f"{key!r} stands at {places[key]} too")
+                    raise Odd("metadata.task_id", f"{key!r} is also at {places[key]}")
                 task = _task(record, name, where)
             places[key] = where
             with explained(where, _ONE_RELEASE):
@@ -82,7 +82,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 def in_repository(task: Task, text: str) -> Task | None:
     """Return the task with its prompt rebuilt from the whole file.
 
-    None if the prompt is not the end of the file up to the cursor, or the answer does not stand there.
+    None if the file up to the cursor does not end with the prompt, or the answer does not follow it.
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
@@ -91,7 +91,7 @@ def in_repository(task: Task, text: str) -> Task | None:
         return None
     cursor = sum(len(part) + 1 for part in lines[:line]) + column
     before, after = text[:cursor], text[cursor:]
-    # The files of a snapshot have lost the mark at their beginning.
+    # The files of a snapshot have no byte order mark.
     if not before.endswith(prompt.removeprefix("\ufeff")) or not after.startswith(target):
         return None
     suffix = after[len(target) :] if sample.suffix is None else sample.suffix
@@ -103,7 +103,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the records of line samples, so that reading them gives equal samples.
 
     Raises:
-        InputFault: at a function, and at a line whose imports are masked: the shape cannot say so.
+        InputFault: at a function, and at a line with masked imports, which the format cannot express.
     """
     for sample in samples:
         if sample.kind is not Kind.LINE:
@@ -114,10 +114,10 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 
 def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable:
-    """Return what becomes of one record.
+    """Return the task of one record.
 
     Raises:
-        Odd: if a field is not what it is for.
+        Odd: if a field is invalid.
     """
     data, name = record.metadata, record.metadata.task_id
     if "/" in inside("metadata.repository", data.repository):
@@ -149,10 +149,10 @@ def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable
 
 
 def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
-    """Merge the records that two files have of one task.
+    """Merge the records of one task from two files.
 
     Raises:
-        Odd: if they do not say the same.
+        Odd: if they differ.
     """
     if isinstance(old, Unusable):
         return old
@@ -169,7 +169,7 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     }
     for field, (this, that) in same.items():
         if this != that:
-            raise Odd(field, f"of {earlier.id!r} is another than at {old.where}")
+            raise Odd(field, f"of {earlier.id!r} differs from the one at {old.where}")
     contexts = {context.name: context for context in earlier.stored}
     for context in later.stored:
         if contexts.setdefault(context.name, context) != context:
@@ -216,11 +216,11 @@ class _Metadata(_Loose):
 
 
 _Maybe = Annotated[_Context | None, BeforeValidator(lambda value: value or None)]
-"""The authors' program writes an empty text or object where it found nothing."""
+"""The authors' program writes an empty text or object if it found nothing."""
 
 
 class CrossCodeEvalRecord(_Loose):
-    """A record as it stands in a file."""
+    """A record as written in a file."""
 
     prompt: str
     groundtruth: str
@@ -232,14 +232,14 @@ class CrossCodeEvalRecord(_Loose):
 
 
 def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, ...]:
-    """Return the contexts of a record, in the order of `ordered`; empty ones are none.
+    """Return the contexts of a record, without empty ones, in the order of `ordered`.
 
     Args:
-        record: what was read.
+        record: the record.
         file: the name of a context that the record does not name itself.
 
     Raises:
-        Odd: if two have one name.
+        Odd: if two contexts have the same name.
     """
     contexts: dict[str, StoredContext] = {}
     for name, context in _named(record, file):
@@ -251,20 +251,20 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
             )
             for item in context.items or ()
         )
-        # The benchmark's authors say in a name that a context was made with the answer.
+        # The benchmark's authors mark a context that was retrieved with the answer in its name.
         oracle = "oracle" in name.lower() or any(_reaches_past(snippet, record) for snippet in snippets)
         contexts[name] = StoredContext(name=name, text=context.text or "", snippets=snippets, oracle=oracle)
     return ordered(contexts.values())
 
 
 def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
-    """Return retrieved contexts first, dependency graphs last, each in the order given."""
+    """Return retrieved contexts first, dependency graphs last, each in the given order."""
     last = {name: number for number, name in enumerate(GRAPHS, 1)}
     return tuple(sorted(contexts, key=lambda context: last.get(context.name, 0)))
 
 
 def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
-    """Return what a sample has no place for: unknown fields of the record, of its metadata and of its pieces."""
+    """Return the fields that a sample cannot store: unknown ones of the record, its metadata and its pieces."""
     pieces = {
         name: [dict(item.model_extra or {}) for item in context.items or ()] for name, context in _named(record, file)
     }
@@ -278,12 +278,12 @@ def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
 
 
 def filled(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts that hold something."""
+    """Return the parts that are not empty."""
     return {key: value for key, value in parts.items() if value}
 
 
 def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
-    """Return the record of a line sample, its first retrieved context as ``crossfile_context``."""
+    """Return the record of a line sample, with its first retrieved context as ``crossfile_context``."""
     fields = reference.fields if sample.benchmark == BENCHMARK else {}
     pieces = fields.get("pieces", {})
     contexts = {context.name: _context(context, pieces.get(context.name)) for context in sample.stored}
@@ -321,7 +321,7 @@ def _named(record: CrossCodeEvalRecord, file: str) -> list[tuple[str, _Context]]
 
 
 def _reaches_past(piece: StoredSnippet, record: CrossCodeEvalRecord) -> bool:
-    """Return whether a piece is of the task's own file and not wholly before the cursor."""
+    """Return whether a piece is from the task's own file and not entirely before the cursor."""
     return piece.path == record.metadata.file and f"\n{_code(piece.text)}\n" not in f"\n{_code(record.prompt)}\n"
 
 
@@ -330,7 +330,7 @@ def _code(text: str) -> str:
 
 
 def _relation(extra: Mapping[str, Any]) -> str:
-    """Return what a dependency graph says of a piece, e.g. ``function Calls``."""
+    """Return a dependency graph's description of a piece, e.g. ``function Calls``."""
     return " ".join(str(extra[key]) for key in ("node_type", "relation") if extra.get(key))
 
 

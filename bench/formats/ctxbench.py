@@ -1,7 +1,7 @@
-"""Our own shape of a whole set in one file: each sample's record, with its reference's under ``reference``.
+"""ctxbench's own format for a whole set in one file: each sample's record, with its reference under ``reference``.
 
-It carries everything but the environment that a set's tests need, so function samples that were exported come
-back without one: to hand such a set on, copy its folder.
+It contains everything except the environment that a set's tests need. Exported function samples are imported without
+it; to pass on such a set, copy its folder.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     """Read files that `records` wrote; every record is a task.
 
     Raises:
-        InputFault: if a field is missing, unknown, of a wrong type, or at odds with another.
+        InputFault: if a field is missing, unknown, of a wrong type, or contradicts another.
     """
     del options
     for table in tables:
@@ -55,7 +55,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
             record = dict(row)
             answer = record.pop("reference", None)
             if not isinstance(answer, dict):
-                raise InputFault("field reference is missing, or no object", where=where, cure=_CURE)
+                raise InputFault("field reference is missing, or not an object", where=where, cure=_CURE)
             sample = own.checked(Sample, record, where, _CURE)
             reference = own.checked(Reference, answer, where, _CURE, "reference.")
             with explained(where, _CURE):
@@ -67,22 +67,22 @@ def _check(sample: Sample, reference: Reference) -> None:
     inside("path", sample.path)
     inside("repo", sample.repo)
     if language_of(sample.path) is not sample.language:
-        raise Odd("path", f"{sample.path!r} is no {sample.language} file")
+        raise Odd("path", f"{sample.path!r} is not a {sample.language} file")
     if not sample.id or reference.id != sample.id:
         raise Odd("reference.id", f"is {reference.id!r}, the sample's is {sample.id!r}")
     if not reference.target.strip() and not reference.fields.get("no_reference"):
         raise Odd("reference.target", "is empty")
-    # The prefix is the whole file up to the cursor, or the prompt that the benchmark stored.
+    # The prefix is the whole file up to the cursor, or the benchmark's stored prompt.
     lines = sample.prefix.split("\n")
     if sample.kind is Kind.LINE and (
         sample.first_line not in (0, sample.context_start) or sample.cursor.column != len(lines[-1])
     ):
         at = f"{sample.cursor.line}:{sample.cursor.column}"
-        raise Odd("cursor.line", f"the cursor is {at}, but prefix ends at another place of the file")
+        raise Odd("cursor.line", f"the cursor is {at}, but prefix ends elsewhere in the file")
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task if its answer stands at its place in the whole file, else None."""
+    """Return the task if its answer is at its place in the whole file, or None."""
     sample, target, lines = task.sample, task.reference.target, text.split("\n")
     if sample.span is not None:
         start, end = sample.span
@@ -94,7 +94,7 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of samples of any kind, nothing left out."""
+    """Yield the complete records of samples of any kind."""
     for sample in samples:
         yield {**own.from_sample(sample), "reference": own.from_reference(references[sample.id])}
 
@@ -113,11 +113,11 @@ class CompletionRecord(Own):
 
 
 def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, int]]:
-    """Yield (where it stands, completion, its index among those of its sample, strategy and generator).
+    """Yield (location, completion, its index among those of its sample, strategy and generator).
 
     Raises:
-        InputFault: at the first malformed record, at an index that stands there twice, and at the second of two
-            equal texts without an index: that is one record twice, or two completions that must say so.
+        InputFault: at the first malformed record, at a repeated index, and at the second of two equal texts without an
+            index, which may be a repeated record or a second completion.
     """
     places: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     texts: dict[tuple[str, str, str, str], str] = {}
@@ -127,7 +127,7 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, in
         index = len(places[key]) if completion.index is None else completion.index
         with explained(where, f"{_PREDICTION_CURE}; the same text may come twice where each has an index"):
             if index in places[key]:
-                raise Odd("index", f"{index} of {completion.sample!r} stands at {places[key][index]} too")
+                raise Odd("index", f"{index} of {completion.sample!r} is also at {places[key][index]}")
             first = texts.setdefault((*key, sha256(completion.text)), where)
             if completion.index is None and first != where:
                 raise Odd("text", f"{completion.sample!r} has the same at {first}")
@@ -136,13 +136,13 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, in
 
 
 def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records; those of one sample, strategy and generator become one, by their index."""
+    """Read all records; those of one sample, strategy and generator are merged and sorted by index."""
     wheres: dict[tuple[str, str, str], str] = {}
     grouped: dict[tuple[str, str, str], dict[int, RecordedAnswer]] = defaultdict(dict)
     for where, completion, index in completions(rows):
         with explained(where, _PREDICTION_CURE):
             if completion.verdict is Verdict.BROKEN:
-                raise Odd("verdict", "BROKEN says that the machine failed: leave it out")
+                raise Odd("verdict", "BROKEN means that the machine failed: leave it out")
             if len(completion.flags) > MOST_FLAGS or any(flag != short(flag) for flag in completion.flags):
                 raise Odd("flags", f"more than {MOST_FLAGS}, or one that is too long or has line ends")
         key = (completion.sample, completion.strategy, completion.generator)

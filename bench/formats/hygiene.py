@@ -1,4 +1,4 @@
-"""Answers that stand elsewhere in a repository: copies of functions are hidden, repeated lines are counted. Pure."""
+"""Answers that occur elsewhere in a repository: copies of functions are hidden, repeated lines are counted. Pure."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""A shorter rest of a line, such as ``= Cart()``, recurs by chance and gives nothing away."""
+"""A shorter rest of a line, such as ``= Cart()``, recurs by chance and reveals nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """The tasks of one repository, and what was found about them."""
+    """The tasks of one repository, and counts of their copies."""
 
     tasks: tuple[Task, ...]
     counts: Mapping[str, int]
-    """``copies_hidden``: files hidden from the sample whose answer they hold, summed over the samples;
-    ``copies_in_file``: answers that stand a second time in their own file, which cannot be hidden;
-    ``verbatim_elsewhere``: lines that stand elsewhere too. Those that are 0 are left out."""
+    """``copies_hidden``: files hidden because they contain a copy of the answer, summed over the samples;
+    ``copies_in_file``: answers that occur twice in their own file, which cannot be hidden; ``verbatim_elsewhere``:
+    lines that occur elsewhere too. Counts of 0 are omitted."""
 
 
 class Copies:
-    """The files of a repository, for asking which of them hold an exact copy of a function.
+    """The files of a repository, searchable for exact copies of a function.
 
-    A copy is one with the same sequence of tokens: layout does not count.
+    A copy has the same sequence of tokens; layout is ignored.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -39,29 +39,29 @@ class Copies:
         self._flat = {path: _flat(text) for path, text in texts.items()}
 
     def elsewhere(self, target: str, path: str) -> tuple[str, ...]:
-        """Return the files, sorted, that hold a copy of `target`, which stands in the file `path`."""
+        """Return the other files, sorted, that contain a copy of `target` from the file `path`."""
         flat_target = _flat(target)
         if not flat_target.strip():
             return ()
         return tuple(sorted(other for other, text in self._flat.items() if other != path and flat_target in text))
 
     def again(self, target: str, path: str) -> bool:
-        """Say whether `target` stands a second time in its own file."""
+        """Return whether `target` occurs a second time in its own file."""
         flat_target, text = _flat(target), self._flat.get(path, "")
         first = text.find(flat_target) if flat_target.strip() else -1
-        # A copy that follows at once shares the blank between the two.
+        # An immediately following copy shares the blank between the two.
         return first >= 0 and text.find(flat_target, first + 1) >= 0
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
-    """Return tasks with the files hidden that hold an exact copy of their answer.
+    """Return tasks with those files hidden that contain an exact copy of their answer.
 
-    A line that recurs is no leak to be closed: the official sets keep such lines, and so are they here.
+    Lines that recur stay visible, as in the official sets.
 
     Args:
-        tasks: of one repository.
+        tasks: tasks of one repository.
         texts: its files, path -> text.
-        hide: False: copies are counted, and stay visible.
+        hide: whether to hide copies; if not, they are only counted.
     """
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
@@ -87,16 +87,15 @@ def _any(tasks: Sequence[Task], kind: Kind) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Return the tokens of a text, each between two spaces, so that a text holds another's tokens in one piece."""
+    """Return the tokens of a text, each between two spaces, so that a text's tokens are a substring of a copy's."""
     return f" {' '.join(_TOKEN.findall(text))} "
 
 
 class VerbatimIndex:
-    """Every line of a repository, for asking whether a text stands elsewhere too.
+    """The lines of a repository, searchable for repeated ones.
 
-    As in ProjBench, a whole line that recurs gives no sample, but the end of a line that also ends another line does:
-    code that uses an API recurs by nature, and leaving such lines out would choose lines against retrieval. The
-    builder counts them.
+    As in ProjBench, a whole line that recurs becomes no sample, but a line whose end recurs does: code that uses an API
+    recurs by nature, and excluding such lines would bias the set against retrieval. The builder counts them.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -106,19 +105,18 @@ class VerbatimIndex:
         self._reversed = sorted(line[::-1] for line in self._count)
 
     def repeated(self, line: str) -> bool:
-        """Say whether a line of the repository, stripped, stands on a second line."""
+        """Return whether a line of the repository, stripped, occurs twice."""
         return self._count[line.strip()] > 1
 
     def in_another_file(self, target: str, path: str) -> bool:
-        """Say whether what is to be written in the file `path`, stripped, stands anywhere in another file."""
+        """Return whether the target in the file `path`, stripped, occurs anywhere in another file."""
         target = target.strip()
-        # A word at an end of the target may be a part of another word there.
+        # A word at an end of the target may be a part of a longer word there.
         of_words = (self._paths_of.get(word, ()) for word in re.findall(r"(?<=\W)\w+(?=\W)", target))
         return any(target in self._texts[other] for other in set(self._texts).intersection(*of_words) - {path})
 
     @functools.cached_property
     def _paths_of(self) -> Mapping[str, set[str]]:
-        """Word -> the files that have it."""
         paths_of: dict[str, set[str]] = {}
         for path, text in self._texts.items():
             for word in set(re.findall(r"\w+", text)):
@@ -126,7 +124,7 @@ class VerbatimIndex:
         return paths_of
 
     def rest_repeated(self, tail: str) -> bool:
-        """Say whether a rest of a line of the repository, if long enough, also ends a second line."""
+        """Return whether the rest of a line of the repository, if long enough, also ends a second line."""
         reversed_tail = tail.strip()[::-1]
         if len(reversed_tail) < SHORTEST_REST:
             return False

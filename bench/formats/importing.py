@@ -1,7 +1,7 @@
-"""Make a sample set of files in another benchmark's shape, with its repositories where they are given.
+"""Import a sample set from files in another benchmark's format, with its repositories if they are given.
 
-What each file said, which records could not be used and why, and what was found in the repositories goes into
-the set's manifest: nothing is left out in silence.
+The set's manifest records each file, the unusable records with reasons, and the counts from the repositories: nothing
+is dropped silently.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ctxbench.bench.types import VERSION_MARK
 NO_REPOSITORIES = "imported without repositories: strategies had nothing to retrieve from"
 PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
-"""The remark of a set whose strategies may retrieve the answer."""
+"""The remark on a set whose strategies may retrieve the answer."""
 Report = Callable[[str], None]
 _MOST_LINES = 10
-"""How many with the same reason are reported one by one."""
+"""Most records with the same reason that are reported one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The tasks of some files, and the account of reading them."""
+    """The tasks of some files, and counts of what was read."""
 
     tasks: tuple[Task, ...]
-    """Ids unique, at least one."""
+    """At least one task; ids are unique."""
     unusable: Mapping[str, int]
     """Reason -> number of records."""
     sources: tuple[Mapping[str, Any], ...]
@@ -62,25 +62,25 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     force: bool = False,
     report: Report = lambda _: None,
 ) -> SampleSet:
-    """Read files into a set.
+    """Import files as a set.
 
-    With `repos`, the repositories' source files are copied into the home folder and prompts are rebuilt from them;
-    a task whose answer is not where its record says is left out and counted. Without it prompts stay as stored.
+    With `repos`, the repositories' source files are copied into the home folder and prompts are rebuilt from them. A
+    task whose answer is not where its record says is left out and counted. Without `repos`, prompts stay as stored.
 
     Args:
         format_name: one of `bench.formats.sample_names`.
         refs: paths, see `bench.formats.rows.open_tables`.
-        home: where the set is kept.
+        home: the home folder for the set.
         name: the set's name.
-        repos: a folder that holds each repository in a folder of its name, or is the only one.
-        options: what the caller chose.
-        hygiene: False leaves copies of answers in strategies' sight, which the set's remarks say.
-        packages: True lets strategies search the packages that are installed in the repositories' folders, too.
+        repos: a folder that holds each repository in a folder of its name, or is the only repository.
+        options: the caller's options.
+        hygiene: whether to hide copies of answers; if not, the set's remarks say so.
+        packages: whether strategies may also search packages installed in the repositories' folders.
         force: replace another set of that name.
-        report: told what is left out, a line at a time.
+        report: called with what is left out, a line at a time.
 
     Raises:
-        InputFault: at the first fault of a file, with line and field, or if nothing can be used.
+        InputFault: at the first error in a file, with line and field, or if nothing can be used.
     """
     sets.folder(home, name)
     form = formats.samples(format_name)
@@ -123,8 +123,8 @@ def read_tasks(
     """Read and check the tasks of files, without their repositories; see `import_set` for the arguments.
 
     Raises:
-        InputFault: at the first malformed record, at a double id, at a file in another language than
-            `options` allow, or if no record can be used.
+        InputFault: at the first malformed record, at a repeated id, at a file in another language than `options` allow,
+            or if no record can be used.
     """
     options = options or Options()
     counted = [_Counted(table) for table in open_tables(refs)]
@@ -135,7 +135,7 @@ def read_tasks(
         where = item.where or refs[0]
         task_id = item.id if isinstance(item, Unusable) else item.sample.id
         if task_id in first_places:
-            what = f"the id {task_id!r} stands at {first_places[task_id]} too"
+            what = f"the id {task_id!r} is also at {first_places[task_id]}"
             raise InputFault(what, where=where, cure="give every record its own id, or each file a set of its own")
         first_places[task_id] = where
         if isinstance(item, Unusable):
@@ -210,38 +210,38 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The tasks of one repository that can be used, and the set's account of it."""
+    """The usable tasks of one repository, and its entry in the manifest."""
 
     tasks: tuple[Task, ...]
     entry: dict[str, Any]
 
 
 def stored(tasks: Sequence[Task]) -> Attached:
-    """Return tasks whose repository is not there: their stored prompts are all there is."""
+    """Return tasks without their repository, with their stored prompts."""
     return Attached(tuple(tasks), _account(tasks, tasks, Counter()) | {"checkout": None})
 
 
 def missing(tasks: Sequence[Task]) -> Attached:
-    """Return that none of the tasks can be used, for want of their repository."""
+    """Return an entry in which all tasks are left out, since their repository is missing."""
     return Attached((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
 def attach(
     form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, report: Report, hygiene: bool, packages: bool
 ) -> Attached:
-    """Make the tasks of one repository anew from its files, and copy those into the home folder.
+    """Rebuild the tasks of one repository from its files, and copy those into the home folder.
 
     Args:
-        form: the shape that the tasks came in.
-        tasks: of one repository and language.
+        form: the format of the tasks.
+        tasks: tasks of one repository and language.
         root: its folder; nothing in it is changed or run.
-        home: where its source files are copied.
-        report: told of each task that is left out.
-        hygiene: whether copies of answers are kept from strategies.
+        home: the home folder for its source files.
+        report: called with each task that is left out.
+        hygiene: whether to hide copies of answers from strategies.
         packages: whether strategies may search packages that are installed in it.
 
     Raises:
-        InputFault: if the folder holds no source file of the tasks' language.
+        InputFault: if the folder has no source file of the tasks' language.
     """
     first = tasks[0].sample
     read = snapshot.load(first.repo, root.resolve(), first.language, hygiene=hygiene, packages=packages)
@@ -275,25 +275,25 @@ def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | U
         return Unusable(id=task.sample.id, reason="file_missing", where=task.where, detail=path)
     rebuilt_task = form.in_repository(task, text) if form.in_repository is not None else None
     if rebuilt_task is None:
-        detail = f"prompt and answer do not stand in {path} where the record says"
+        detail = f"prompt and answer are not in {path} where the record says"
         return Unusable(id=task.sample.id, reason="source_mismatch", where=task.where, detail=detail)
     return rebuilt_task
 
 
 def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
-    """Return the folder of a repository, None if there is none.
+    """Return the folder of a repository; None if it is missing.
 
     Args:
         repos: holds each repository in a folder of its name (of ``owner---name`` also ``name``, of ``name@revision``
             also ``name-revision``).
         repo: its name.
-        alone: whether it is the only one that is wanted: then `repos` may be the repository itself.
+        alone: whether it is the only repository needed; `repos` may then be the repository itself.
 
     Raises:
-        InputFault: if `repos` is no folder.
+        InputFault: if `repos` is not a folder.
     """
     if not repos.is_dir():
-        raise InputFault("is no folder", where=str(repos), cure="give the folder that holds the repositories")
+        raise InputFault("is not a folder", where=str(repos), cure="give the folder that holds the repositories")
     names = (repo, repo.rpartition("---")[2], repo.replace(VERSION_MARK, "-"))
     folder = next((repos / name for name in names if (repos / name).is_dir()), None)
     if folder is not None or not alone:
@@ -320,7 +320,7 @@ def _copied(read: Snapshot, home: Home) -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=".imported.", suffix=".part", dir=place.parent))
         try:
-            # Not one by one to disk: what a crash leaves half would not have the snapshot's digest.
+            # Without fsync: a copy that a crash leaves incomplete fails the snapshot's digest.
             for path, text in read.texts.items():
                 (beside / path).parent.mkdir(parents=True, exist_ok=True)
                 (beside / path).write_bytes(text.encode("utf-8"))
@@ -332,10 +332,10 @@ def _copied(read: Snapshot, home: Home) -> str:
 
 
 class LeftOut:
-    """The account of the records that are left out."""
+    """Counts of the records that are left out."""
 
     def __init__(self, report: Report) -> None:
-        """Start an empty account; `report` gets a line at a time."""
+        """Start with zero counts; `report` is called with a line at a time."""
         self.counts: Counter[str] = Counter()
         self.cure = ""
         self._report = report
@@ -349,7 +349,7 @@ class LeftOut:
             self._report(f"{item.where}: {item.id} left out: {item.reason}{f' ({detail})' if detail else ''}")
 
     def end(self) -> None:
-        """Report how many were not reported one by one."""
+        """Report the number of records that were not reported one by one."""
         for reason, count in sorted(self.counts.items()):
             if count > _MOST_LINES:
                 self._report(f"… and {count - _MOST_LINES} more left out: {reason}")

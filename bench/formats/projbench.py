@@ -1,10 +1,9 @@
-"""The official ProjBench shape of one line task, in both of its known variants; pure conversions.
+"""The official ProjBench format of one line task, in both known variants. Pure conversions.
 
-Variant one has ``col``, and masked imports are empty lines of the prompt. Variant two has ``col_no`` (-1
-for next-line), and masked imports were deleted before the prompt was cut: ``line_no`` counts them, the prompt and
-``context_start_lineno`` do not, also where they stood before the first line that the prompt shows.
-What the shape has no place for (several masked statements, what is used) goes under ``metadata.ctxbench``,
-which other readers pass over.
+Variant one has ``col``, and masked imports are empty lines of the prompt. Variant two has ``col_no`` (-1 for
+next-line), and masked imports were deleted before the prompt was cut: ``line_no`` counts them, but the prompt and
+``context_start_lineno`` do not, even for imports before the first line of the prompt. Data without a field in the
+format (several masked statements, uses) goes under ``metadata.ctxbench``, which other readers ignore.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the ProjBench records of line samples, numbered within each repository.
 
     Raises:
-        InputFault: at a sample that is no line, or whose answer has several, or whose repository has no folder's name.
+        InputFault: at a sample that is not a line, has an answer of several lines, or no valid folder name.
     """
     numbers: dict[str, int] = {}
     for sample in samples:
@@ -116,14 +115,14 @@ def _no_place(sample: Sample, reference: Reference) -> str:
         return f"is a {sample.kind} sample, and ProjBench has line samples only"
     if "\n" in reference.target:
         return "has an answer of several lines, and those of ProjBench have one"
-    return "is of a repository whose name is no folder's" if "/" in sample.repo else ""
+    return "has a repository name that is not a folder name" if "/" in sample.repo else ""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
     """Read files of either variant; every record is a task.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another; the message names the field.
     """
     del options
     for table in tables:
@@ -187,7 +186,7 @@ def _place(parts: list[str]) -> tuple[str, str, Language]:
 
 
 def _cursor(parsed: _Task) -> tuple[str, int]:
-    """Return the subkind and the column; the prompt must end where the column says."""
+    """Return the subkind and the column; the prompt must end at that column."""
     data = parsed.metadata
     field = "col" if data.col is not None else "col_no"
     column = data.col if data.col is not None else data.col_no
@@ -214,7 +213,7 @@ def _masked(data: _Metadata) -> tuple[Span, ...]:
 
 
 def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
-    """Return the prompt with every masked line empty, and the line of the file at which it starts."""
+    """Return the prompt with every masked line empty, and the first line of the file in it."""
     data = parsed.metadata
     start, lines = data.context_start_lineno, parsed.prompt.split("\n")
     hidden = {line for span in masked for line in range(*span)}
@@ -226,15 +225,15 @@ def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
         raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {expected}")
     visible_numbers = [number for number in range(data.line_no + 1) if number not in hidden]
     text_of = dict(zip(visible_numbers[start:], lines, strict=True))
-    # A prompt from line 0 begins with the file, a deleted import on its first lines included.
+    # A prompt from line 0 starts with the file's first line, even if that is a deleted import.
     start = visible_numbers[start] if start else 0
     return "\n".join(text_of.get(number, "") for number in range(start, data.line_no + 1)), start
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt made anew from the whole file; None if prompt and answer do not stand there.
+    """Return the task with its prompt rebuilt from the whole file; None if prompt and answer are not in the file.
 
-    A line that the stored prompt leaves blank, and the file does not, is masked: `import_no` names a span at most.
+    A line that is blank in the stored prompt but not in the file counts as masked: `import_no` names at most one span.
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
@@ -268,7 +267,7 @@ class _Prediction(Strict):
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not blank, stripped; empty if there is none: what ``choices`` holds."""
+    """Return the first non-blank line, stripped, as in ``choices``; empty if all lines are blank."""
     return next((line.strip() for line in text.split("\n") if line.strip()), "")
 
 
@@ -296,10 +295,10 @@ INFERCOM = PredictionFiles(
     tasks=lambda _: BENCHMARK,
     single=True,
 )
-"""InferCom's predictions: the task's line with ``pred_res``, what the model wrote, and ``choices``, a line of it.
+"""InferCom's predictions: the task's line with ``pred_res``, the model's text, and ``choices``, one line of it.
 
-``pred_res`` is taken: it is what a run of ours stores, and the profile `infercom` cuts it as its authors did. Tasks
-whose prompt has more than 8000 tokens are not in such files."""
+``pred_res`` is imported: a run also stores the whole text, and the profile `infercom` cuts it as the authors did. Tasks
+with prompts of more than 8000 tokens are not in such files."""
 register(
     BenchmarkFormat(
         name=BENCHMARK,

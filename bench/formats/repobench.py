@@ -1,8 +1,8 @@
 """RepoBench, v1.1 and v0: the next line of a file, with pieces of other files that its authors found. Pure conversions.
 
-The data hold no whole repositories, so strategies that search one have nothing to search: what there is, is the
-stored contexts ``context`` (the pieces), ``import_statement`` and ``cropped_code`` (of which the official prompt is
-made), and ``gold`` (the piece that the answer uses; retrieved with the answer, so no strategy is shown it).
+The data contain no whole repositories, so strategies cannot search one. They can use the stored contexts ``context``
+(the pieces), ``import_statement`` and ``cropped_code`` (the parts of the official prompt). ``gold`` (the piece that the
+answer uses) was retrieved with the answer, so no strategy sees it.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of one language or both; ids are made of repository, file and line.
+    """Read files of one language or both; ids consist of repository, file and line.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another; the message names the field.
     """
     del options
     id_counts: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
         raise Odd("gold_snippet_index", what)
     name = f"{record.repo_name}/{path}#L{line + 1}"
     id_counts[name] += 1
-    # One file may be asked for at one line with several pieces.
+    # The same line of a file may occur with several pieces.
     name = record.ctxbench.id if record.ctxbench else name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     target = record.next_line.rstrip()
     if not target:
@@ -114,7 +114,7 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
 
 
 def _code(record: _Record) -> tuple[str, str]:
-    """Return the text before the line, newlines plain, and the name of its field."""
+    """Return the text before the line, with plain newlines, and the name of its field."""
     field = "code" if record.all_code is None else "all_code"
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
@@ -139,11 +139,11 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the records of RepoBench's own samples.
 
     Raises:
-        InputFault: at a sample of another benchmark: it has no pieces that someone found.
+        InputFault: at a sample of another benchmark, which has no pieces.
     """
     for sample in samples:
         if sample.benchmark != BENCHMARK:
-            what = f"{sample.id} is of {sample.benchmark}: there are no pieces found for it"
+            what = f"{sample.id} is of {sample.benchmark}: it has no pieces"
             raise InputFault(what, cure="choose another --format, e.g. ctxbench")
         reference = references[sample.id]
         fields, stored = reference.fields, {context.name: context for context in sample.stored}

@@ -1,8 +1,8 @@
-"""RepoEval: whole next lines, API calls that may go on over several lines, and bodies of functions. Pure conversions.
+"""RepoEval: whole next lines, API calls that may span several lines, and bodies of functions. Pure conversions.
 
 Line and API tasks (``line_no``) begin at column 0. Function tasks (``lineno``) are function samples: the prompt ends
-after signature and docstring, and the body is wanted. The files bring no tests, so bodies are scored as texts.
-Files whose prompts end in a newline are read, and those of the makers' program, which joins lines without a last one.
+after signature and docstring, and the answer is the body. The files contain no tests, so bodies are scored as texts.
+Prompts may end in a newline, or lack it as in the output of the authors' program, which joins lines.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SHAPE = (
     "(functions), and optionally `context_start_lineno`, `function_name`."
 )
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
-"""RepoCoder's predictions: the task's line with ``choices``, each what follows the cursor, also of functions."""
+"""RepoCoder's predictions: the task's line with ``choices``, each the text after the cursor, also for functions."""
 _CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
@@ -71,7 +71,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     """Read files of any level.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another; the message names the field.
     """
     del options
     for table in tables:
@@ -113,11 +113,11 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
 def _function(sample: Sample, reference: Reference, data: _Metadata, where: str) -> Task | Unusable:
     head = head_of(sample.prefix, reference.target, data.function_name)
     if head is None:
-        detail = "prompt and answer together end in no whole function"
+        detail = "prompt and answer together do not end in a whole function"
         return Unusable(id=sample.id, reason="not_a_function", where=where, detail=detail)
     line = sample.context_start + sample.prefix.count("\n")
     declared, recorded_line = sample.context_start + head.line, data.lineno or 0
-    # Whether it counts the declaration or the body, from 0 or from 1, is not told; elsewhere it is at odds.
+    # The format does not say whether it counts the declaration or the body, or from 0 or 1. Other values are errors.
     if not declared <= recorded_line <= line + 1:
         raise Odd(
             "metadata.lineno", f"is {recorded_line}, but the function's head is on lines {declared} to {line - 1}"
@@ -145,7 +145,7 @@ def _head_lines(sample: Sample, head: Head) -> list[str]:
 def _place(parts: list[str]) -> tuple[str, str]:
     repo, path = repository_path("metadata.fpath_tuple", parts)
     if language_of(path) != PYTHON:
-        raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is no Python file, and RepoEval is of Python")
+        raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is not a Python file, and RepoEval is of Python")
     return repo, path
 
 
@@ -154,7 +154,7 @@ def _prompt(record: _Record, joined: bool) -> str:
 
     Args:
         record: the record.
-        joined: whether the prompts of its file are joined lines, which lack it.
+        joined: whether the prompts of its file are joined lines without the last newline.
 
     Raises:
         Odd: if the prompt does not end where the record says.
@@ -171,7 +171,7 @@ def _prompt(record: _Record, joined: bool) -> str:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt made anew from the whole file; None if the answer does not stand there."""
+    """Return the task with its prompt rebuilt from the whole file; None if the answer is not there."""
     sample, reference, lines = task.sample, task.reference, text.split("\n")
     target_lines = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
     line = sample.cursor.line
@@ -192,7 +192,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the records of whole lines and of functions in Python.
 
     Raises:
-        InputFault: at a sample that begins inside a line, has masked lines, or is of another language.
+        InputFault: at a sample that begins inside a line, has masked lines, or is in another language.
     """
     for sample in samples:
         reference = references[sample.id]
@@ -222,7 +222,7 @@ def _no_place(sample: Sample, reference: Reference) -> str:
     if sample.cursor.column or not (sample.prefix.endswith("\n") or not sample.prefix):
         return "begins inside a line, and RepoEval has whole lines"
     if "/" in sample.repo:
-        return "is of a repository whose name is no folder's"
+        return "has a repository name that is not a folder name"
     return "" if reference.target.strip() else "has no answer"
 
 
@@ -231,23 +231,23 @@ class Head:
     """A function's declaration and docstring, at the end of a prompt."""
 
     line: int
-    """Of the prompt, 0-based; decorators lie above it."""
+    """Line of the declaration in the prompt, 0-based; decorators are above it."""
     name: str
-    """Bare, without its class."""
+    """The name without its class."""
     signature: str
     docstring: str | None
 
 
 def head_of(prompt: str, body: str, name: str | None) -> Head | None:
-    """Return the head of the function that a prompt ends in.
+    """Return the head of the function at the end of a prompt.
 
     Args:
         prompt: ends with the newline before the body.
         body: the answer, with its indentation.
-        name: what the function is called, if that is known.
+        name: the function's name, if known.
 
     Returns:
-        None if no declaration, followed by the rest of the prompt and the body, is one whole function.
+        None if no declaration forms one whole function with the rest of the prompt and the body.
     """
     lines = prompt.split("\n")[:-1]
     for at in range(len(lines) - 1, -1, -1):
@@ -268,7 +268,7 @@ def _head(line: int, node: FunctionNode, lines: list[str]) -> Head:
 
 
 def body_of(sample: Sample, reference: Reference) -> str:
-    """Return the body of a function sample as it stands behind its cursor, in the file's indentation."""
+    """Return the body of a function sample, with the file's indentation."""
     if sample.benchmark == BENCHMARK:
         return str(reference.fields["body"])
     lines = reference.target.split("\n")
@@ -305,7 +305,7 @@ def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Itera
 
 
 def _tasks(samples: Sequence[Sample]) -> str:
-    """Return the format of the tasks: RepoCoder's scorer reads RepoEval's and lines of ProjBench."""
+    """Return the format of the tasks: RepoCoder's scorer reads those of RepoEval and lines of ProjBench."""
     lines = all(sample.kind is Kind.LINE and sample.benchmark != BENCHMARK for sample in samples)
     return "projbench" if lines else BENCHMARK
 

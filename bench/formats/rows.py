@@ -1,7 +1,7 @@
 """Open files of records: JSON Lines, JSON documents, both also gzipped, and Parquet.
 
-JSON Lines and Parquet are streamed; a JSON document is read whole. Every fault is one line that names the
-file and the line, the byte or the record. What a record means is its format's business.
+JSON Lines and Parquet are streamed; a JSON document is read whole. Every error is one line with the file and the line,
+byte or record. The formats interpret the records.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ctxbench.bench.formats import Row, Table
 _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
 _AS_LINES = "write it as JSON Lines (.jsonl), a record a line"
 _BATCH = 256
-"""Rows that are read at once, at most."""
+"""Most rows read at once."""
 _BATCH_BYTES = 256 << 20
-"""Bytes that they may take if each of their values is as large as its column allows."""
+"""Most bytes for these rows, if each value is as large as its column allows."""
 MAX_COLUMN = 512 << 20
-"""Bytes of one column in one group of rows, unpacked: a page is read whole."""
+"""Most unpacked bytes of one column in one row group; a page is read whole."""
 
 
 def open_tables(refs: Sequence[str]) -> list[Table]:
-    """Open files; rows are read when they are asked for, once or more often.
+    """Open files; rows are read on demand, as often as needed.
 
     Args:
-        refs: paths, by their endings ``.parquet``, ``.json`` (one array, one object with a list, or one record)
-            or else JSON Lines, each but Parquet also with ``.gz``.
+        refs: paths. The suffixes ``.parquet`` and ``.json`` (one array, one object with a list, or one record) denote
+            these formats; others are JSON Lines. All but Parquet may also end with ``.gz``.
 
     Raises:
         InputFault: if a file is missing; while reading, at the first malformed record.
@@ -85,7 +85,7 @@ def _document(path: Path) -> Iterator[Row]:
 
 
 def _list(document: Any) -> tuple[str, list[Any]]:
-    """Return the list of a document with its key: the document itself, or the only list it holds."""
+    """Return the list of a document with its key: the document itself, or its only list."""
     if not isinstance(document, dict):
         return "", document if isinstance(document, list) else [document]
     lists = {key: value for key, value in document.items() if isinstance(value, list)}
@@ -98,7 +98,7 @@ def _list(document: Any) -> tuple[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are read anew whenever they are gone through."""
+    """Rows that are read from the start at each iteration."""
 
     read: Callable[[], Iterator[Row]]
 
@@ -108,10 +108,10 @@ class Rows:
 
 
 def parquet(path: Path) -> Iterator[Row]:
-    """Yield the rows of a Parquet file, some at a time.
+    """Yield the rows of a Parquet file, a batch at a time.
 
     Raises:
-        InputFault: if it is none, is cut, or holds what JSON cannot.
+        InputFault: if it is not a Parquet file, is cut off, or contains values that JSON cannot express.
     """
     library = _library("pyarrow.parquet", str(path))
     broken: type[Exception] = importlib.import_module("pyarrow").ArrowException
@@ -124,12 +124,12 @@ def parquet(path: Path) -> Iterator[Row]:
                     yield where, _plain_row(row, where)
                     number += 1
     except broken as error:
-        what = f"is no sound Parquet file ({_first_line(error)})"
+        what = f"is not a valid Parquet file ({_first_line(error)})"
         raise InputFault(what, where=str(path), cure="the file may be cut off; fetch it again") from None
 
 
 def _rows_at_once(metadata: Any, path: Path) -> int:
-    """Return how many rows fit into memory: a value that is stored once may stand in every row."""
+    """Return how many rows fit into memory: a value that is stored once may occur in every row."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     columns = (group.column(number) for group in groups for number in range(group.num_columns))
     largest = max((column.total_uncompressed_size for column in columns), default=0)
@@ -152,9 +152,9 @@ def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _plain(value: Any, field: str, where: str) -> Any:
-    """Return a value of a column as JSON data: moments as ISO text, sequences as lists."""
+    """Return a column's value as JSON data: dates and times as ISO text, sequences as lists."""
     if isinstance(value, float) and math.isnan(value):
-        return None  # how pandas writes that a number is missing
+        return None  # pandas writes NaN for a missing number
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, dt.date):
@@ -163,7 +163,7 @@ def _plain(value: Any, field: str, where: str) -> Any:
         return {key: _plain(member, f"{field}.{key}", where) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(member, f"{field}.{number}", where) for number, member in enumerate(value)]
-    what = f"field {field}: a {type(value).__name__} is no JSON data"
+    what = f"field {field}: a {type(value).__name__} is not JSON data"
     raise InputFault(what, where=where, cure="leave that column out of the file")
 
 

@@ -1,8 +1,8 @@
-"""Builds sets of function samples: manifests -> checkouts -> candidates -> certificates -> samples.
+"""Build sets of function samples: manifests -> checkouts -> candidates -> certificates -> samples.
 
-Nothing here is of one language. Every documented function is accounted for: it is a sample, it was not
-needed, or the manifest counts why it is none. A set is checked again on another machine: every reference passes, every
-empty body fails.
+This module is independent of the language. Every documented function is accounted for: it becomes a sample, it is not
+needed, or the manifest counts the reason why not. A set can be verified on another machine: every reference must pass,
+and every empty body must fail.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _TOTALS = ("functions", "documented", "covered", "candidates", "tried", "kept")
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """What one repository gives."""
+    """The samples of one repository."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
     entry: Mapping[str, Any]
-    """For the set's manifest."""
+    """The repository's entry in the set's manifest."""
 
 
 def build(  # noqa: PLR0913 - each is a choice of the build's
@@ -69,27 +69,26 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     report: Report = lambda _: None,
     force: bool = False,
 ) -> SampleSet:
-    """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
+    """Fetch missing repositories, mine them, and write the sample set ``samples/<name>/``.
 
-    The order of `manifests` and the number of `workers` change nothing, and neither does the back end
-    unless tests behave differently in it. What took long is kept in the home folder's cache: an
-    interrupted build goes on where it stopped.
+    The result does not depend on the order of `manifests` or the number of `workers`. It depends on the back end only
+    if tests behave differently there. Slow results are cached in the home folder, so that an interrupted build resumes.
 
     Args:
-        manifests: the repositories, names unique, each with ``[tests]``.
-        home: where repositories and samples are kept.
+        manifests: the repositories, with unique names, each with ``[tests]``.
+        home: the home folder of repositories and samples.
         name: the set's name.
-        sandbox: where tests run.
+        sandbox: runs the tests.
         lock: resolves requirements (`sandbox.wheels.lock`).
-        per_repo: most samples a repository; at least 1.
-        seed: of every draw.
-        workers: how many samples to judge at once.
-        report: told what happens, a line at a time.
+        per_repo: largest number of samples per repository; at least 1.
+        seed: the seed of every draw.
+        workers: number of samples to judge at once.
+        report: called with one line of progress at a time.
         force: replace another set of that name.
 
     Raises:
-        InputFault: if a name is given twice, a repository has no tests or gives no sample, or another set
-            has the name.
+        InputFault: if a name is given twice, a repository has no tests or yields no sample, or another set has
+            the name.
         MachineFault: if the sandbox failed; the same build can be run again.
     """
     from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
@@ -110,13 +109,13 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 
 
 def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
-    """Check what can be checked before anything is fetched or run.
+    """Check the arguments before anything is fetched or run.
 
     Raises:
         InputFault: see `build`.
     """
     if per_repo < 1:
-        raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
+        raise InputFault(f"{per_repo} samples a repository are too few", cure="ask for 1 or more with --per-repo")
     if len({manifest.name for manifest in manifests}) < len(manifests):
         raise InputFault("a repository is given twice", cure="name each repository once")
     for manifest in manifests:
@@ -195,7 +194,7 @@ def _none(name: str, search: Search, failed: Mapping[str, int]) -> InputFault:
 
 
 def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
-    """Return how many samples tests that read a clock judge, alone or among others, and how many tests load failed."""
+    """Return how many samples have tests that read a clock, only or also, and how many tests failed under load."""
     alone = sum(bool(reference.clocks) and len(reference.clocks) == len(reference.tests) for reference in references)
     return {
         "kept_clocks_only": alone,
@@ -223,7 +222,7 @@ def _counts(
 
 REFERENCE, BLANK = "reference", "blank"
 BROKEN, VACUOUS = "broken", "vacuous"
-"""Marks of samples that no score is to rest on: the reference fails its tests; an empty body passes them."""
+"""Marks of unusable samples: the reference fails its tests, or an empty body passes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,17 +233,17 @@ class Checked:
     reference: Judgement
     blank: Judgement
     image: str = ""
-    """What the tests were run in."""
+    """The image that the tests ran in."""
 
     def faults(self) -> Iterator[tuple[str, Judgement]]:
-        """Yield what is not as it must be: ``reference`` or ``blank``, and its judgement."""
+        """Yield each wrong verdict: ``reference`` or ``blank``, and the judgement."""
         if self.reference.verdict is not Verdict.PASSED:
             yield REFERENCE, self.reference
         if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
             yield BLANK, self.blank
 
     def marks(self) -> Iterator[tuple[str, str]]:
-        """Yield the marks of the sample with their reasons; a fault of the machine is none."""
+        """Yield the marks of the sample with their reasons; faults of the machine leave no mark."""
         if self.reference.verdict not in (Verdict.PASSED, Verdict.BROKEN):
             yield BROKEN, f"the reference {self.reference.verdict} {self.reference.reason}".rstrip()
         if self.blank.verdict is Verdict.PASSED:
@@ -253,29 +252,29 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What verifying a set found."""
+    """The result of verifying a set."""
 
     checked: tuple[Checked, ...]
     """In the set's order."""
 
     @property
     def references_passed(self) -> int:
-        """How many references passed."""
+        """Number of references that passed."""
         return sum(sample.reference.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
     def blanks_passed(self) -> int:
-        """How many empty bodies passed; none may."""
+        """Number of empty bodies that passed; it should be 0."""
         return sum(sample.blank.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
     def machine_faults(self) -> int:
-        """How many verdicts are missing because the machine failed."""
+        """Number of samples without a verdict because the machine failed."""
         return sum(Verdict.BROKEN in (sample.reference.verdict, sample.blank.verdict) for sample in self.checked)
 
     @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
-        """Sample id, ``reference`` or ``blank``, and the judgement that is not as it must be."""
+        """Sample id, ``reference`` or ``blank``, and the wrong judgement."""
         return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
@@ -288,19 +287,19 @@ def verify(
     report: Report,
     tick: Callable[[int], None],
 ) -> Verification:
-    """Judge the reference and an empty body of every sample once, a reference that ran out of time twice.
+    """Judge the reference and an empty body of every sample once, and a reference that timed out twice.
 
     Args:
-        home: where the repositories are.
+        home: the home folder of the repositories.
         sample_set: function samples.
-        sandbox: where tests run.
-        workers: how many samples to judge at once.
-        report: told what is not as it must be, a line at a time.
-        tick: told 1 for every sample that is done.
+        sandbox: runs the tests.
+        workers: number of samples to judge at once.
+        report: called with each wrong verdict, a line at a time.
+        tick: called with 1 for every finished sample.
 
     Raises:
-        InputFault: if the set holds no function samples, or its repositories are not there as it was built.
-        MachineFault: if no box can be had.
+        InputFault: if the set has no function samples, or its repositories are missing or changed.
+        MachineFault: if no box is available.
     """
     functions = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION]
     if not functions:
@@ -331,5 +330,5 @@ def _check_sample(sample: Sample, sample_set: SampleSet, suite: Suite, judge: Ju
     target = sample_set.references[sample.id].target
     reference = judge.judge(sample, target)
     if reference.verdict is Verdict.TIMED_OUT:
-        reference = judge.judge(sample, target)  # a busy machine, perhaps
+        reference = judge.judge(sample, target)  # the machine may have been busy
     return Checked(sample.id, reference, judge.judge(sample, suite.blank(sample)), judge.image(sample))

@@ -1,6 +1,6 @@
-"""Candidates: listed from a repository's text, joined with the tests that cover them, ordered, and made samples. Pure.
+"""List candidates in a repository's files, join them with their tests, order them, and turn them into samples.
 
-The same for every language.
+Pure, and the same for every language.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")
 _NAMED_FOLDER = re.compile(r"(.+[_-])?(unit)?tests?([_-].+)?")
-"""What a folder of tests is called too; taken for one only where the manifest says that tests are in it."""
+"""Other names of test folders; used only for folders that the manifest declares as tests."""
 BENCHMARK = "ctxbench"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """A function of a file that may be asked for. Lines are 0-based, ends exclusive."""
+    """A function of a file that may become a sample. Lines are 0-based, ends exclusive."""
 
     name: str
-    """With the classes around it: ``Outer.Inner.method``; overloads of Java have their parameter types added."""
+    """With its classes: ``Outer.Inner.method``; Java overloads have their parameter types added."""
     signature: str
     docstring: str
     start: int
     """Line of its declaration."""
     cursor: Cursor
-    """Where the body begins: behind docstring or opening brace."""
+    """Start of the body, after docstring or opening brace."""
     end: int
     tail: Cursor | None = None
-    """Where the body ends, if something of the function follows it: a closing brace. None: at `end`."""
+    """End of the body, if the function continues after it (a closing brace). None: at `end`."""
     owners: tuple[str, ...]
-    """Names of the classes around it, outermost first."""
+    """Names of its classes, outermost first."""
     code: str
     """Its body without docstring, comments and layout: equal for equal code."""
 
@@ -51,30 +51,30 @@ D_contra = TypeVar("D_contra", bound=Declaration, contravariant=True)
 
 
 class Names(Protocol[D_contra]):
-    """What the names of one file mean."""
+    """The meanings of the names in one file."""
 
     def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
-        """Return what a function's body needs."""
+        """Return the level and the uses of a function's body."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions(Generic[D]):
-    """What one file holds."""
+    """The functions of one file."""
 
     functions: int
-    """Functions and methods, those inside functions left out."""
+    """Number of functions and methods, without those inside functions."""
     documented: int
     usable: tuple[D, ...]
     drops: Counter[str]
-    """Reason -> documented functions that cannot be asked for."""
+    """Reason -> number of documented functions that cannot become samples."""
     bodies: Counter[str]
-    """Code of every body in the file -> how often."""
+    """Code of every body in the file -> number of occurrences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFunction(Generic[D]):
-    """A function that may become a candidate if tests cover it."""
+    """A function that becomes a candidate if tests cover it."""
 
     path: str
     definition: D
@@ -87,7 +87,7 @@ class Static(Generic[D]):
     """The functions of a repository."""
 
     functions: tuple[ListedFunction[D], ...]
-    """By path and line."""
+    """Sorted by path and line."""
     hidden: tuple[str, ...]
     counts: Mapping[str, int]
     drops: Counter[str]
@@ -102,15 +102,15 @@ def static(
     hidden: tuple[str, ...],
     left_out: Counter[str],
 ) -> Static[D]:
-    """Return the functions of a repository, those whose body stands nowhere else.
+    """Return the functions of a repository whose body occurs nowhere else.
 
     Args:
-        files: path -> what the file holds, of those whose functions may be asked for.
-        names: gives the names of a file.
-        bodies: code of every body in the repository -> how often it is there.
-        elsewhere: says whether the body of a file's function stands in a file that cannot be parsed.
-        hidden: the test places.
-        left_out: reason -> other files.
+        files: path -> the functions of each file to mine.
+        names: returns the names of a file.
+        bodies: code of every body in the repository -> number of occurrences.
+        elsewhere: returns whether a function's body occurs in a file that cannot be parsed.
+        hidden: the test files and folders.
+        left_out: reason -> number of other files.
     """
     drops = sum((definitions.drops for definitions in files.values()), Counter[str]())
     functions: list[ListedFunction[D]] = []
@@ -133,7 +133,7 @@ def static(
 
 
 def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return what gives the names that a function's body needs: none for one that is not known."""
+    """Return a function that returns the names used by a function's body, empty for unknown functions."""
     uses_by_place = {(function.path, function.definition.name): function.uses for function in functions}
     return lambda spot: uses_by_place.get((spot.path, spot.name), ())
 
@@ -146,19 +146,19 @@ def candidate(
     importing: Collection[str] = (),
     tail: Cursor | None = None,
 ) -> Candidate | None:
-    """Return the candidate, None if no usable test runs it, and no import of a test module does.
+    """Return the candidate; None if neither a usable test nor the import of its test module runs the function.
 
     Args:
         function: the function.
-        covering: usable test -> what of the function it runs.
-        runs: what is known of each test.
+        covering: usable test -> lines of the function that it runs.
+        runs: test -> results of its runs.
         importing: usable tests of modules whose import runs it.
-        tail: where the body ends, if something of the function follows it.
+        tail: end of the body, if the function continues after it.
     """
     if not covering and not importing:
         return None
     picked = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
-    # Those that read a clock are tried last.
+    # Tests that read a clock are tried last.
     more = sorted(others(covering, importing, runs, picked), key=lambda test: runs[test].clock)
     definition = function.definition
     return Candidate(
@@ -181,7 +181,7 @@ def candidate(
 
 
 def outcomes(states: Iterable[str]) -> dict[str, int]:
-    """Return how many tests came to each state."""
+    """Return the number of tests in each state."""
     return {f"tests_{state}": count for state, count in sorted(Counter(states).items())}
 
 
@@ -192,14 +192,14 @@ def searched(
     outcomes: Mapping[str, int],
     failures: Mapping[str, str],
 ) -> Search:
-    """Return what came of a repository: the candidates, and how many functions and tests there are of each kind.
+    """Return the candidates of a repository, and counts of its functions and tests.
 
     Args:
-        static: its functions, as far as syntax tells.
-        candidates: those that usable tests run.
-        drops: reason -> the others that syntax had left.
-        outcomes: what became of its tests.
-        failures: test that failed -> the last line of why; empty where that is not known.
+        static: its functions, from syntax alone.
+        candidates: the functions that usable tests run.
+        drops: reason -> number of the other functions in `static`.
+        outcomes: state -> number of its tests.
+        failures: failed test -> last line of the reason; empty if unknown.
     """
     return Search(
         candidates=tuple(candidates),
@@ -211,13 +211,13 @@ def searched(
 
 
 def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the test files and test folders (ended by ``/``) among `paths`, sorted, none inside another.
+    """Return the test files and test folders (ending with ``/``) in `paths`, sorted, none inside another.
 
     Args:
         paths: every file, POSIX and relative to the repository.
-        named: where the manifest says that tests are, and files that hold some. A folder is taken for a test place
-            only if it is called so, for a project's tests may lie among its sources.
-        folders: these hold nothing but tests, whatever they are called.
+        named: places that the manifest declares as tests, and files with tests. Such a folder counts only if its name
+            is that of tests, since a project's tests may be among its sources.
+        folders: folders that contain only tests, whatever their names.
     """
     places: set[str] = set()
     named = {normpath(place) for place in named}
@@ -231,7 +231,7 @@ def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collec
 
 
 def _outermost(path: str, named: Collection[str], folders: Collection[str]) -> str:
-    """Return the outermost test folder of a path, ended by ``/``, as `test_places` knows it; empty if it is in none."""
+    """Return the outermost test folder of a path, ending with ``/``, by the rules of `test_places`; empty if none."""
     parts = dirname(path).split("/")
     for number, part in enumerate(parts):
         folder, name = "/".join(parts[: number + 1]), part.lower()
@@ -247,9 +247,9 @@ def make(
 
     Args:
         project: the repository.
-        search: what was found in it; its test places are hidden.
+        search: its search; the test places in it are hidden.
         candidate: one of its candidates.
-        lift: the language's, see `bench.functions.mining.Miner`.
+        lift: the language's function, see `bench.functions.mining.Miner`.
     """
     lines = project.snapshot.texts[candidate.path].split("\n")
     line, column = candidate.cursor.line, candidate.cursor.column
@@ -284,19 +284,19 @@ def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
 
 
 def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """Return what is hidden of a sample: the test places, and the files of the tests that are in none of them.
+    """Return the hidden paths of a sample: the test places, and test files outside them.
 
-    Only ids of pytest begin with a file; those of JUnit name classes, which lie in the test folders.
+    Only ids of pytest begin with a file. Those of JUnit name classes, which are in the test folders.
     """
     files = {test.partition("::")[0] for test in tests if "::" in test}
     return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
 
 
 def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
-    """Return the candidates in the order in which they are tried; trying fewer gives a beginning of it.
+    """Return the candidates in the order of trial; trying fewer yields a prefix of it.
 
-    Levels take turns, and inside a level files do, each in a random order that stays: so neither a
-    frequent level nor a large file crowds out the others. Those that only imports run come last.
+    Levels take turns, and so do files inside a level, each in a fixed random order, so that neither a frequent level
+    nor a large file dominates. Candidates that only imports run come last.
     """
     by_tests: list[Candidate] = []
     at_import: list[Candidate] = []

@@ -1,4 +1,4 @@
-"""Certificates, kept in the home folder's cache, so that an interrupted or larger build certifies none twice."""
+"""Certificates in the home folder's cache, so that an interrupted or larger build certifies nothing twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Certificates:
     """The certificates of one environment on one back end."""
 
     def __init__(self, path: Path) -> None:
-        """Read what is kept; `path` is named after the environment and the back end."""
+        """Read the stored certificates; `path` is named after the environment and the back end."""
         self._file = GrowingFile(path)
         self._known: dict[str, Certificate] = {}
         self._left_out: dict[str, tuple[str, ...]] = {}
@@ -36,17 +36,17 @@ class Certificates:
         self._known[record["certified"]] = Certificate(tests, mutants, bool(record["clocks_only"]))
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
-        """Return the certificate that was kept, None if there is none.
+        """Return the stored certificate, or None.
 
         Args:
-            sample: what is asked for.
-            reference: its answer, with the tests that coverage chose.
-            others: more tests that were there to choose from.
+            sample: the sample.
+            reference: its answer, with the tests that coverage selected.
+            others: further tests to select from.
         """
         return self._known.get(key_of(sample, reference, others))
 
     def add(self, sample: Sample, reference: Reference, certificate: Certificate, others: Sequence[str] = ()) -> None:
-        """Keep a certificate; safe to call from many threads."""
+        """Store a certificate; thread-safe."""
         key, mutants = key_of(sample, reference, others), certificate.mutants
         self._file.add(
             {
@@ -60,18 +60,18 @@ class Certificates:
         self._known[key] = certificate
 
     def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
-        """Return which of a reference's tests failed on a busy machine, None if they were not tried on one."""
+        """Return which of a reference's tests failed on a busy machine; None if they were not tried on one."""
         return self._left_out.get(key_of(sample, reference))
 
     def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
-        """Keep which of a reference's tests failed on a busy machine."""
+        """Store which of a reference's tests failed on a busy machine."""
         key = key_of(sample, reference)
         self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
         self._left_out[key] = tests
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-    """Return a hash of what a certificate is about: the lines, the answer, and the tests to choose from."""
+    """Return a hash of a certificate's subject: the lines, the answer, and the tests to select from."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))
@@ -79,40 +79,40 @@ def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class Mutants:
-    """What became of faulty versions of functions that no choice of tests was made by."""
+    """Counts of faulty versions of functions that were not used to select tests."""
 
     tried: int = 0
     killed: int = 0
-    """By the tests that were chosen."""
+    """Number killed by the selected tests."""
     killed_by_all: int = 0
-    """By these or by others that run the function."""
+    """Number killed by any test that runs the function."""
 
     def __add__(self, other: Mutants) -> Mutants:
-        """Return both together."""
+        """Return the sums."""
         return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a function sample was certified with."""
+    """The tests that a function sample is certified with."""
 
     tests: tuple[str, ...]
     """The tests that judge it, sorted."""
     mutants: Mutants | None
-    """None where nothing was tried."""
+    """None if no mutants were tried."""
     clocks_only: bool = False
     """Whether each of these tests reads a clock."""
 
 
 class GrowingFile:
-    """One file; a crash may cut off its last line, which then counts as none."""
+    """A file of records that is only appended to. A crash may cut off its last line, which is then ignored."""
 
     def __init__(self, path: Path) -> None:
-        """Take a path; nothing need be there yet."""
+        """Store the path; the file may not exist yet."""
         self._path, self._lock = path, threading.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the records that are kept, oldest first."""
+        """Yield the stored records, oldest first."""
         with contextlib.suppress(InputFault):
             for line in read_text(self._path).split("\n"):
                 with contextlib.suppress(ValueError):
@@ -121,7 +121,7 @@ class GrowingFile:
                         yield record
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Keep a record; safe to call from many threads.
+        """Append a record; thread-safe.
 
         Raises:
             MachineFault: if it cannot be written.
@@ -129,5 +129,5 @@ class GrowingFile:
         with self._lock, explained(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab") as out:
-                # A line of its own also behind one that was cut off.
+                # Start a new line, since the previous one may be cut off.
                 out.write(("\n" if out.tell() else "").encode() + dump_line(record).encode())

@@ -1,6 +1,6 @@
-"""The certificate of a sample: its reference passes every time, on a busy machine too, and an empty body fails.
+"""Certify samples: the reference passes every time, on a busy machine too, and an empty body fails.
 
-A fault of the machine is no property of a sample: it ends the build, which can be run again.
+A fault of the machine is not a property of a sample: it ends the build, which can be run again.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from ctxbench.bench.types import Reference, Sample
 RUNS = 3
 """How often the reference must pass."""
 PATIENCE = 2
-"""How often it may run out of time besides."""
+"""How often it may also time out."""
 ROUNDS = 3
-"""How many choices of tests are tried for one function."""
+"""Number of test selections tried for one function."""
 CERTIFIED = "certified"
 BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
 FAILS_UNDER_LOAD = "fails_under_load"
 JOBS = 2 * (os.cpu_count() or 1)
-"""Jobs that run at once on a busy machine: twice as many as it has cores."""
+"""Number of jobs that run at once to simulate a busy machine: twice the number of cores."""
 _TRIES = 2
-"""How often a reference may fail for another reason than a test, such as the time of the whole job."""
+"""How often a reference may fail for another reason than a test, such as the time limit of the whole job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """What came of certifying."""
+    """The result of certifying."""
 
     samples: Mapping[str, Certificate]
-    """Sample id -> certificate, in the order in which they were tried."""
+    """Sample id -> certificate, in order of trial."""
     drops: Counter[str]
-    """Reason -> samples that were tried and failed."""
+    """Reason -> number of samples that were tried and failed."""
     left_out: frozenset[str] = frozenset()
-    """Tests of these samples that failed on a busy machine, and so judge nothing."""
+    """Tests of these samples that failed on a busy machine and are not used."""
 
     @property
     def mutants(self) -> Mutants:
-        """What became of the faulty versions of all."""
+        """Sums over all samples."""
         return sum((certificate.mutants for certificate in self.samples.values() if certificate.mutants), Mutants())
 
 
@@ -65,21 +65,21 @@ def certify(  # noqa: PLR0913 - each is used once, here
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
-    """Certify samples in order until enough are; the number of workers changes nothing.
+    """Certify samples in order until there are enough; the number of workers does not affect the result.
 
     Args:
-        drafts: in the order in which to try them.
-        references: sample id -> answer, as `boxes` reads it; the tests that were chosen are written there.
+        drafts: in order of trial.
+        references: sample id -> answer, for `boxes`; the selected tests are written to it.
         boxes: runs the tests.
-        earlier: what earlier builds certified, which is not tried again.
-        most: how many are enough.
-        workers: how many to judge at once.
-        jobs: how many references to judge at once on a busy machine.
-        tick: told how many were certified and tried.
-        report: told why a sample is none, a line each; called from many threads.
+        earlier: certificates of earlier builds, which are reused.
+        most: how many samples are enough.
+        workers: number of samples to judge at once.
+        jobs: number of references to judge at once on a busy machine.
+        tick: called with the numbers of certified and tried samples.
+        report: called from many threads with the reason of each failure, a line each.
 
     Raises:
-        MachineFault: if the machine failed under a test.
+        MachineFault: if the machine failed during a test.
     """
     certified: dict[str, Certificate] = {}
     drops: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _attempt(
     report: Callable[[str], None],
     draft: Draft,
 ) -> Certificate | str:
-    """Return a draft's certificate, or why it gets none; take what earlier builds kept."""
+    """Return a draft's certificate, perhaps from an earlier build, or why it has none."""
     sample, reference = draft.sample, draft.reference
     certificate = earlier.get(sample, reference, draft.others)
     if certificate is not None and certificate.mutants is not None:
@@ -147,7 +147,7 @@ def _again(blanks: Mapping[str, str], references: Mapping[str, Reference], boxes
 def _narrowed(
     draft: Draft, certificate: Certificate, reference: Reference, boxes: Judge, earlier: Certificates
 ) -> Certificate:
-    """Return the certificate with the tests that a busy machine left of those that it was made with."""
+    """Return the certificate for the tests that passed on a busy machine."""
     if certificate.tests == reference.tests:
         return certificate
     narrowed = earlier.get(draft.sample, reference)
@@ -160,10 +160,10 @@ def _narrowed(
 def _with_tests(
     draft: Draft, references: MutableMapping[str, Reference], boxes: Judge
 ) -> tuple[tuple[str, ...], str, str]:
-    """Return the tests that a sample is certified with, `CERTIFIED` or why it is none with any, and the detail.
+    """Return the tests, `CERTIFIED` or the reason why no tests certify the sample, and details.
 
-    A test that the published code does not pass by itself (it leans on others, or on chance) is left out; where an
-    empty body passes, what else runs the function is tried.
+    A test that the published code fails alone (it depends on other tests or on chance) is dropped. If an empty body
+    passes, other tests of the function are tried.
     """
     sample, remaining, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
     tests, result, detail = draft.reference.tests, "", ""
@@ -186,10 +186,10 @@ def _with_tests(
 def _unreliable(
     draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Judge
 ) -> frozenset[str]:
-    """Return which of a draft's tests the published code does not pass by themselves.
+    """Return the draft's tests that the published code fails when they run alone.
 
-    Those that a verdict named, and those of one more run; then those that would be chosen from next, since what fails
-    anyway seems to notice every fault.
+    These are the tests named by a verdict and those of one more run, then those among the next to select from: a test
+    that always fails seems to notice every fault.
     """
     sample, target = draft.sample, draft.reference.target
     named = {test for test in tests if f"did not pass: {test}: " in detail}
@@ -202,7 +202,7 @@ def _unreliable(
 def _in_order(
     attempt: Callable[[Draft], Certificate | str], drafts: Sequence[Draft], workers: int, needed: Callable[[], int]
 ) -> Generator[tuple[Draft, Certificate | str]]:
-    """Yield each draft with its result, in order; no more are begun ahead than `workers`, or than are needed."""
+    """Yield each draft with its result, in order; at most `workers` or the number needed are started ahead."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
     waiting: deque[tuple[Draft, Future[Certificate | str]]] = deque()
     try:
@@ -219,13 +219,13 @@ def _in_order(
 
 
 def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> tuple[str, str]:
-    """Return `CERTIFIED`, or why a sample is none with the detail.
+    """Return `CERTIFIED`, or the reason why not, and details.
 
-    ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
+    Reasons: ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
     (sometimes), ``blank_passed``.
 
     Raises:
-        MachineFault: if the machine failed under a test.
+        MachineFault: if the machine failed during a test.
     """
     judged: list[Judgement] = []
     patience = PATIENCE
@@ -234,7 +234,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> t
         if judged[-1].verdict is Verdict.NO_TESTS:
             return "reference_has_no_tests", judged[-1].reason
         if judged[-1].verdict is Verdict.TIMED_OUT and patience:
-            # A busy machine, perhaps: that is no property of the sample.
+            # The machine may be busy, which is not a property of the sample.
             patience -= 1
             judged.pop()
     bad = [judgement for judgement in judged if judgement.verdict is not Verdict.PASSED]
@@ -260,12 +260,12 @@ def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of trying samples on a busy machine."""
+    """The result of trying samples on a busy machine."""
 
     samples: tuple[Sample, ...]
-    """Those that keep tests which pass there, in the order given."""
+    """The samples with remaining tests that pass, in the given order."""
     left_out: frozenset[str]
-    """The tests that failed there, of these samples."""
+    """The tests of these samples that failed."""
 
 
 def under_load(
@@ -278,19 +278,19 @@ def under_load(
     jobs: int,
     report: Callable[[str], None],
 ) -> Loaded:
-    """Judge the references of samples while `jobs` run at once, and leave out the tests that fail there.
+    """Judge the references of samples while `jobs` run at once, and leave out the tests that fail.
 
     Args:
-        samples: those that have the certificate.
-        references: sample id -> answer; its tests become those that pass.
-        judging: runs the tests, of as many samples at once.
-        earlier: of earlier builds.
-        again: says whether a sample still has the certificate with the tests that remain.
-        jobs: how many run at once.
-        report: told which tests are left out, a line each.
+        samples: certified samples.
+        references: sample id -> answer; their tests are reduced to those that pass.
+        judging: runs the tests, of `jobs` samples at once.
+        earlier: certificates of earlier builds.
+        again: returns whether the remaining tests still certify a sample.
+        jobs: number of jobs at once.
+        report: called with the tests that are left out, a line each.
 
     Raises:
-        MachineFault: if the machine failed under a test.
+        MachineFault: if the machine failed during a test.
     """
     whole = {sample.id: references[sample.id] for sample in samples}
     gone: dict[str, tuple[str, ...]] = {}
@@ -326,7 +326,7 @@ def under_load(
 
 
 def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
-    """Return a reference that some tests do not judge."""
+    """Return a reference without some of its tests."""
     remaining = tuple(test for test in reference.tests if test not in tests)
     return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))
 
@@ -334,7 +334,7 @@ def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
 def _failures(
     samples: Sequence[Sample], references: MutableMapping[str, Reference], judging: Judge, jobs: int
 ) -> dict[str, list[Judgement]]:
-    """Return sample id -> the judgements of its reference, at least one, that were no pass."""
+    """Return sample id -> the judgements of its reference, at least one, that are not passes."""
 
     def judged(sample: Sample) -> tuple[str, Judgement]:
         judgement = judging.judge(sample, references[sample.id].target, lenient=False)
@@ -352,5 +352,5 @@ def _failures(
 
 
 def _padded(samples: Sequence[Sample], jobs: int) -> Iterator[Sample]:
-    """Yield each sample, and then some again, so that the last of them has as much beside it as the first."""
+    """Yield each sample, then the first ones again, so that the last sample runs under the same load as the first."""
     return islice(cycle(samples), len(samples) + jobs - 1)

@@ -1,9 +1,7 @@
-"""The choice of the tests that judge a function, out of those that cover it: few, and together as thorough as all.
+"""Select the tests that judge a function from those that cover it: few, and together as thorough as all.
 
-They are chosen by the lines that they run and by the faulty versions that they notice, and measured by others.
-
-No measured time decides between tests, since it differs from run to run: what counts is which lines a
-test runs. Time only bars a test that is far too slow, by a threshold that ordinary tests stay far from.
+Tests are selected by the lines they run and the faulty versions they notice, and evaluated on other faulty versions.
+Measured times vary between runs, so they never rank tests. They only exclude a test that is far too slow.
 """
 
 from __future__ import annotations
@@ -22,50 +20,50 @@ from ctxbench.bench.types import Reference, Sample
 
 MOST_TESTS = 20
 MOST_TRIED = 150
-"""Of the tests that run a function, those that are tried on its faulty versions."""
+"""Largest number of a function's tests to try on its faulty versions."""
 TWICE = 2
-"""How many of the chosen tests are to notice a fault, if that many do."""
+"""How many selected tests should notice each fault, if so many exist."""
 SLOW = 4.0
-"""Seconds of processor time of one test under coverage from which it judges nothing."""
+"""Seconds of processor time under coverage from which a test is not used."""
 SLOW_TOGETHER = 20.0
-"""Seconds of processor time of a function's chosen tests together, under coverage, from which it gives no sample."""
+"""Seconds of processor time under coverage of a function's selected tests together, from which it becomes no sample."""
 MEASURING = 2
-"""Faulty versions of each function that its tests are measured by, and never chosen by."""
+"""Number of faulty versions of each function that evaluate the selected tests."""
 CHOOSING = 6
-"""Those that they are chosen by, where there are more tests than may judge."""
+"""Number of other faulty versions that select the tests, if there are more than `MOST_TESTS`."""
 _Place = TypeVar("_Place")
 
 
 def usable(run: TestRun) -> bool:
-    """Say whether a test may judge."""
+    """Return whether a test may judge."""
     return run.passed and run.seconds < SLOW
 
 
 def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
-    """Return the tests to choose from: of those that read a clock only what runs lines that no other test runs.
+    """Return the tests to select from; a test that reads a clock counts only for lines that no other test runs.
 
     Args:
         covering: usable test -> lines of the function that it runs.
-        runs: what is known of each.
+        runs: test -> results of its runs.
     """
     calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
     return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 
 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Return the tests that judge a function as far as coverage tells, sorted by id; see `ranked`."""
+    """Return the tests that judge a function, selected by coverage alone and sorted by id; see `ranked`."""
     return tuple(sorted(ranked(covering, runs)))
 
 
 def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Return the tests that coverage says are the best judges of a function, best first; at most `MOST_TESTS`.
+    """Return the tests that judge a function best by coverage, best first; at most `MOST_TESTS`.
 
-    First those that together run every line of the function that any test runs, each adding the most
-    lines; then the narrowest, one of each parametrized test before a second of any.
+    First the tests that together run every covered line, each adding the most lines; then the narrowest, one of each
+    parametrized test before a second of any.
 
     Args:
         covering: usable test -> lines of the function that it runs.
-        runs: what is known of each.
+        runs: test -> results of its runs.
     """
     picked: list[str] = []
     missing = frozenset[int]().union(*covering.values())
@@ -87,16 +85,16 @@ def others(
     runs: Mapping[str, TestRun],
     picked: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return what else may notice a fault of a function, in the order in which it is worth a try.
+    """Return further tests that may notice a fault of a function, most promising first.
 
-    First the tests that run it, the widest and the narrowest in turn: the narrow ones are about it, the wide ones
-    use it in earnest. Then those whose modules ran it when they were imported.
+    First the tests that run it, the widest and the narrowest alternating: narrow tests target it, and wide tests use it
+    in practice. Then the tests whose modules ran it at import.
 
     Args:
-        covering: as `choose` takes it.
+        covering: as for `choose`.
         importing: usable tests of modules whose import runs the function.
-        runs: what is known of each.
-        picked: what `choose` returned.
+        runs: test -> results of its runs.
+        picked: the result of `choose`.
     """
     excluded = set(picked)
     ways = []
@@ -110,13 +108,13 @@ def others(
 def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
     """Return the tests, at most `MOST_TESTS`, that notice the most faults, sorted by id.
 
-    Each fault counts half as much with every test that was chosen and notices it, so that the few are as different
-    as they can be; where `TWICE` tests notice each, the rest of the room is filled in the order of `ranked`.
+    The weight of a fault is halved by each selected test that notices it, so that the tests differ as much as possible.
+    Once `TWICE` tests notice each fault, the remaining places are filled in the order of `ranked`.
 
     Args:
-        ranked: the tests that coverage chose, the best judges first.
-        others: more tests, in the order in which they are worth a try.
-        failing: for each fault the tests that notice it.
+        ranked: the tests selected by coverage, best first.
+        others: further tests, most promising first.
+        failing: for each fault, the tests that notice it.
     """
     picked: list[str] = []
     times = [0 for _ in failing]
@@ -127,7 +125,7 @@ def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[fr
         return sum(0.5**count for count, those in counted if count < TWICE and test in those)
 
     while candidates and len(picked) < MOST_TESTS:
-        best = max(candidates, key=gain)  # of equals the first
+        best = max(candidates, key=gain)  # the first of equals
         if not gain(best):
             break
         candidates.remove(best)
@@ -138,7 +136,7 @@ def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[fr
 
 
 def _in_turns(tests: Sequence[str]) -> list[str]:
-    """Return tests in an order in which each comes after one test of every other name that stood before it."""
+    """Return tests reordered so that the parametrized versions of each test take turns with the other tests."""
     turns: Counter[str] = Counter()
     placed: list[tuple[int, int, str]] = []
     for place, test in enumerate(tests):
@@ -148,45 +146,44 @@ def _in_turns(tests: Sequence[str]) -> list[str]:
 
 
 def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
-    """Return the key that orders tests between which lines decide nothing, the better judge first.
+    """Return the sort key for tests that run equally useful lines, best first.
 
     Args:
-        test: its id, the last of the key.
-        run: what is known of it.
-        wide: whether the widest are asked for, not the narrowest.
+        test: its id, the last part of the key.
+        run: the results of its runs.
+        wide: whether to prefer wide tests to narrow ones.
     """
     return -run.breadth if wide else run.breadth, test
 
 
 def _base(test: str) -> str:
-    """Return the id of a test without its parameters."""
     return test.partition("[")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A function that may become a sample, with all that there is to judge it."""
+    """A function that may become a sample, with everything needed to judge it."""
 
     sample: Sample
     reference: Reference
     """Its tests are the best of `ranked`."""
     ranked: tuple[str, ...]
-    """The tests that coverage chose, the best judges first."""
+    """The tests selected by coverage, best first."""
     others: tuple[str, ...]
-    """More tests that run it, or whose modules do when they are imported."""
+    """Further tests that run it, directly or by importing their modules."""
     blank: str
     """The function with an empty body."""
     mutants: Callable[[int], tuple[str, ...]]
-    """Gives that many faulty versions, or as many as there are."""
+    """Returns so many faulty versions, or as many as exist."""
     clocks: frozenset[str] = frozenset()
-    """Those of all its tests that read a clock."""
+    """All tests that read a clock."""
 
     def judged_by(self, tests: tuple[str, ...]) -> Reference:
         """Return the reference with these tests."""
         return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
 
     def without(self, tests: frozenset[str]) -> Draft | None:
-        """Return the draft as if some tests were not there; None if no test is left."""
+        """Return the draft without some tests; None if no test is left."""
         remaining = [test for test in (*self.ranked, *self.others) if test not in tests]
         if not remaining:
             return None
@@ -196,23 +193,23 @@ class Draft:
 
 
 def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
-    """Return the tests that notice most: that an empty body is there, then one fault or another; sorted by id."""
+    """Return the tests that notice most: an empty body first, then other faults; sorted by id."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [failing_tests(draft, text, trying) for text in (draft.blank, *faulty)]
     others = draft.others
     if noticed[0] and noticed[0] - draft.clocks:
-        # Tests that read a clock are needed only where no other sees that the body is gone.
+        # Tests that read a clock are needed only if no other test notices the empty body.
         others = tuple(test for test in others if test not in draft.clocks)
     return strongest(draft.ranked, others, [tests for tests in noticed if tests])
 
 
 def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
-    """Return how many faults that chose nothing are noticed by some tests, and how many by any.
+    """Return counts of the evaluation faults that the selected tests notice, and that any test notices.
 
     Args:
         draft: the function.
-        tests: those that judge it.
-        trying: runs them.
+        tests: its selected tests.
+        trying: runs the tests.
     """
     failures = [failing_tests(draft, text, trying) for text in draft.mutants(MEASURING)]
     noticed = [failing for failing in failures if failing is not None]
@@ -221,7 +218,7 @@ def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
 
 
 def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place]:
-    """Yield where a function can be made faulty: kinds of faults take turns, in an order that its text decides.
+    """Yield places of possible faults in a function; kinds of faults take turns, in an order seeded by its text.
 
     Args:
         places: the kind of a fault, and its place.
@@ -242,14 +239,14 @@ def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place
 def faulty_versions(
     original: str, places: Iterable[tuple[str, _Place]], text: str, changed: Callable[[_Place], str], most: int
 ) -> tuple[str, ...]:
-    """Return faulty versions of a function, each once; kinds of faults take turns, in an order that stays.
+    """Return distinct faulty versions of a function; kinds of faults take turns, in a fixed order.
 
     Args:
-        original: how `changed` writes the function where nothing is changed.
+        original: the output of `changed` without a change.
         places: the kind of a fault, and its place.
         text: the function.
-        changed: gives the function with a fault at a place.
-        most: how many; asking for fewer gives a beginning of more.
+        changed: returns the function with a fault at a place.
+        most: largest number of versions; a smaller number yields a prefix.
     """
     faulty = dict.fromkeys([original])
     for place in in_turns(places, text):
@@ -260,6 +257,6 @@ def faulty_versions(
 
 
 def failing_tests(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
-    """Return which of all tests of a draft do not pass with `text` as the function, None if that is not known."""
+    """Return which of a draft's tests fail with `text` as the function; None if unknown."""
     everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
     return trying.failing(draft.sample, everything, text)

@@ -1,4 +1,4 @@
-"""Mining, the same for every language: repositories are made ready to run their tests, then a language finds functions.
+"""Mining for all languages: prepare repositories to run their tests, then let a language's miner find functions.
 
 `bench.functions.python` and `bench.functions.java` are miners: modules with the functions of `Miner`.
 """
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """What a function needs, from nothing to the project: CoderEval's six levels, from low to high.
+    """The dependencies of a function, from none to the whole project: CoderEval's six levels, from low to high.
 
-    A function has the highest level of what its body uses.
+    A function has the highest level of the names in its body.
     """
 
     SELF_CONTAINED = "self_contained"
@@ -48,96 +48,96 @@ class Candidate:
 
     path: str
     name: str
-    """Within its file: ``function`` or ``Class.method``; overloads have their parameter types added."""
+    """The name in its file: ``function`` or ``Class.method``; overloads have their parameter types added."""
     signature: str
     docstring: str
     start: int
-    """Line of its declaration, decorators and annotations left out."""
+    """Line of its declaration, after decorators and annotations."""
     cursor: Cursor
-    """Where the body begins."""
+    """Start of the body."""
     end: int
     tail: Cursor | None = None
-    """Where the body ends, if something of the function follows it: a closing brace. None: at `end`."""
+    """End of the body, if the function continues after it (a closing brace). None: at `end`."""
     level: Level
     uses: tuple[Use, ...] = ()
-    """Names of the project that the body needs."""
+    """Names of the project that the body uses."""
     tests: tuple[str, ...]
-    """The tests that judge it if nothing speaks for others, few and fast; the best judges first."""
+    """The default tests to judge it, few and fast; the best judges first."""
     others: tuple[str, ...] = ()
-    """More tests that run it, or whose import does, in the order in which they are worth a try."""
+    """Further tests that run it, directly or at import, most promising first."""
     at_import: bool = False
-    """Whether no test runs it, only what is imported before the tests."""
+    """Whether no test runs it, only imports before the tests."""
     clocks: frozenset[str] = frozenset()
-    """Those of all these tests that read a clock."""
+    """All these tests that read a clock."""
     seconds: float
-    """Processor time that they took together when the suite was run."""
+    """Processor time of `tests` together in the run of the suite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What a language found in a repository; equal for equal repositories, whatever the machine."""
+    """A language's findings in a repository; equal for equal repositories on any machine."""
 
     candidates: tuple[Candidate, ...]
-    """By path and line; names unique within a path."""
+    """Sorted by path and line; names are unique within a path."""
     hidden: tuple[str, ...]
-    """Test files, and folders (ended by ``/``), that no strategy may see."""
+    """Test files and folders (ending with ``/``) that no strategy may see."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """At least ``functions``, ``documented`` and ``covered``."""
     drops: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> documented functions that are no candidates."""
+    """Reason -> number of documented functions that are not candidates."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Test that failed -> the last line of why; empty where that is not known."""
+    """Failed test -> last line of the reason; empty if unknown."""
     left_out: str = ""
-    """What of its tests could not be used, and what may cure that."""
+    """Tests that could not be used, and a possible cure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where a function stands, documented or not. Lines are 0-based, ends exclusive."""
+    """The location of a function, documented or not. Lines are 0-based, ends exclusive."""
 
     path: str
     name: str
-    """Within its file, as a `Candidate`'s."""
+    """The name in its file, as in `Candidate`."""
     start: int
     """Line of its declaration."""
     cursor: Cursor
-    """Where its body begins."""
+    """Start of its body."""
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a repository's suite runs of any function."""
+    """The coverage of any function by a repository's suite."""
 
     hidden: tuple[str, ...]
-    """Test files, and folders (ended by ``/``), that no strategy may see."""
+    """Test files and folders (ending with ``/``) that no strategy may see."""
     runs: Mapping[str, TestRun]
-    """Test -> what is known of it."""
+    """Test -> results of its runs."""
     covering: Callable[[Spot], Mapping[str, frozenset[int]]]
-    """Gives the tests that run a function's body, whatever became of them, and what of it they run."""
+    """Returns the tests that run a function's body, passed or not, with the lines or blocks that they run."""
     uses: Callable[[Spot], tuple[Use, ...]]
-    """Gives the names of the project that a function's body needs."""
+    """Returns the project's names that a function's body uses."""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """What is known of one test of the suite."""
+    """The results of one test of the suite."""
 
-    __test__ = False  # pytest would take the class for a test case by its name
+    __test__ = False  # without this, pytest would collect the class as a test case
 
     passed: bool
     seconds: float
-    """Of processor time."""
+    """Processor time."""
     breadth: int
-    """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
+    """Lines of the project's sources that it runs; a narrow test targets its subject."""
     clock: bool = False
-    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""
+    """Whether it reads a clock or waits for one, so that it may fail on a busy machine."""
 
 
 Report = Callable[[str], None]
 Lock = Callable[[Sequence[str], str], tuple[str, ...]]
-"""Resolves requirements, and what they and a project (``name==version`` or empty) require, to one version each."""
+"""Resolves requirements and the dependencies of them and a project (``name==version`` or empty) to pinned versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,20 +145,20 @@ class Project:
     """A fetched repository that function samples are mined from."""
 
     manifest: RepoManifest
-    """Its `tests` are there: a repository without them is refused before."""
+    """The manifest; repositories without `tests` were refused before."""
     root: Path
-    """The read-only folder that holds its files."""
+    """The read-only folder of its files."""
     snapshot: Snapshot
-    """Its source files, as text; lines of samples count in these."""
+    """Its source files as text; line numbers of samples refer to them."""
     home: Home
     lock: Lock
 
     @property
     def tests(self) -> TestSuite:
-        """How it is tested.
+        """Its test suite.
 
         Raises:
-            InputFault: if its manifest does not say.
+            InputFault: if its manifest declares none.
         """
         if self.manifest.tests is None:
             raise InputFault("its manifest has no [tests]", where=self.manifest.name, cure="add a [tests] table")
@@ -166,16 +166,16 @@ class Project:
 
 
 class Miner(Protocol):
-    """What a language brings to mining."""
+    """The functions of a language for mining."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
-        """Return what `bench.judging.suites.suite_of` needs, as a JSON object for the set's manifest.
+        """Return the data for `bench.judging.suites.suite_of`, as a JSON object for the set's manifest.
 
-        May use the network, by `project.lock`.
+        May use the network, through `project.lock`.
 
         Raises:
             InputFault: if the repository's ``[tests]`` cannot be used.
-            SandboxError: if a requirement cannot be had.
+            SandboxError: if a requirement is unavailable.
         """
         ...
 
@@ -184,9 +184,9 @@ class Miner(Protocol):
 
         Args:
             project: the repository.
-            suite: what `suite_of` makes of `tests`.
-            sandbox: where its tests may be run; nothing of the repository is run outside it.
-            report: told what happens, a line at a time.
+            suite: built by `suite_of` from the result of `tests`.
+            sandbox: runs its tests; code of the repository never runs outside it.
+            report: called with one line of progress at a time.
 
         Raises:
             InputFault: if its tests cannot be run.
@@ -195,36 +195,36 @@ class Miner(Protocol):
         ...
 
     def survey(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-        """Run the suite once, as `find` does, for functions that are chosen by others; arguments and faults are its."""
+        """Run the suite once, as `find` does, for given functions; arguments and errors are those of `find`."""
         ...
 
     def lift(self, lines: list[str]) -> str:
-        """Return a function's lines moved to the left margin, so that its `Suite` puts the same lines back."""
+        """Return a function's lines, dedented, so that its `Suite` can restore them exactly."""
         ...
 
     def mutants(self, text: str, most: int) -> tuple[str, ...]:
-        """Return faulty versions of a function, as a reference has it: the best first, always the same."""
+        """Return faulty versions of a reference's function in a fixed order, best first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRepository:
-    """A repository whose tests could be run now."""
+    """A repository whose tests can be run."""
 
     project: Project
     entry: dict[str, Any]
-    """What a set's manifest says of it."""
+    """Its entry in a set's manifest."""
     suite: Suite
 
 
 def prepare(
     manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository:
-    """Read a fetched repository, resolve what its tests need, and make its image.
+    """Read a fetched repository, resolve the requirements of its tests, and build its image.
 
     Raises:
         InputFault: if its tests cannot be used.
-        MachineFault: if a requirement cannot be had, or the sandbox failed.
+        MachineFault: if a requirement is unavailable, or the sandbox failed.
     """
     read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
     project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
@@ -236,14 +236,14 @@ def prepare(
 
 
 def certificates_of(home: Home, environment: str, back_end: str) -> Path:
-    """Return where certificates of an environment on a back end are kept."""
+    """Return the file of the certificates of an environment on a back end."""
     return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
 
 
 def provisional(
     repo: str, entry: Mapping[str, Any], samples: Iterable[Sample], references: Mapping[str, Reference]
 ) -> SampleSet:
-    """Return a set of samples that are not certified yet, for what reads sets; it holds `references` itself."""
+    """Return a set of uncertified samples for code that reads sets; it holds `references` itself, not a copy."""
     return SampleSet("", "", tuple(samples), references, {"repositories": {repo: entry}})
 
 

@@ -1,6 +1,6 @@
-"""`Judge`: verdicts on completions of one sample set, over pools that are opened when they are first needed.
+"""`Judge`: verdicts on completions of one sample set, using pools that are opened on demand.
 
-What an outcome means is decided by the `judge` of a language's suite, in its folder beside this file.
+The `judge` function of a language's suite, in its folder beside this file, interprets an outcome.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 
 VERSION = 3
-"""Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""
+"""Version of the verdicts' meaning: part of the cache key of verdicts, so that older ones are not mixed in."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
-"""A longer completion is no function; it would not fit into a box with the repository."""
+"""A longer completion is not a function, and would not fit into a box with the repository."""
 PUBLISHED_REUSE = 50
-"""Jobs of one box where only a repository's own code is judged, with empty bodies and faults that we put into it. A
-box is empty again after each, or thrown away; what a model wrote gets a fresh one all the same."""
+"""Jobs per box when only the repository's own code is judged, with empty bodies and injected faults. A box is emptied
+or discarded after each job; a model's code always gets a fresh box."""
 
 
 @contextlib.contextmanager
 def sandbox_explained() -> Iterator[None]:
-    """Turn the sandbox's fault of having no box into a `MachineFault` of one line."""
+    """Turn `SandboxUnavailable` into a `MachineFault` of one line."""
     try:
         yield
     except SandboxUnavailable as error:
@@ -49,12 +49,12 @@ def sandbox_explained() -> Iterator[None]:
 
 
 def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
-    """Return the verdict on a completion, and what of it is not plain.
+    """Return the verdict on a completion, and remarks on code that is not plain.
 
     Args:
         suite: how the tests are run.
         run: runs a job.
-        sample: what was asked for.
+        sample: the sample.
         reference: its answer and tests.
         text: the completion.
 
@@ -73,7 +73,7 @@ def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, referenc
 
 
 class _Room:
-    """One repository: its suite, its image and, once it is needed, its pool."""
+    """One repository: its suite, its image and, once needed, its pool."""
 
     def __init__(self, suite: Suite) -> None:
         self.lock = threading.Lock()
@@ -84,18 +84,17 @@ class _Room:
 
 
 class Judge:
-    """Judges completions; a context manager that ends every box on leaving. Safe to use from many threads."""
+    """Judges completions. A context manager that ends every box on exit. Thread-safe."""
 
     def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
         """Judge samples of `sample_set` in boxes of `sandbox`.
 
         Args:
-            home: where the repositories are.
+            home: the home folder of the repositories.
             sample_set: the samples with their references.
             sandbox: the back end.
-            width: how many completions of one repository are judged at once.
-            reuse: jobs after which a box is thrown away; 1 unless none of the completions is a model's
-                (`PUBLISHED_REUSE`).
+            width: number of completions of one repository to judge at once.
+            reuse: jobs after which a box is discarded; must be 1 if any completion is a model's (`PUBLISHED_REUSE`).
         """
         self._turns = Turns(home.cache)
         self._home, self._set, self._sandbox, self._width, self._reuse = home, sample_set, sandbox, width, reuse
@@ -105,7 +104,7 @@ class Judge:
         self._closed = False
 
     def __enter__(self) -> Judge:
-        """Open nothing yet."""
+        """Return the judge; nothing is opened yet."""
         return self
 
     def __exit__(
@@ -119,29 +118,29 @@ class Judge:
         pools.__exit__(kind, error, trace)
 
     def image(self, sample: Sample) -> str:
-        """Return a key of all that a verdict on this sample depends on beside its tests and the completion.
+        """Return a key of everything that a verdict on this sample depends on, except its tests and the completion.
 
         Raises:
-            InputFault: if the repository is not there as the set was built from it.
-            MachineFault: if the image cannot be made here.
+            InputFault: if the repository is missing or changed since the set was built.
+            MachineFault: if the image cannot be built here.
         """
         room = self._room(sample.repo)
         with room.lock:
             return self._prepared(room)
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False, lenient: bool = True) -> Judgement:
-        """Return the verdict on `text` as the function that a sample asks for.
+        """Return the verdict on `text` as the sample's function.
 
         Args:
-            sample: one of the set's.
+            sample: a sample of the set.
             text: the whole function.
-            alone: wait until no other job of this home folder runs, and keep others waiting.
-            lenient: judge a text once more, alone, that failed only by tests that read a clock: the machine may have
-                been busy.
+            alone: run while no other job of this home folder runs.
+            lenient: judge a text again, alone, if it failed only by tests that read a clock, since the machine may
+                have been busy.
 
         Raises:
-            InputFault: if the repository is not there as the set was built from it.
-            MachineFault: if no box can be had at all; one that was lost gives `Verdict.BROKEN`.
+            InputFault: if the repository is missing or changed since the set was built.
+            MachineFault: if no box is available; a lost box yields `Verdict.BROKEN`.
         """
         reference = self._set.references[sample.id]
         if not reference.tests:
@@ -168,15 +167,15 @@ class Judge:
             return self._run(room, job)
 
     def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
-        """Return which of a reference's tests do not pass with `text` as the function, None if that is not known.
+        """Return which of a reference's tests do not pass with `text` as the function; None if unknown.
 
-        No verdict: what the code says of its own tests is believed, so it must be of nobody who would lie. What a
-        busy machine may be to blame for is tried once more, alone: a run without an end of its own, and failures of
-        tests that read a clock.
+        This is not a verdict: the code's reports on its own tests are trusted, so use it only for trusted code. Results
+        that a busy machine may have caused are checked once more, alone: a killed run, and failures of tests that read
+        a clock.
 
         Raises:
-            InputFault: if the repository is not there as the set was built from it.
-            MachineFault: if no box can be had, or it was lost.
+            InputFault: if the repository is missing or changed since the set was built.
+            MachineFault: if no box is available, or it was lost.
         """
         room = self._room(sample.repo)
         try:
@@ -197,7 +196,7 @@ class Judge:
     def _tried(
         self, room: _Room, sample: Sample, reference: Reference, text: str, *, alone: bool = False
     ) -> tuple[Ended, frozenset[str] | None]:
-        """Return how a run for no verdict ended, and which tests did not pass in it."""
+        """Return how a run without a verdict ended, and which tests did not pass in it."""
         job = room.suite.trial(sample, reference, text, secrets.token_hex(16))
         outcome = self._in_turn(room, self._turns.alone if alone else self._turns.together, job)
         return outcome.ended, room.suite.failing(reference, outcome)
@@ -237,7 +236,7 @@ class Judge:
                         room.suite.environment, limits=room.suite.limits, width=self._width, reuse=self._reuse
                     )
                     pool = manager.__enter__()
-                # Only after it was entered: one that could not be opened has nothing to end.
+                # Push only a pool that was entered: one that could not be opened has nothing to end.
                 with self._lock:
                     late = self._closed
                     if not late:
@@ -252,19 +251,19 @@ class Judge:
 
 
 class Turns:
-    """Two lock files; who wants to be alone keeps new jobs waiting, so that a long run cannot starve it.
+    """Two lock files for jobs that run together or alone. A job waiting to be alone blocks new jobs: it never starves.
 
-    Each turn opens the files anew, so that threads of one process keep each other out too. A process that dies gives
-    its turns back.
+    Each turn opens the files again, so that threads of one process exclude each other too. The locks of a process that
+    dies are released.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder, made when it is first needed."""
+        """Use a folder, which is created on demand."""
         self._door, self._room = folder / "judging.door", folder / "judging.room"
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Wait until nobody is alone; keep everybody from being alone until the block ends."""
+        """Wait until no job is alone; no job can be alone until the block ends."""
         with contextlib.ExitStack() as room:
             with _locked(self._door, fcntl.LOCK_SH):
                 room.enter_context(_locked(self._room, fcntl.LOCK_SH))
@@ -272,7 +271,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until the jobs that run are done; let none begin until the block ends."""
+        """Wait until the running jobs are done; no job can start until the block ends."""
         with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
             yield
 

@@ -1,4 +1,4 @@
-"""From a sample set's manifest and the fetched repository to a `Suite`, and what the manifest holds for that."""
+"""Build a `Suite` from a sample set's manifest and the fetched repository, and the manifest's data for it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _CURES = {
     "codereval": "import it again with --rebuild, or judge the completions elsewhere: "
     "`ctxbench results export --format codereval`"
 }
-"""By the format that a set was imported from."""
+"""Format that a set was imported from -> cure."""
 MAX_BYTES = 48 << 20
-"""Of all files together: a box's working folder is no larger than 64 MiB, and tests write too."""
+"""Limit for all files together: a box's working folder has at most 64 MiB, and tests write too."""
 PULSE = 20.0
-"""Seconds after which a job that still runs says so."""
+"""Seconds between reports on a running job."""
 ADDED = "ctxbench_tests/"
-"""Where tests of ours lie, beside those that the repository brings."""
+"""The folder for ctxbench's added tests, beside the repository's own."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
 
 
 class Testing(Protocol):
-    """What a language brings to judging: the module ``bench.judging.LANGUAGE``, imported when its first suite is."""
+    """The functions of a language for judging: the module ``bench.judging.LANGUAGE``, imported on demand."""
 
     def suite(
         self,
@@ -54,13 +54,13 @@ class Testing(Protocol):
         Args:
             tests: how it is tested.
             tree: path -> content of its files.
-            entry: what a set's manifest says of it.
-            home: whose cache is used.
-            sandbox: where it may be compiled.
+            entry: its entry in a set's manifest.
+            home: the home folder with the cache.
+            sandbox: may compile it.
 
         Raises:
-            MachineFault: if there is no box for that.
-            InputFault: if it cannot be tested so.
+            MachineFault: if compiling it needs a box and there is none.
+            InputFault: if it cannot be tested.
         """
         ...
 
@@ -68,7 +68,7 @@ class Testing(Protocol):
 def run_job(
     environment: Environment, job: Job, sandbox: Sandbox, limits: Limits, report: Callable[[str], None]
 ) -> Outcome:
-    """Run one job in a box of its own: the whole suite, or compiling all of it.
+    """Run one job in its own box: the whole suite, or compiling all of it.
 
     Raises:
         MachineFault: if there is no box, or it was lost.
@@ -83,7 +83,7 @@ def run_job(
 
 @contextlib.contextmanager
 def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
-    """Say now and then that something still runs."""
+    """Report at intervals that a job is still running."""
     ended, start = threading.Event(), time.monotonic()
 
     def tell() -> None:
@@ -100,16 +100,16 @@ def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:
-    """Return what a manifest keeps under ``repositories[repo]["tests"]``; `suite_of` reads it.
+    """Return the manifest's data under ``repositories[repo]["tests"]``, for `suite_of`.
 
     Args:
         tests: the suite.
-        lock: what is installed, each as ``name==version``.
+        lock: installed packages, each as ``name==version``.
         project: the distribution that `tree` is; empty for none.
         root: the repository's files.
 
     Raises:
-        InputFault: if the repository is too large, or its tests of ours cannot be used.
+        InputFault: if the repository is too large, or its added tests cannot be used.
     """
     added = added_texts(tests.added) if tests.added is not None else {}
     return {
@@ -118,7 +118,7 @@ def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> 
         "lock": list(lock),
         "project": project,
         "tree": tree_digest(laid(read_tree(root), added)),
-        # Whole, so that a set can be judged where the manifest's folder is not.
+        # The whole texts, so that a set can be judged without the manifest's folder.
         **({"added": added} if added else {}),
     }
 
@@ -127,20 +127,20 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
     """Return the suite that judges a set's samples of one repository.
 
     Args:
-        home: where the repositories are.
+        home: the home folder of the repositories.
         sample_set: the set.
         repo: the repository's name.
-        sandbox: where a Java repository is compiled, once; what is in the home's cache needs none.
+        sandbox: compiles a Java repository once, unless it is in the cache.
 
     Raises:
-        MachineFault: if there is no box for that.
-        InputFault: if the set has no tests for it, or it is not fetched as the set was built from it.
+        MachineFault: if compiling needs a box and there is none.
+        InputFault: if the set has no tests for it, or it is missing or changed since the set was built.
     """
     entry = sample_set.manifest["repositories"].get(repo)
     suite_record = entry.get("tests") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(suite_record, dict):
         raise InputFault(
-            f"the sample set {sample_set.name!r} says nothing of how {repo!r} is tested",
+            f"the sample set {sample_set.name!r} does not say how {repo!r} is tested",
             cure=_CURES.get(str(sample_set.manifest.get("imported_from")), _BUILD),
         )
     root = home.repos / str(entry.get("checkout", ""))
@@ -168,14 +168,14 @@ def _tests(record: Mapping[str, Any], repo: str) -> TestSuite:
 def _added(record: Mapping[str, Any], repo: str) -> dict[str, str]:
     files = record.get("added", {})
     if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
-        raise _wrong("added is no table of texts", repo)
+        raise _wrong("added is not a table of texts", repo)
     return files
 
 
 def _strings(record: Mapping[str, Any], key: str, repo: str) -> tuple[str, ...]:
     values = record.get(key, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise _wrong(f"{key} is no list of texts", repo)
+        raise _wrong(f"{key} is not a list of texts", repo)
     return tuple(values)
 
 
@@ -188,7 +188,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
 
     Raises:
         InputFault: if they are too large for a box.
-        MachineFault: if one cannot be read.
+        MachineFault: if a file cannot be read.
     """
     contents: dict[str, bytes] = {}
     size = 0
@@ -212,10 +212,10 @@ def read_tree(root: Path) -> dict[str, bytes]:
 
 
 def added_texts(folder: Path) -> dict[str, str]:
-    """Return path -> text of tests of ours, to be laid over a repository's files.
+    """Return path -> text of added tests, to be put beside a repository's files.
 
     Raises:
-        InputFault: if the folder holds no file, or one that is not UTF-8.
+        InputFault: if the folder is empty, or a file is not UTF-8.
     """
     texts_by_path: dict[str, str] = {}
     for path, content in read_tree(folder).items():
@@ -229,14 +229,14 @@ def added_texts(folder: Path) -> dict[str, str]:
 
 
 def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes]:
-    """Return a repository's files with tests of ours under `ADDED`.
+    """Return a repository's files with added tests under `ADDED`.
 
     Args:
         tree: the repository's files.
         added: path below `ADDED` -> text; may be empty.
 
     Raises:
-        InputFault: if the repository itself has something there.
+        InputFault: if the repository itself has files there.
     """
     if added and any(path.startswith(ADDED) for path in tree):
         raise InputFault(f"the repository has a folder {ADDED} of its own", cure="leave `added` out of its [tests]")

@@ -1,4 +1,4 @@
-"""Verdicts, what all languages conclude alike, and what each brings to judge a function. Pure."""
+"""Verdicts, conclusions common to all languages, and the protocol of a language's `Suite`. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ctxbench.sandbox.types import Ended, Environment, Job, Limits, Outcome
 
 
 class Verdict(StrEnum):
-    """What the tests say of a completion. Only `PASSED` counts as 1; `BROKEN` is never scored."""
+    """The result of a completion's tests. Only `PASSED` counts as 1; `BROKEN` is never scored."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
     TIMED_OUT = "TIMED_OUT"
     NO_TESTS = "NO_TESTS"
-    """Nothing was run: a 0, since absent means worst."""
+    """No test ran. Counts as 0, the worst value."""
     BROKEN = "BROKEN"
     """The machine failed: tried again, never scored."""
 
@@ -27,31 +27,31 @@ class Verdict(StrEnum):
 _MAX_REASON = 300
 MOST_FLAGS = 5
 TAMPERED = "tampered"
-"""The reason of a FAILED completion that reached for its own verdict."""
+"""The reason of a FAILED completion that manipulated its own verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A verdict and what led to it."""
+    """A verdict with its reason and costs."""
 
     verdict: Verdict
     reason: str = ""
-    """One short line; empty when it passed."""
+    """One short line; empty if it passed."""
     tests_run: int = 0
     failed: tuple[str, ...] = ()
-    """Ids of the expected tests that did not pass, where nothing else speaks against the completion."""
+    """Ids of the expected tests that did not pass; empty if other evidence speaks against the completion too."""
     earlier: str = ""
-    """What the tests said before, if they were run once more with no other job beside them; else empty."""
+    """The first verdict, if the tests were run again alone; empty otherwise."""
     output: str = ""
-    """Capped; text of untrusted code."""
+    """Output of untrusted code, truncated."""
     seconds: float = 0.0
     peak_bytes: int = 0
     flags: tuple[str, ...] = ()
-    """What of the completion is not plain, each with its line; empty for a plain one, at most `MOST_FLAGS`."""
+    """Remarks on code that is not plain, each with its line; at most `MOST_FLAGS`, none for a plain completion."""
 
 
 class Finding(NamedTuple):
-    """What a run of tests means, without what it cost."""
+    """The result of a run of tests, without its costs."""
 
     verdict: Verdict
     reason: str = ""
@@ -59,7 +59,7 @@ class Finding(NamedTuple):
     failed: tuple[str, ...] = ()
 
     def judgement(self, outcome: Outcome, output: str) -> Judgement:
-        """Return it with what the job cost and printed."""
+        """Return the judgement, with the job's costs and output."""
         return Judgement(
             verdict=self.verdict,
             reason=short(self.reason),
@@ -72,7 +72,7 @@ class Finding(NamedTuple):
 
 
 def ended(outcome: Outcome) -> Finding | None:
-    """Return what is found of a job that did not come to its end by itself, None of one that did."""
+    """Return the finding on a job that was ended from outside; None if it ended by itself."""
     if outcome.ended is Ended.TIMED_OUT:
         return Finding(Verdict.TIMED_OUT, "ran out of time")
     if outcome.ended is Ended.WRECKED:
@@ -83,18 +83,18 @@ def ended(outcome: Outcome) -> Finding | None:
 
 
 def killed(number: int | None, outcome: Outcome) -> str:
-    """Return why a process was killed, by the signal that it died of."""
+    """Return why a process was killed, from its signal."""
     return "out of memory" if outcome.out_of_memory else f"killed by signal {number}"
 
 
 def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
-    """Return what is found of tests that came to their end.
+    """Return the finding on tests that ran to the end.
 
     Args:
-        tests: the expected ones.
-        wrong: those of them that did not pass, in their order -> why.
-        unproven: what is missing for a pass even if all did; empty for nothing.
-        run: how many were run.
+        tests: the expected tests.
+        wrong: those that did not pass, in order -> the reason.
+        unproven: missing evidence for a pass; empty if none is missing.
+        run: number of tests that ran.
     """
     if wrong:
         first, why = next(iter(wrong.items()))
@@ -113,15 +113,15 @@ def span_of(sample: Sample) -> tuple[int, int]:
     """Return the lines ``[start, end)`` of a sample's function, 0-based.
 
     Raises:
-        InputFault: if the sample is no function.
+        InputFault: if the sample is not a function.
     """
     if sample.span is None:
-        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
+        raise InputFault("the sample is not a function", where=sample.id, cure="use a set built with --kind function")
     return sample.span
 
 
 class Suite(Protocol):
-    """How the tests of one repository are run on one changed file."""
+    """The test suite of one repository, run on one changed file."""
 
     environment: Environment
     limits: Limits
@@ -134,31 +134,31 @@ class Suite(Protocol):
         """Return the job that judges a completion; only the target file is changed.
 
         Args:
-            sample: what was asked for.
+            sample: the sample.
             reference: its tests.
             text: the whole function.
-            secret: random, new for each job; ties the outcome to it.
+            secret: random, new for each job; binds the outcome to it.
 
         Raises:
-            InputFault: if the text cannot be put into the file (it is no text of one function).
+            InputFault: if the text cannot be inserted into the file (it is not one function).
         """
         ...
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return what an outcome of that job means. Pure."""
+        """Return the judgement on the outcome of that job. Pure."""
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return what in a completion is not on the allow-list, each with its line. Pure.
+        """Return remarks on code of a completion outside the allow-list, each with its line. Pure.
 
-        Its tests run in one process with it, so what is not plain may reach them.
+        The tests run in the completion's process, so code that is not plain may reach them.
         """
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that runs the reference's tests for no verdict; arguments and faults are `job`'s."""
+        """Return the job that runs the reference's tests without a verdict; arguments and errors are those of `job`."""
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job, None if that is not known. Pure."""
+        """Return which of the reference's tests did not pass in such a job; None if unknown. Pure."""
         ...

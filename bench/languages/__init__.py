@@ -1,7 +1,7 @@
-"""Languages: what the rest of the platform asks of a programming language, and those that are registered.
+"""Languages: the interface to a programming language, and the registered languages.
 
-`base` says what a language brings; each has a folder, here or in another package, and comes in through the entry-point
-group ``ctxbench.languages``. Nothing outside these folders needs to know which languages there are, but for what is
+`base` defines the interface. Each language has a folder, here or in another package, and is registered by the
+entry-point group ``ctxbench.languages``. Code outside these folders is independent of the languages, except for parts
 fitted to those of the papers: the published scorers, the copy model's tokens, the papers' prompts.
 """
 

@@ -1,4 +1,4 @@
-"""`AnswerReader`: how functions of a language are taken out of answers, and what all languages need for that."""
+"""`AnswerReader`: extract functions of a language from answers, and helpers for all languages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 _STEP = "    "
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^\n`]*)$", re.M)
 _DEEPER = 3
-"""The most columns by which a closing fence may stand deeper than its opening one, as in CommonMark."""
+"""Largest number of columns that a closing fence may be indented deeper than its opening one, as in CommonMark."""
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
@@ -18,7 +18,7 @@ class FunctionHead:
     """The head of a function, from the line of its declaration to the cursor."""
 
     name: str
-    """Bare: without class and parameter types."""
+    """The name without class and parameter types."""
     signature: str
     head: str
     """Signature and docstring, as in the file; ends where the body begins."""
@@ -30,7 +30,7 @@ class FunctionHead:
 
     @property
     def body_indent(self) -> str:
-        """The indentation of the body: that of the cursor's line, or of the docstring, or one step in."""
+        """The indentation of the body: that of the cursor's line, or of the docstring, or one step deeper."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:
@@ -39,7 +39,7 @@ class FunctionHead:
 
     @property
     def lines(self) -> str:
-        """The head without the blanks that stand before the cursor in its line, ended by a newline."""
+        """The head without the blanks before the cursor on its line, with a final newline."""
         whole, newline, last = self.head.rpartition("\n")
         return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
 
@@ -49,7 +49,7 @@ def _indentation(text: str) -> str:
 
 
 def fenced(answer: str) -> list[str]:
-    """Return the code in markdown fences, in order; a fence that is not closed goes on to the end."""
+    """Return the code in markdown fences, in order; an unclosed fence extends to the end."""
     blocks: list[str] = []
     at = 0
     while opening := _FENCE.search(answer, at):
@@ -61,9 +61,9 @@ def fenced(answer: str) -> list[str]:
 
 
 def _closing(answer: str, opening: re.Match[str]) -> re.Match[str] | None:
-    """Return the fence that closes another: not one in a docstring, which stands deeper.
+    """Return the fence that closes another one, skipping fences in docstrings, which are indented deeper.
 
-    Models may set it too deep themselves. It is then what the pairs of deeper ones leave over.
+    Models may also indent the closing fence too deep. It is then the deeper fence that is left after pairing.
     """
     deeper: list[re.Match[str]] = []
     for fence in _FENCE.finditer(answer, opening.end()):
@@ -83,7 +83,7 @@ def _column(fence: re.Match[str]) -> int:
 
 
 def before_fences(answer: str) -> str:
-    """Return what stands before the first markdown fence; all of an answer without one."""
+    """Return the text before the first markdown fence, or all of an answer without one."""
     opening = _FENCE.search(answer)
     return answer[: opening.start()] if opening else answer
 
@@ -94,20 +94,20 @@ def unlabelled(code: str) -> str:
 
 
 class AnswerReader(Protocol):
-    """Takes functions of one language out of answers. Pure."""
+    """Extracts functions of one language from answers. Pure."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the function in the indentation of the file, and whether it is one as far as syntax tells.
+        """Return the function with the file's indentation, and whether its syntax is valid.
 
         Args:
             head: the head of the sample's function.
             answer: the model's text.
-            wrapped: whether it stood between tags, so that it is nothing but code.
+            wrapped: whether the text was between tags, so that it contains only code.
         """
         ...
 
     def body(self, text: str) -> str | None:
-        """Return what a whole function does, without signature and docstring; None if the text is not one function."""
+        """Return a function's code without signature and docstring; None if the text is not one function."""
         ...
 
 
@@ -116,12 +116,12 @@ def _open_braces(text: str) -> int:
 
 
 class PlainAnswerReader:
-    """The answers of a language that nobody has taught more: code, or what continues the prompt, taken as it is."""
+    """Answers of a language without its own reader: code, or a continuation of the prompt, used unchanged."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the last code in a fence, or else the head with the answer behind it.
+        """Return the last code in a fence, or the head with the answer after it.
 
-        A fence behind an answer that closes the braces of the head opens nothing, but ends the answer.
+        A fence after an answer that closes the braces of the head opens nothing, but ends the answer.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)
@@ -130,5 +130,5 @@ class PlainAnswerReader:
         return blocks[-1].strip("\n"), True
 
     def body(self, text: str) -> str | None:
-        """Return None: where a body begins is not known."""
+        """Return None: the beginning of the body is unknown."""
         return None

@@ -1,7 +1,7 @@
-"""`Language`: what a programming language brings, and the plain data that it says of files.
+"""`Language`: the interface to a programming language, and plain data about files.
 
-A language is one folder (or package) that subclasses `Language` and registers one object of it. Only what line samples
-need must be given: a name, a grammar and the imports of a file. The rest are abilities that a language may have.
+A language is one folder (or package) that subclasses `Language` and registers one object of the class. Only the parts
+for line samples are required: a name, a grammar and the imports of a file. Everything else is optional.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """The facts of one file by itself. Each language adds its imports, definitions and name loads."""
+    """The facts of a single file. Each language adds its imports, definitions and name loads."""
 
     path: str
     broken: bool
-    """Whether the parser met a syntax error."""
+    """Whether the parser found a syntax error."""
     tokens: Mapping[int, tuple[Span, ...]]
-    """Line -> its tokens (a string is one token, comments are none), for lines that may use an import."""
+    """Line -> its tokens, without comments and with each string as one token; for lines that may use an import."""
     leaves: Mapping[int, tuple[Span, ...]]
-    """The same, of a string its quotes, its content and its expressions: the leaves of the syntax tree."""
+    """Line -> the leaves of the syntax tree: a string is split into its quotes, content and expressions."""
     barred: Mapping[int, str]
-    """Line -> why it is no target: ``import``, ``decorator``, ``header``, ``multiline_string``."""
+    """Line -> why it cannot be a target: ``import``, ``decorator``, ``header``, ``multiline_string``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,70 +46,69 @@ class Import:
     """One name that an import statement binds."""
 
     lines: Span
-    """Of the whole statement."""
+    """Lines of the whole statement."""
     name: str
-    """As the file calls it."""
+    """The name in the file."""
     module: str
-    """As written."""
+    """The module as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalLoad:
-    """One place where a name that comes from another file of the same repository is read."""
+    """A place that reads a name from another file of the same repository."""
 
     line: int
     column: int
     name: str
-    """The name as it is bound in the file."""
+    """The name as bound in the file."""
     uses: tuple[Use, ...]
-    """The binding itself and, where it is a module or a class, the member reached through it."""
+    """The binding itself and, if it is a module or a class, the member reached through it."""
     near: tuple[Use, ...]
-    """`uses` as far as they are spelled on this line: what is reached may stand on the next one."""
+    """`uses` as far as they are written on this line; the member may be on the next one."""
     statements: tuple[Span, ...]
-    """Lines of every import statement of the file that brings the name in."""
+    """Lines of every import statement of the file that binds the name."""
     quoted: bool
-    """Whether it stands inside a string (an f-string's expression)."""
+    """Whether the place is inside a string (an f-string's expression)."""
 
 
 def ends(reached: Sequence[Use]) -> tuple[Use, ...]:
-    """Return what is bound and what is reached through it, of all the steps between."""
+    """Return the first and the last of a sequence of uses: the binding and the member reached through it."""
     return tuple(dict.fromkeys((reached[0], reached[-1])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectReading:
-    """One place where code reads a name of the project."""
+    """A place where code reads a name of the project."""
 
     name: str
-    """As spelled, up to the member that was judged: ``rules.round_up``, ``self.total``, ``Cart``."""
+    """As written, up to the member that was checked: ``rules.round_up``, ``self.total``, ``Cart``."""
     line: int
     column: int
-    """Where it begins in the code, 0-based, in characters."""
+    """Start column in the code, 0-based, in characters."""
     known: bool
     """Whether the project defines it."""
 
 
 class DefinitionName(NamedTuple):
-    """Where a definition of a project should be found."""
+    """The place where a definition of a project is expected."""
 
     path: str
     kind: str
     """``module``, ``class`` or ``function``."""
     name: str
-    """With the classes around it: ``Cart.add``, ``Outer.Inner``; a module is its whole file, whatever its name."""
+    """With its classes: ``Cart.add``, ``Outer.Inner``; a module is its whole file, whatever its name."""
 
 
 class ProjectNames(Protocol):
-    """The files of one repository, as far as names are concerned. Files are read when they are first needed."""
+    """The names in the files of one repository. Files are read on demand."""
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        """Return what `code` reads of the project, in the order of lines.
+        """Return the project's names that `code` reads, in line order.
 
         Args:
-            path: the file that the code stands in; its own definitions and classes are those of the project's
-                file, together with those that the code itself has.
-            code: a file, or a part of one that holds the imports it needs; it may be cut off anywhere.
-            start: line and column from which on readings are wanted; what is before is only read.
+            path: the file of the code. Its definitions are those of the project's file and those in the code itself.
+            code: a file, or a part of one with the imports it needs; it may be cut off anywhere.
+            start: line and column of the first reading to return; earlier code is only parsed.
         """
         ...
 
@@ -118,12 +117,12 @@ class ApiStyle(Protocol):
     """How a language's APIs are found and shown (InferCom paper)."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
-    """Two functions with their summaries, for the prompt that asks a model for one."""
+    """Two functions with their summaries, for the prompt that requests a summary."""
     REMARK: re.Pattern[str]
-    """Strings and comments; groups ``remark`` and ``comment`` are those that may be remarks for readers."""
+    """Strings and comments; the groups ``remark`` and ``comment`` may be written for readers."""
 
     def takes(self, function: Function, *, quirks: bool) -> bool:
-        """Say whether a function is an API record."""
+        """Return whether a function is an API record."""
         ...
 
     def text(self, function: Function) -> str:
@@ -131,7 +130,7 @@ class ApiStyle(Protocol):
         ...
 
     def constructor_text(self, types: Sequence[Type]) -> str:
-        """Return a class without a constructor as an API entry shows it; those around it come first."""
+        """Return a class without a constructor as an API entry shows it; its outer classes come first."""
         ...
 
     def constructor_name(self, types: Sequence[Type]) -> str:
@@ -152,17 +151,17 @@ _NUMBER = r"\d\w*(?:\.(?:\d\w*|[eE][+-]?\d\w*|[jJdDfFlL]\b)?)?|\.\d\w*"
 
 @dataclass(frozen=True, slots=True)
 class Lexing:
-    """Patterns that tell code, strings and comments apart, one token at a time."""
+    """Patterns that split a text into code, strings and comments, one token at a time."""
 
     token: re.Pattern[str]
-    """Matches at any character; groups ``comment`` (to the line's end), ``block`` (its opening), ``prefix`` and
+    """Matches at any character. Groups: ``comment`` (to the line's end), ``block`` (its opening), ``prefix`` and
     ``quote`` of a string, ``name``."""
     plain: re.Pattern[str]
-    """A stretch in which nothing opens a string or a comment."""
+    """A stretch that opens no string or comment."""
 
     @classmethod
     def of(cls, comment: str, block: str, quotes: str, prefix: str, name: str, plain: str) -> Lexing:
-        """Return the patterns made of these parts, each a regular expression without groups."""
+        """Return the patterns built from these parts, each a regular expression without groups."""
         opening = rf"|(?P<block>{block})" if block else ""
         strings = rf"|(?P<prefix>{prefix})(?P<quote>{quotes})"
         token = rf"(?P<comment>{comment}[^\n\r]*){opening}{strings}|(?P<name>{name})|{_NUMBER}|."
@@ -173,38 +172,38 @@ _BRACES = Lexing.of("//", r"/\*", r"\"\"\"|\"|'|`", "", r"(?:[^\W\d]|\$)[\w$]*",
 
 
 class Language(str):
-    """A registered programming language; as text its name (``python``), as files, databases and options spell it."""
+    """A registered programming language. As text it is its name (``python``), as in files, databases and options."""
 
     label = ""
-    """The name as people write it: ``Python``."""
+    """The name for display: ``Python``."""
     suffix = ""
-    """The file-name suffix of its source files, dot included."""
+    """The file-name suffix of its source files, with the dot."""
     comment = "//"
-    """What begins a comment that ends with its line."""
+    """The beginning of a comment that ends with its line."""
     qualified_types = False
     """Whether the module of a `Use` is a qualified class rather than a file, so that its last parts may be classes."""
     indented = False
-    """Whether indentation tells where a block ends; else braces do."""
+    """Whether indentation rather than braces marks where a block ends."""
     reserved: frozenset[str] = frozenset()
-    """Reserved words and literals; those that may be names elsewhere (``match``, ``record``) are left out."""
+    """Reserved words and literals, without those that can also be names (``match``, ``record``)."""
     import_line = re.compile(r"\s*import\s")
-    """The beginning of an import statement, and of what names the file's own package."""
+    """The beginning of an import statement, or of a package declaration."""
     lexing = _BRACES
-    """How its tokens are told apart; that of languages with braces unless it says otherwise."""
+    """The patterns of its tokens; by default those of languages with braces."""
 
     def __new__(cls, name: str) -> Language:
-        """Return the registered language of a name; of a subclass make the object that is to be registered."""
+        """Return the registered language with a name; in a subclass, create the object to register."""
         if cls is not Language:
             return super().__new__(cls, name)
         return get(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes by name."""
+        """Pickle by name."""
         return get, (str(self),)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """Read a language from its name."""
+        """Validate a language by its name."""
         from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - only where something is read
 
         def read(name: str) -> Language:
@@ -216,35 +215,35 @@ class Language(str):
         return core_schema.no_info_after_validator_function(read, core_schema.str_schema())
 
     def grammar(self) -> object:
-        """Return the tree-sitter grammar, as ``tree_sitter_python.language()`` gives it."""
+        """Return the tree-sitter grammar, as ``tree_sitter_python.language()`` returns it."""
         raise NotImplementedError
 
-    # Lines that use a project's own API: `imports`, `locate`, `names` and `barred`, or `analyse` and `resolve`
+    # For lines that use a project's own API: `imports`, `locate`, `names` and `barred`, or `analyse` and `resolve`
 
     function_nodes: frozenset[str] = frozenset()
-    """Types of nodes of functions, methods and constructors; those with a body have it as their field ``body``."""
+    """Node types of functions, methods and constructors; their body, if any, is the field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
-    """Types of nodes that read a name."""
+    """Node types that read a name."""
     barred: Mapping[str, str] = {}
-    """Types of nodes whose lines are no targets -> why: ``import``, ``decorator``, ``multiline_string`` where the node
-    goes over several lines; of ``header`` the lines up to the body."""
+    """Types of nodes whose lines cannot be targets -> why: ``import``, ``decorator``, ``multiline_string`` if the node
+    spans several lines; for ``header`` the lines up to the body."""
 
     def imports(self, source: Source) -> Iterable[Import]:
-        """Yield what the import statements of a file bind."""
+        """Yield the names that the import statements of a file bind."""
         raise NotImplementedError
 
     def locate(self, module: str, path: str, files: Iterable[str]) -> str | None:
-        """Return the file that an import names, None if it is not of the project.
+        """Return the file that an import names; None if it is not in the project.
 
         Args:
             module: as written.
-            path: the importing file's.
-            files: the project's, for asking whether a path is among them.
+            path: the importing file.
+            files: the project's files, only for membership tests.
         """
         raise NotImplementedError
 
     def analyse(self, path: str, text: str) -> FileFacts:
-        """Read one file; the result is plain data that can travel between processes."""
+        """Analyse one file; the result is plain data that can be sent between processes."""
         from ctxbench.bench.languages.syntax import analyse  # noqa: PLC0415 - it needs a grammar
 
         return analyse(self, path, text)
@@ -256,15 +255,15 @@ class Language(str):
         return resolve(self, files)
 
     def parses(self, text: str) -> bool:
-        """Say whether the language's own parser takes a text that its grammar takes."""
+        """Return whether the language's own parser accepts a text that its grammar accepts."""
         return True
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return what reads the source files below a folder, from their bytes and place; else in UTF-8."""
+        """Return a function that decodes source files below a folder, from their bytes and path; UTF-8 by default."""
         return lambda raw, _: decode(raw, UTF8)
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Say whether a file was left by CoderEval's harness; `beside` gives the text of a file in its folder."""
+        """Return whether CoderEval's harness left a file; `beside` returns the text of a file in the same folder."""
         return False
 
     def module_of(self, path: str) -> str:
@@ -272,7 +271,7 @@ class Language(str):
         return path.removesuffix(self.suffix).replace("/", ".")
 
     def defining_files(self, module: str, files: Iterable[str]) -> list[str]:
-        """Return the files that a dotted module, or a qualified class, may be.
+        """Return the files that a dotted module, or a qualified class, may be in.
 
         Args:
             module: as in `bench.types.Use`; its first parts may be folders above the repository's root, or be missing.
@@ -290,41 +289,41 @@ class Language(str):
     # Functions and names
 
     def outline(self, text: str) -> Outline:
-        """Return the functions and classes of a file, which may be cut at the cursor; none unless it knows them."""
+        """Return the functions and classes of a file, which may be cut at the cursor; empty by default."""
         return Outline(functions=(), types=(), broken=False)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
-        """Return the files of a repository (path -> text), to be asked for the names that code reads; None without."""
+        """Return the names in a repository's files (path -> text); None if the language does not support it."""
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a file refers to up to a line, one step away, by static analysis; none by default.
+        """Yield the definitions that a file directly refers to up to a line, by static analysis; none by default.
 
-        Some may be in the file itself, or nowhere.
+        Some may be in the file itself, or not exist.
 
         Args:
-            path: the file's.
-            line: the last that counts, from 0.
-            texts: the project's files, each read when it is asked for.
+            path: the file.
+            line: the last line to consider, from 0.
+            texts: the project's files, each read on access.
         """
         return ()
 
     @property
     def apis(self) -> ApiStyle | None:
-        """How its APIs are found and shown; None: no unit of retrieval is an API."""
+        """How its APIs are found and shown; None if the language has no API retrieval."""
         return None
 
     @property
     def answers(self) -> AnswerReader:
-        """How its functions are taken out of what models answer."""
+        """The reader that extracts its functions from models' answers."""
         from ctxbench.bench.languages.answers import PlainAnswerReader  # noqa: PLC0415 - only functions need it
 
         return PlainAnswerReader()
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Return a function's lines, or those of its body, moved so that they begin at an indentation.
+        """Return a function's lines, or those of its body, moved to an indentation.
 
-        A language that is taught more leaves its strings what they are.
+        Languages may override it to leave strings unchanged.
 
         Args:
             lines: without their ends.
@@ -333,18 +332,18 @@ class Language(str):
         return textwrap.indent(textwrap.dedent("\n".join(lines)), to).split("\n")
 
     def testing(self) -> Testing:
-        """Return what builds the suites of its repositories' tests.
+        """Return the module that builds the suites of its repositories' tests.
 
         Raises:
-            InputFault: if nobody has taught this language so much.
+            InputFault: if the language does not support it.
         """
         raise InputFault(f"no tests of {self.label} can be run", cure="use samples that are compared as texts")
 
     def miner(self) -> Miner:
-        """Return what finds functions that a repository's own tests cover.
+        """Return the module that finds functions covered by a repository's own tests.
 
         Raises:
-            InputFault: if nobody has taught this language so much.
+            InputFault: if the language does not support it.
         """
         raise InputFault(f"no function samples can be built of {self.label}", cure="build lines: --kind line")
 
@@ -354,7 +353,7 @@ _LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages"
 
 
 def register(language: L) -> L:
-    """Register a language under its name and return it; called by the package that its entry point names.
+    """Register a language under its name and return it; called by the package of its entry point.
 
     Raises:
         InputFault: if another language has that name.
@@ -364,17 +363,17 @@ def register(language: L) -> L:
 
 
 def get(name: str) -> Language:
-    """Return the language called `name`; its grammar is loaded only when it is needed.
+    """Return the language called `name`; its grammar is loaded on demand.
 
     Raises:
-        UnknownName: if none is called so.
+        UnknownName: if no language has this name.
         InputFault: if its package cannot be imported.
     """
     return _LANGUAGES.get(name)
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all languages, sorted; none is imported for it."""
+    """Return the names of all languages, sorted, without importing them."""
     return _LANGUAGES.names()
 
 

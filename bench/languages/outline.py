@@ -16,11 +16,11 @@ class FunctionParameter:
     """One parameter of a function."""
 
     name: str
-    """Bare: without stars, type and default value."""
+    """The name without stars, type and default value."""
     text: str
     """As written."""
     default_name: str = ""
-    """The default value where it is a bare name (``rate=DEFAULT``), else empty."""
+    """The default value if it is a bare name (``rate=DEFAULT``); otherwise empty."""
     starred: bool = False
     """``*args``, ``**kwargs``, or Java's ``String... tags``."""
     annotated: bool = False
@@ -32,13 +32,13 @@ class Type:
 
     name: str
     header: str
-    """As written, from decorators' end or modifiers to the colon or brace, which is left out; annotations stay."""
+    """As written, from after decorators or from modifiers to before the colon or brace; annotations stay."""
     kind: str
     """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
     lines: Span
     """From the first decorator, annotation or attached comment to the last line."""
     head: int = 0
-    """The line that the header begins on."""
+    """First line of the header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,27 +47,27 @@ class Function:
 
     name: str
     types: tuple[Type, ...]
-    """The classes around it, outermost first; empty at module level."""
+    """Its classes, outermost first; empty at module level."""
     inside: str
-    """The name of the function that it stands in; empty for what is no inner function."""
+    """The name of the enclosing function; empty if it is not an inner function."""
     lines: Span
     """From the first decorator, annotation, attached comment or Javadoc to the last line."""
     head: int
     """The line of ``def``, or of a Java method's first modifier or annotation."""
     body: Span
-    """Lines of the body, docstring included; the closing brace's line is the last. Empty for one without."""
+    """Lines of the body, docstring and closing brace included; empty without a body."""
     decorators: tuple[str, ...]
-    """Python: as written, ``@`` included. Java: annotations."""
+    """Python: as written, with ``@``. Java: annotations."""
     modifiers: tuple[str, ...]
-    """Java: ``public``, ``static``, …; Python: ``async`` where it is."""
+    """Java: ``public``, ``static``, …; Python: ``async`` if present."""
     parameters: tuple[FunctionParameter, ...]
-    """In order, ``self`` and ``cls`` included, bare ``*`` and ``/`` left out."""
+    """In order, with ``self`` and ``cls``, without bare ``*`` and ``/``."""
     parameters_text: str
     """As written between the brackets."""
     returns: str
-    """The return type as written; empty if none, or for a Java constructor."""
+    """The return type as written; empty if there is none, or for a Java constructor."""
     throws: str
-    """Java: the ``throws`` clause as written; else empty."""
+    """Java: the ``throws`` clause as written; otherwise empty."""
     docstring: str
     """Python: the docstring's value, cleaned. Java: the Javadoc without its comment marks. Empty if none."""
     constructor: bool
@@ -76,28 +76,28 @@ class Function:
     header: str = ""
     """As written, from ``def`` (or ``async``) to the return type, or from a Java method's annotations to ``throws``."""
     code: str = field(default="", repr=False)
-    """All of it as written, from where `header` begins."""
+    """The whole text as written, from the start of `header`."""
 
     @property
     def qualified(self) -> str:
-        """The name with the classes around it: ``Cart.add``."""
+        """The name with its classes: ``Cart.add``."""
         return ".".join([*(outer.name for outer in self.types), self.name])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The functions and classes of one file, in the order of lines."""
+    """The functions and classes of one file, in line order."""
 
     functions: tuple[Function, ...]
-    """Inner functions too (see `Function.inside`); no lambdas, no methods of anonymous classes."""
+    """All functions, also inner ones (see `Function.inside`), without lambdas and methods of anonymous classes."""
     types: tuple[Type, ...]
     broken: bool
-    """Whether the parser met a syntax error."""
+    """Whether the parser found a syntax error."""
 
     def named_lines(self, lines: Sequence[str]) -> Mapping[str, list[int]]:
-        """Return the lines that name definitions, by qualified name: ``Cart.add``; several for overloads and variants.
+        """Return qualified name (``Cart.add``) -> the lines that name it; several for overloads and variants.
 
-        What stands in a function is left out. A constructor is under the name of its class too.
+        Definitions inside functions are left out. A constructor is listed under its class's name too.
 
         Args:
             lines: of the file.
@@ -121,6 +121,6 @@ def _holds(outer: Span, inner: Span) -> bool:
 
 
 def _row(lines: Sequence[str], start: int, end: int, name: str) -> int:
-    """Return the first of some lines that has a name as a word."""
+    """Return the first line from `start` that contains a name as a word; `start` if there is none."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     return next((row for row in range(start, min(end, len(lines))) if word.search(lines[row])), start)

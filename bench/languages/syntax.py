@@ -1,7 +1,7 @@
-"""Syntax trees: parsers, columns in characters, the tokens of chosen lines, walks, and the uses of imports in them.
+"""Syntax trees: parsers, columns in characters, tokens of selected lines, tree walks, and uses of imports.
 
-Of a language that says no more than which names its imports bind, a name that the file declares anywhere itself (a
-variable, a parameter, a function) is never taken for an import, and what is reached through a name is not followed.
+These generic rules serve a language that only declares the names its imports bind. A name that the file also declares
+itself (a variable, a parameter, a function) never counts as an import, and attributes of a name are not followed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctxbench.bench.types import Use
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _STRING_CONTENT = "string_content"
-"""Python's: a leaf, though its grammar has nodes for the escapes in it."""
+"""Python's string content: a leaf, though its grammar has nodes for the escapes in it."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
@@ -33,12 +33,12 @@ Handler = Callable[[Any, Node, Any], None]
 
 @functools.cache
 def parser(language: Language) -> tree_sitter.Parser:
-    """Return the parser of a language (one a process)."""
+    """Return the parser of a language (one per process)."""
     return tree_sitter.Parser(tree_sitter.Language(language.grammar()))
 
 
 class Source:
-    """One parsed text. Rows are lines split at the newline character only, as tree-sitter counts them."""
+    """One parsed text. Rows are lines split only at the newline character, as in tree-sitter."""
 
     def __init__(self, text: str, language: Language) -> None:
         """Parse `text`."""
@@ -53,7 +53,7 @@ class Source:
         return len(self._lines[row][:byte].decode("utf-8", "replace"))
 
     def text(self, node: Node | None) -> str:
-        """Return the text of a node; of none an empty one."""
+        """Return the text of a node; empty for None."""
         return "" if node is None else self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def field(self, node: Node, name: str) -> str:
@@ -61,13 +61,13 @@ class Source:
         return self.text(node.child_by_field_name(name))
 
     def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
-        """Return the nodes of a type, of the whole text or below a node, in the order of the text."""
+        """Return the nodes of a type, in the whole text or below a node, in text order."""
         return (node for node in within(root or self.root) if node.type == kind)
 
     def tokens(self, rows: Iterable[int]) -> tuple[Tokens, Tokens]:
-        """Return the tokens of some lines, first with each string as one, then with what strings are made of instead.
+        """Return the tokens of some lines twice: with strings as one token, and with strings split into parts.
 
-        Those that span several lines are left out.
+        Tokens that span several lines are left out.
         """
         row_set = set(rows)
         with_strings, leaves = ({row: list[Span]() for row in sorted(row_set)} for _ in range(2))
@@ -95,7 +95,7 @@ def _sorted(tokens: Mapping[int, list[Span]]) -> Tokens:
 
 
 def within(node: Node) -> Iterator[Node]:
-    """Yield a node and all named nodes in it, in the order of the text."""
+    """Yield a node and all named nodes in it, in text order."""
     stack = [node]
     while stack:
         inner = stack.pop()
@@ -104,23 +104,23 @@ def within(node: Node) -> Iterator[Node]:
 
 
 def rows(node: Node) -> range:
-    """Return the lines a node touches."""
+    """Return the lines of a node."""
     return range(node.start_point[0], node.end_point[0] + 1)
 
 
 def span(node: Node) -> Span:
-    """Return the lines a node touches as a span."""
+    """Return the lines of a node as a span."""
     return node.start_point[0], node.end_point[0] + 1
 
 
 class TreeReader(Generic[P]):
-    """Walks a tree once, in the order of the text; public attributes of its subclasses hold what was read.
+    """Walks a tree once, in text order; public attributes of subclasses hold the results.
 
-    A place says what the walk is inside of. Of a node whose type has no handler the named children are walked.
+    A place describes the position of the walk. Nodes without a handler are skipped, but not their children.
     """
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {}
-    """Type of a node -> what reads it, and pushes what is to be walked in it."""
+    """Node type -> the method that reads it and pushes the parts to walk."""
 
     def __init__(self, source: Source, place: P) -> None:
         """Walk the whole tree of `source`, whose root is at `place`."""
@@ -154,7 +154,7 @@ _DECLARED = ("name", "pattern", "parameter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportingFile(FileFacts):
-    """The facts of one file: what its imports bind, and where that is read."""
+    """The facts of one file: the names that its imports bind, and where they are read."""
 
     imports: tuple[Import, ...]
     loads: tuple[tuple[int, int, str], ...]
@@ -211,7 +211,7 @@ def _is_declared(node: Node) -> bool:
 
 
 def resolve(language: Language, files: Mapping[str, ImportingFile]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the reads of names that other files of the project bring in."""
+    """Return the reads of names imported from other files of the project."""
     return {path: tuple(_internal(language, file, files)) for path, file in files.items()}
 
 

@@ -1,7 +1,7 @@
-"""`Corpus`: the units of a set of files, compared with queries; and the search over two of them.
+"""`Corpus`: the searchable units of a set of files; and the search over two corpora.
 
-A search is over the shared corpus of a snapshot, the target file's units left out, and over the few units that the
-view itself shows of the target file. What is found is as if both had been indexed together from nothing.
+A search covers the shared corpus of a snapshot without the target file's units, and the few units of the target file
+that the view itself shows. The result is the same as if both had been indexed together from scratch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT_INDICES = 3
 
 
 class Ranker(Protocol):
-    """Compares a text with indexed ones."""
+    """Compares a text with indexed texts."""
 
     @property
     def slack(self) -> float:
@@ -35,40 +35,40 @@ class Ranker(Protocol):
 
     @property
     def exact(self) -> Callable[[Any, Any], float] | None:
-        """Gives the score of a query and one indexed text; None if `scores` are exact."""
+        """A function that returns the score of a query and one indexed text; None if `scores` are exact."""
         ...
 
     def index(self, texts: Sequence[str]) -> Any:
-        """Return what `scores` needs of texts."""
+        """Return an index of texts for `scores`."""
         ...
 
     def query(self, text: str) -> Any:
-        """Return what `scores` needs of the text that is looked for; None if nothing can be found by it."""
+        """Return the query for `scores`; None if it cannot find anything."""
         ...
 
     def scores(self, query: Any, shared: Any, own: Any, skip: Span) -> Scores:
-        """Return the scores of the shared texts, then of the own ones; nothing counts what `skip` leaves out."""
+        """Return the scores of the shared texts, then of the own ones; texts in `skip` affect no score."""
         ...
 
 
 class Corpus:
-    """Units, in the order of paths and lines. Immutable; safe to share by threads."""
+    """Units, in path and line order. Immutable; threads may share it."""
 
     def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
-        """Hold units; nothing is compared yet.
+        """Store units; nothing is indexed yet.
 
         Args:
             units: of one or more files.
-            built: told of each index that is made: the ranker's spec, and seconds.
+            built: called for each new index with the ranker's spec and seconds.
         """
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
         self.units = tuple(sorted(units, key=lambda unit: unit.place))
         keys = [unit.keys or (unit.text,) for unit in self.units]
         self.keys = tuple(key for several in keys for key in several)
-        """What queries are compared with, unit by unit."""
+        """The texts that queries are compared with, unit by unit."""
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
-        """Unit -> its first key; and one entry more."""
+        """Unit -> its first key, with one more entry at the end."""
         self.characters = sum(map(len, self.keys))
         self._indices: SharedCache[Any] = SharedCache(_KEPT_INDICES)
         self._built = built
@@ -85,7 +85,7 @@ class Corpus:
         return index
 
     def of_file(self, path: str) -> Span:
-        """Return which units are of a file: ``[start, end)``; empty, where they would stand, if none is."""
+        """Return the units of a file as ``[start, end)``; empty at the insertion point if there are none."""
         return (
             bisect_left(self.units, path, key=lambda unit: unit.place.path),
             bisect_right(self.units, path, key=lambda unit: unit.place.path),
@@ -95,22 +95,22 @@ class Corpus:
 def search(
     text: str, *, shared: Corpus, own: Corpus, path: str, name: str, ranker: Ranker, top: int
 ) -> tuple[Hit, ...]:
-    """Return the units most like a text, best first; among equals the earlier by path and line.
+    """Return the units most like a text, best first; ties by path and line.
 
     Args:
-        text: what is looked for; a text without anything to compare finds nothing.
+        text: the query; a text without anything to compare matches nothing.
         shared: the units of a snapshot.
-        own: what stands instead of those of one file.
+        own: replaces the units of one file.
         path: that file.
         name: the ranker's spec.
-        ranker: what compares.
-        top: how many at most; units of score 0 fill up the list.
+        ranker: the ranker.
+        top: largest number of units; units of score 0 fill up the list.
     """
     import numpy as np  # noqa: PLC0415
 
     start, end = shared.of_file(path)
     count, all_of_them = len(shared.units), len(shared.units) + len(own.units)
-    # Unit numbers in the order of ties: the target file's own units stand in the place of those left out.
+    # Unit numbers in the order of ties: the own units replace those of the target file.
     order = np.concatenate([np.arange(start), np.arange(count, all_of_them), np.arange(end, count)])
     query = ranker.query(text) if text.strip() and len(order) else None
     if query is None or top <= 0:
@@ -140,7 +140,7 @@ def search(
 
 
 def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
-    """Return how like a text each candidate is, words weighed over the candidates; 0 for a blank text."""
+    """Return the similarity of a text to each candidate; words are weighted over these. 0 for a blank text."""
     query = ranker.query(text) if text.strip() else None
     if query is None or not candidates:
         return (0.0,) * len(candidates)

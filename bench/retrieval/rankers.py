@@ -1,10 +1,10 @@
 """Rankers: BM25 and the Jaccard index compare words, `Dense` compares meanings by the cosine of two vectors.
 
-Those of words are ours and no library's because of what is counted: how many texts hold a word, how many texts there
-are and how long they are on average may count only what one view shows. So an index holds the shared texts of a
-snapshot once, and each query leaves out a span of them (those of the target file) and adds a few of its own.
-No score depends on a text that is left out, not even in its last digit: sums are made text by text, in the
-order of the query's words. On every processor it is the same to the last bit.
+The word rankers are ctxbench's own, because their statistics (document frequency, number of texts, average length) may
+count only the texts that a view shows. An index holds the shared texts of a snapshot once; each query leaves out a span
+of them (those of the target file) and adds a few of its own. No score depends on a text that is left out, not even in
+its last digit: sums are computed text by text, in the order of the query's words. Scores are equal to the last bit on
+every processor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PART = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Postings:
-    """An index from tokens to the texts that hold them, with counts. Never changed; threads may share it."""
+    """An index from tokens to the texts that contain them, with counts. Immutable; threads may share it."""
 
     def __init__(self, texts: Sequence[Counter[str]]) -> None:
         """Index texts, each given by its tokens."""
@@ -53,32 +53,32 @@ class Postings:
         }
         self._none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         self.lengths = np.array([tokens.total() for tokens in texts], dtype=np.int64)
-        """Text -> how many tokens it has."""
+        """Text -> number of tokens."""
         self.kinds = np.array([len(tokens) for tokens in texts], dtype=np.int64)
-        """Text -> how many different tokens it has."""
+        """Text -> number of distinct tokens."""
 
     def of(self, token: str) -> tuple[Ints, Ints]:
-        """Return the texts that hold a token, in order, and how often each does."""
+        """Return the texts that contain a token, in order, and its counts in them."""
         return self._postings.get(token, self._none)
 
 
 class BM25:
-    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper names BM25 only, the rest is ours).
+    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper names only BM25).
 
-    A word in n of N texts weighs ``ln(1 + (N - n + 0.5) / (n + 0.5))``, which is never negative. One that stands f
-    times in a text of L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / M))``,
-    as often as the query holds it.
+    A word in n of N texts has the weight ``ln(1 + (N - n + 0.5) / (n + 0.5))``, which is never negative. A word that
+    occurs f times in a text of L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L /
+    M))``, as often as the query contains it.
     """
 
     slack = 0.0
     exact = None
 
     def __init__(self, *, split: Literal["identifiers", "spaces"] = "identifiers") -> None:
-        """Choose what a word is.
+        """Choose how texts are split into words.
 
         Args:
-            split: ``identifiers``: see `words`. ``spaces``: what stands between blanks, in lower case in the texts and
-                as it is in the query, as RLCoder's program does (``bm25.py``).
+            split: ``identifiers``: see `words`. ``spaces``: at blanks, with texts but not the query in lower case, as
+                in RLCoder's program (``bm25.py``).
         """
         self._words = words if split == "identifiers" else _lower_words
         self._query_words = words if split == "identifiers" else str.split
@@ -92,13 +92,13 @@ class BM25:
         return Counter(self._query_words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the score of every shared text and then of every own one; those of `skip` count for nothing.
+        """Return the score of every shared text and then of every own one; texts in `skip` do not count.
 
         Args:
-            query: what `query` returned.
+            query: the result of `query`.
             shared: an index.
-            own: another one, of texts that count as much.
-            skip: shared texts ``[start, end)`` that are left out; their own scores mean nothing.
+            own: another index, of texts that count equally.
+            skip: shared texts ``[start, end)`` that are left out; their own scores are meaningless.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -120,7 +120,7 @@ class BM25:
 
 
 class Jaccard:
-    """The Jaccard index of two texts' sets of code tokens: how many they share, of how many (InferCom paper)."""
+    """The Jaccard index of two texts' sets of code tokens: shared tokens over all tokens (InferCom paper)."""
 
     slack = 0.0
     exact = None
@@ -145,7 +145,7 @@ class Jaccard:
 
 
 def _both(token: str, shared: Postings, own: Postings) -> tuple[Ints, Ints]:
-    """Return where a token is, own texts numbered on from the shared ones."""
+    """Return the texts with a token and its counts, with own texts numbered after the shared ones."""
     import numpy as np  # noqa: PLC0415
 
     numbers, counts = shared.of(token)
@@ -160,7 +160,7 @@ def _lower_words(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return every word of a text and, behind it, the parts it has; all lower-case.
+    """Return every word of a text, each followed by its parts, in lower case.
 
     A word is a run of ``[A-Za-z0-9_]``; it is split at underscores and where the case changes, as identifiers are read:
     ``loadCart`` gives ``loadcart``, ``load``, ``cart``; ``HTTPServer`` gives ``httpserver``, ``http``, ``server``.
@@ -175,11 +175,11 @@ def words(text: str) -> list[str]:
 
 
 DIGITS = 5
-"""Of a similarity, after the point: encoders agree to some 1e-6 from processor to processor."""
+"""Decimal places of a similarity: encoders agree to about 1e-6 between processors."""
 
 
 class Dense:
-    """The cosine of vectors of length 1, which is their product."""
+    """The cosine of vectors of length 1, which is their dot product."""
 
     def __init__(
         self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None
@@ -187,19 +187,19 @@ class Dense:
         """Rank by an encoder.
 
         Args:
-            encoder: what encodes.
+            encoder: the encoder.
             spec: its canonical spelling.
-            vectors: where vectors are kept.
-            progress: told now and then how many texts are encoded, of how many; what it raises ends that.
+            vectors: the cache of vectors.
+            progress: called at intervals with the number of encoded texts and the total; an exception stops encoding.
         """
         self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
 
     @property
     def slack(self) -> float:
-        """Return what the fast product may be off `exact`: a rounding a term, and that of the score.
+        """Return the largest difference of the fast product from `exact`: one rounding per term, and that of the score.
 
-        Its last digits depend on the processor and on how many texts there are, and so on texts that a view leaves
-        out; `exact` does not.
+        Its last digits depend on the processor and on the number of texts, including those that a view leaves out;
+        `exact` does not.
         """
         return self._encoder.width * 2.0**-23 + 10.0**-DIGITS
 
@@ -219,7 +219,7 @@ class Dense:
         return np.concatenate([shared @ query, own @ query]).astype(np.float64)
 
     def exact(self, query: Floats, vector: Floats) -> float:
-        """Return the score of one text, rounded to `DIGITS`, so that machines whose vectors differ rank alike."""
+        """Return the score of one text, rounded to `DIGITS`, so that machines with different vectors rank alike."""
         import numpy as np  # noqa: PLC0415
 
         return round(math.fsum(np.multiply(query, vector, dtype=np.float64).tolist()), DIGITS)

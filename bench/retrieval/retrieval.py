@@ -1,7 +1,7 @@
-"""`Retrieval`: the shared means of all searches: corpora of snapshots, vectors, and the writer of summaries.
+"""`Retrieval`: the resources shared by all searches: corpora of snapshots, vectors, and the writer of summaries.
 
-One is opened a run and shared by its threads. It holds whole files, answers included: it is the trusted side's.
-Units come from the part of the target file that a view shows (`VisibleTarget`), or from other files.
+Each run opens one and shares it between threads. It holds whole files with answers, so it belongs to the trusted side.
+Units come from the visible part of the target file (`VisibleTarget`), or from other files.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
-"""Rankers that compare words; whatever their parameters, they read nothing but the texts."""
+"""Rankers that compare words; with any parameters, they read only the texts."""
 _BROUGHT = ("hashed", "minilm")
 """Encoders that need no file of the user's, unless their spec names one."""
 _COMMIT = re.compile("[0-9a-f]{40}")
-"""A hub's revision that never means anything else."""
+"""A hub's revision that never changes its meaning."""
 _KEPT_CORPORA = 32
-"""Several a repository; samples come a repository after the other."""
+"""Number of corpora to cache, several per repository; samples are processed repository by repository."""
 _KEPT_CHARACTERS = 32_000_000
-"""Of the corpora together: an index takes some 15 bytes a character."""
+"""Characters of all cached corpora; an index takes about 15 bytes per character."""
 _KEPT_OWN = 256
-"""Of target files, which are small: those of the samples under way."""
+"""Number of corpora of target files to cache, for the samples in progress."""
 _KEPT_RANKERS = 16
 _MANY = 1000
-"""Texts to encode from which on it is told how far that is."""
+"""Number of texts to encode from which progress is reported."""
 _EVERY_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
 class NoRanker(InputFault):
-    """Raised when there is no such encoder or it cannot be used here: no strategy's doing, it ends a run."""
+    """Raised when an encoder does not exist or cannot be used here. Not the strategy's fault, so it ends a run."""
 
 
 def lexical_of(spec: str) -> tuple[str, Ranker] | None:
-    """Return a lexical ranker and its canonical spelling, None if the spec names none.
+    """Return a lexical ranker and its canonical spelling; None if the spec names none.
 
     Raises:
         InputFault: if a parameter does not fit.
@@ -70,20 +70,20 @@ def lexical_of(spec: str) -> tuple[str, Ranker] | None:
 
 
 def check_ranker(spec: str) -> None:
-    """See that there is such a ranker, before anything is made of it: no weights are looked for.
+    """Check that a ranker exists, without looking for its weights.
 
     Raises:
-        InputFault: if there is none, or a parameter does not fit.
+        InputFault: if it does not exist, or a parameter does not fit.
     """
     if lexical_of(spec) is None:
         _canonical(spec)
 
 
 def encoder_of(spec: str) -> tuple[str, Encoder]:
-    """Return an encoder, under the spelling under which its vectors are kept.
+    """Return an encoder, and the spelling under which its vectors are stored.
 
     Raises:
-        InputFault: if there is none, or it cannot be used here; an unknown name is told the lexical rankers too.
+        InputFault: if it does not exist or cannot be used here; an unknown name lists the lexical rankers too.
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
 
@@ -100,9 +100,9 @@ def _canonical(spec: str) -> str:
 
 
 def weights_of(spec: str) -> str:
-    """Return the version of an encoder whose weights are the user's, and may be others tomorrow under the same spec.
+    """Return the version of an encoder whose weights the user provides and may change under the same spec.
 
-    Empty if the spec names no encoder, or one whose vectors it decides together with the version of ctxbench.
+    Empty if the spec names no encoder, or one whose vectors are fixed by spec and ctxbench version.
 
     Raises:
         InputFault: if it cannot be used here.
@@ -122,18 +122,18 @@ class IndexedFiles:
     """The files of a snapshot that a view may show."""
 
     digest: str
-    """Of everything below; what is made of the files is kept under it."""
+    """Digest of the other fields; the key of everything built from the files."""
     texts: Mapping[str, str]
     language: Language
     repo: str = ""
-    """The repository's name, for what is told of it."""
+    """The repository's name, for reports."""
 
 
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
     """Return the units of the target file that may be found.
 
-    A function may be found unless the cursor stands in it. The visible text does not tell whether a function that
-    ends right before the cursor is finished, so the one that holds the last line before the cursor is left out.
+    A function may be found unless it contains the cursor. The visible text does not show whether a function that ends
+    right before the cursor is complete, so the function with the last line before the cursor is left out.
     """
     units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:
@@ -143,7 +143,7 @@ def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[U
 
 
 def _parsable(target: VisibleTarget, language: Language) -> str:
-    """Return the text with a body for the function that lost it, so that it does not swallow the next one."""
+    """Return the text with a body for the function that lost it; otherwise it would absorb the next one."""
     before, after = target.text[: target.cut], target.text[target.cut :]
     bare = before.rstrip()
     if language.indented and after and bare.endswith(":"):
@@ -162,18 +162,17 @@ class Retrieval:
         built: Built | None = None,
         tokens: Tokens = code_tokens.pieces,
     ) -> None:
-        """Open retrieval; nothing is read or made yet.
+        """Create a retrieval; nothing is read or built yet.
 
         Args:
-            folder: where vectors are kept from run to run; None: in memory only.
-            summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
-                `bench.apis`.
-            built: told what was made of whole repositories, and how long that took; changes nothing.
-            tokens: gives what windows are compared by.
+            folder: the folder for vectors across runs; None: in memory only.
+            summarise: writes the summaries for ``summary`` units; None: the plain ones of `bench.apis`.
+            built: called with everything built from whole repositories, and its seconds.
+            tokens: the tokens that windows are compared by.
         """
         self.tokens = tokens
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
-        self.searched_summaries = threading.Event()  # set by every search by summary; whoever wants to know clears it
+        self.searched_summaries = threading.Event()  # set by every search by summary; the reader clears it
         self._built = built
         self._last_report = -_EVERY_SECONDS
         self._vectors: SharedCache[Vectors] = SharedCache(1)
@@ -184,11 +183,11 @@ class Retrieval:
         self._rankers: SharedCache[tuple[str, Ranker]] = SharedCache(_KEPT_RANKERS)
 
     def close(self) -> None:
-        """End what is under way in other threads: who waits for vectors gets a `MachineFault`."""
+        """Stop work in other threads: those waiting for vectors get a `MachineFault`."""
         self._closed.set()
 
     def note(self, repo: str, what: str, seconds: float) -> None:
-        """Tell whoever wants to know that something was made of a repository."""
+        """Report that something was built from a repository."""
         if self._built is not None:
             self._built(repo, what, seconds)
 
@@ -199,14 +198,14 @@ class Retrieval:
 
         Args:
             text: code or prose.
-            files: where to look; what they hold of the target file is not used.
-            target: what stands for the target file.
-            unit: what to find, as a spec.
-            ranker: how to compare, as a spec.
-            top: how many at most.
+            files: the files to search; their version of the target file is not used.
+            target: replaces the target file.
+            unit: the kind of unit, as a spec.
+            ranker: the ranker, as a spec.
+            top: largest number of units.
 
         Raises:
-            InputFault: if there is no such unit; `NoRanker` if there is no such ranker, or it cannot be used here.
+            InputFault: if the unit does not exist; `NoRanker` if the ranker does not exist or cannot be used here.
         """
         cut = cutter(unit)
         name, compare = self._ranker(ranker)
@@ -222,10 +221,10 @@ class Retrieval:
         return search(text, shared=shared, own=own, path=target.path, name=name, ranker=compare, top=top)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str) -> tuple[float, ...]:
-        """Return how like a text each candidate is, in their order.
+        """Return the similarity of a text to each candidate, in their order.
 
         Raises:
-            NoRanker: if there is no such ranker, or it cannot be used here.
+            NoRanker: if the ranker does not exist or cannot be used here.
         """
         return similarity(text, candidates, self._ranker(ranker)[1])
 
@@ -233,10 +232,9 @@ class Retrieval:
         return self._rankers.get(spec, lambda: self._resolved(spec))
 
     def _resolved(self, spec: str) -> tuple[str, Ranker]:
-        """Return a ranker and its canonical spelling."""
         if (lexical := lexical_of(spec)) is not None:
             return lexical
-        # Not at the top: most of what imports this module needs no encoder, and so no numpy.
+        # Imported here: most importers of this module need no encoder, and so no numpy.
         from ctxbench.bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
         from ctxbench.bench.retrieval.rankers import Dense  # noqa: PLC0415
 
@@ -270,7 +268,7 @@ class Retrieval:
         return self._summarised(units, language) if cut.name == "summary" else units
 
     def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
-        """Give each API its summary as the key; where there is none, its first usage example (InferCom's release)."""
+        """Set each API's summary as its key, or its first usage example if it has no summary (InferCom's release)."""
         summaries = self._summarise(language, units) if self._summarise else [unit.summary for unit in units]
         return [
             dataclasses.replace(unit, keys=(summary or (unit.keys or (unit.name,))[0],))

@@ -1,10 +1,10 @@
-"""Cut files into units, as a spec such as ``chunk(lines=10)`` says. Pure: a unit depends on its file's text alone.
+"""Cut files into units by a spec such as ``chunk(lines=10)``. Pure: a unit depends only on its file's text.
 
 ==========================  =========================================================================================
-``function``                a function, method or constructor with decorators, docstring or Javadoc; one inside
-                            another belongs to it, one without a body is none (ICL-strategies paper; the spans are ours)
+``function``                a function, method or constructor with a body, decorators, docstring or Javadoc; inner
+                            functions belong to the outer one (ICL-strategies paper; ctxbench chose the spans)
 ``chunk(lines=10)``         that many non-blank lines in a row, not overlapping (CrossCodeEval's lists)
-``mini-block(lines=15)``    pieces between blank lines, neighbours joined while they have that many lines (RLCoder)
+``mini-block(lines=15)``    pieces between blank lines, neighbours joined up to that many lines (RLCoder)
 ``words(count=300)``        that many words between blanks (ReACC)
 ``usage``, ``summary``      an API, found by its usage examples or by its summary (InferCom paper; `bench.apis`)
 ==========================  =========================================================================================
@@ -29,41 +29,41 @@ from ctxbench.bench.windows import split_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """One piece of a file that can be found."""
+    """A searchable piece of a file."""
 
     place: Place
     text: str
-    """What a strategy is shown of it: the function, the chunk, or the API's signature as text."""
+    """The text that a strategy sees: the function, the chunk, or the API's signature."""
     keys: tuple[str, ...] = ()
-    """What queries are compared with; its score is that of the best one. Empty: its `text`."""
+    """Texts that queries are compared with; the best one determines the score. Empty: `text`."""
     name: str = ""
-    """Of a function: its name, with the classes around it (``Cart.add``)."""
+    """The name of a function with its classes (``Cart.add``)."""
     code: str = ""
-    """Of an API: the function's source, which a model's summary is made from."""
+    """The source of an API's function, for a model's summary."""
     summary: str = ""
-    """Of an API: its plain summary, which no model wrote."""
+    """The plain summary of an API, written without a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One unit that was found."""
+    """A unit that was found."""
 
     place: Place
     text: str
     score: float
     name: str = ""
     matched: str = ""
-    """The key that was most like the query (a usage example, a summary); empty where that is the text itself."""
+    """The key most like the query (a usage example, a summary); empty if it is the text itself."""
 
 
 Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
-"""APIs, with their `code` -> one short sentence each, empty where none could be made."""
+"""APIs with their `code` -> one short sentence each, empty if there is none."""
 
 Built = Callable[[str, str, float], None]
-"""Told of one thing that was made of a repository to be searched by: the repository, what it is, seconds of wall time.
+"""Called for everything built from a repository for searches, with the repository, a description, and wall-time
+seconds.
 
-What it is begins with ``units``, ``summaries``, ``index`` or ``windows``. May be called by several threads.
-"""
+The description begins with ``units``, ``summaries``, ``index`` or ``windows``. Several threads may call it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +73,16 @@ class VisibleTarget:
     path: str
     text: str
     cut: int
-    """The character at which the cursor stands; what a function sample shows behind the answer begins there."""
+    """The cursor's offset in characters; in a function sample, the text after the answer begins there."""
     context_start: int
-    """A stretch of text is a candidate of retrieval only if it ends at or before this line."""
+    """A stretch of text is a retrieval candidate only if it ends at or before this line."""
     trusted: bool
-    """Whether the snapshot's file is the one that the sample was made of. If it is not (another version, or none),
-    its lines cannot be told apart at the cursor, so only what the sample stores is shown and no window of it is."""
+    """Whether the snapshot's file is the one that the sample was built from. If it is another version or missing, its
+    lines cannot be split at the cursor. Then only the sample's stored text is shown, and no windows of the file."""
 
 
 MOST_LINES = 5000
-"""A file gives mini-blocks for so many lines at most, as in RLCoder's release."""
+"""Most lines of a file to split into mini-blocks, as in RLCoder's release."""
 _MOST = 100_000
 Size = Annotated[int, AtLeast(1), AtMost(_MOST)]
 _WORD = re.compile(r"\S+")
@@ -90,14 +90,14 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Cutter:
-    """A kind of unit, its parameters given."""
+    """A kind of unit with its parameters."""
 
     name: str
     arguments: Mapping[str, int | bool]
 
     @property
     def spec(self) -> str:
-        """The canonical spelling, every parameter named."""
+        """The canonical spelling, with all parameters."""
         return str(Spec(self.name, self.arguments))
 
     @property
@@ -106,15 +106,15 @@ class Cutter:
         return self.name in _OF_TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:
-        """Return the units of one file, in the order of lines."""
+        """Return the units of one file, in line order."""
         return tuple(_CUTTERS[self.name](path, text, language, **self.arguments))
 
 
 def cutter(spec: str) -> Cutter:
-    """Return the cutter that a spec spells.
+    """Return the cutter of a spec.
 
     Raises:
-        InputFault: if there is no such unit or parameter, or its value is out of range.
+        InputFault: if the unit or parameter does not exist, or its value is out of range.
     """
     parsed = specs.parse(spec)
     if parsed.name not in _CUTTERS:
@@ -126,7 +126,7 @@ def cutter(spec: str) -> Cutter:
 
 
 def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ...]:
-    """Return the units of one file, in the order of lines; what follows a unit that was found is the one after it.
+    """Return the units of one file in line order, so that the next unit follows a found one.
 
     Raises:
         InputFault: if the spec is wrong.
@@ -161,7 +161,7 @@ def _mini_blocks(path: str, text: str, _: Language, *, lines: Size = 15) -> Iter
 
 
 def _pieces(text: str, size: int) -> Iterator[list[tuple[int, str]]]:
-    """Yield the pieces between blank lines; a longer one is cut, so that no unit has more than `size` lines."""
+    """Yield the pieces between blank lines, split so that no unit has more than `size` lines."""
     piece: list[tuple[int, str]] = []
     for row, line in _filled(text, MOST_LINES):
         if piece and (row != piece[-1][0] + 1 or len(piece) == size):
@@ -187,7 +187,7 @@ def _stretches(path: str, text: str, _: Language, *, count: Size = 300) -> Itera
     for first in range(0, len(matches), count):
         start, end = matches[first].start(), matches[min(first + count, len(matches)) - 1].end()
         line, at = line + text.count("\n", at, start), start
-        # The indentation of a line that the stretch begins belongs to it.
+        # The indentation of the first line belongs to the stretch.
         margin = text.rfind("\n", 0, start) + 1
         stretch = text[margin if not text[margin:start].strip() else start : end]
         yield Unit(place=Place(path=path, start=line, end=line + text.count("\n", start, end) + 1), text=stretch)

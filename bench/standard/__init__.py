@@ -1,8 +1,8 @@
-"""Standard sets: named, versioned lists of repositories from which everybody builds the same samples.
+"""Standard sets: named, versioned lists of repositories, from which everyone builds the same samples.
 
-A set is one TOML file beside this module. Its power comes from many repositories with few samples each. All give lines;
-those with ``functions = true`` give functions too, which their own tests judge. The first repositories of each language
-are its ``-lite`` form. The rules by which they were chosen stand in docs/standard-set.md.
+A set is one TOML file beside this module. Its statistical power comes from many repositories with few samples each. All
+repositories yield lines; those with ``functions = true`` also yield functions, judged by their own tests. The first
+repositories of each language form the ``-lite`` set. docs/standard-set.md states the rules of selection.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LITE = "-lite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardSet:
-    """A list of repositories, and how many samples of each kind are drawn from each."""
+    """A list of repositories, and the number of samples of each kind drawn from each."""
 
     name: str
     per_repo: Mapping[str, int]
-    """Kind of sample -> most samples of a repository."""
+    """Kind of sample -> most samples per repository."""
     seed: int
-    """Of every draw."""
+    """Seed of every draw."""
     domains: Mapping[str, str]
-    """Name of a shipped repository -> what its project is about; in the order of the set."""
+    """Name of a shipped repository -> the subject of its project; in the order of the set."""
     tested: frozenset[str]
-    """Names of the repositories that give functions."""
+    """Names of the repositories that yield functions."""
     digests: Mapping[str, str]
-    """Kind of sample -> the digest that the built set must have; empty for a kind that is not published."""
+    """Kind of sample -> the digest that the built set must have; empty for an unpublished kind."""
 
     @property
     def manifests(self) -> tuple[RepoManifest, ...]:
@@ -45,12 +45,12 @@ class StandardSet:
         return tuple(manifest.load(repository) for repository in self.domains)
 
     def size(self, kind: str) -> int:
-        """Return how many samples of a kind the built set has."""
+        """Return the number of samples of a kind in the built set."""
         repositories = self.tested if kind == Kind.FUNCTION else self.domains
         return self.per_repo[kind] * len(repositories)
 
     def manifests_of(self, kind: str) -> tuple[RepoManifest, ...]:
-        """Return the repositories that give samples of a kind, in the order of the set."""
+        """Return the repositories that yield samples of a kind, in the order of the set."""
         return tuple(manifest.load(name) for name in self.domains if kind != Kind.FUNCTION or name in self.tested)
 
 
@@ -60,21 +60,21 @@ def names() -> tuple[str, ...]:
 
 
 def repositories(name: str) -> tuple[RepoManifest, ...]:
-    """Return the repositories of a standard set, or of a set that manifests name themselves.
+    """Return the repositories of a standard set, or of a set that manifests define.
 
     Raises:
-        UnknownName: if there is none of this name.
+        UnknownName: if there is no set of this name.
     """
     return load(name).manifests if name in names() else manifest.in_set(name)
 
 
 def whole_name(name: str) -> str:
-    """Return the name of the set that a name, of a lite form perhaps, belongs to."""
+    """Return the name of the whole set for its name or that of its lite form."""
     return name.removesuffix(_LITE)
 
 
 def samples_name(name: str, kind: str) -> str:
-    """Return what the samples of a kind are called where nobody gives them another name."""
+    """Return the default name for the samples of a kind."""
     return name if kind == Kind.LINE else f"{name}-{kind}s"
 
 
@@ -82,7 +82,7 @@ def load(name: str) -> StandardSet:
     """Return a standard set by its name.
 
     Raises:
-        UnknownName: if there is none of this name.
+        UnknownName: if there is no set of this name.
     """
     if name not in names():
         raise UnknownName("standard set", name, names())
@@ -100,7 +100,7 @@ def load(name: str) -> StandardSet:
 
 
 def _first(whole: StandardSet, counts: dict[str, int], digests: Mapping[str, str]) -> StandardSet:
-    """Return the lite form: so many repositories of each language, from the first on."""
+    """Return the lite form: a number of repositories of each language, from the first on."""
     domains: dict[str, str] = {}
     for repository in whole.manifests:
         if counts[repository.language]:

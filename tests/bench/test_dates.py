@@ -28,14 +28,14 @@ def test_a_month_stands_for_its_last_day(text: str) -> None:
         date(2024, 2, 29), date(2023, 2, 28), date(2023, 12, 31),
     )  # fmt: skip
     assert last_day("2024-02-03") == date(2024, 2, 3)
-    with pytest.raises(ValueError, match="is no date"):
+    with pytest.raises(ValueError, match="is not a date"):
         last_day(text)
 
 
 @pytest.mark.parametrize("text", ["2024-02-30", "20240601", "2024-W22-6", "2024-6-1", "٢٠٢٤-٠٦-٠١", "", "now"])
 def test_a_day_is_spelled_in_one_way(text: str) -> None:
     assert read_date("2024-06-01") == date(2024, 6, 1)
-    with pytest.raises(ValueError, match="is no date"):
+    with pytest.raises(ValueError, match="is not a date"):
         read_date(text)
 
 
@@ -56,7 +56,7 @@ def test_an_imported_standard_set_has_the_days_of_its_list() -> None:
 
 
 def test_a_wrong_day_of_a_set_is_a_fault_with_a_cure() -> None:
-    with pytest.raises(InputFault, match=r"repositories\.demo\.released: 'soon' is no date") as caught:
+    with pytest.raises(InputFault, match=r"repositories\.demo\.released: 'soon' is not a date") as caught:
         dates_of(set_of(make_sample(), demo={"released": "soon"}))
     assert "build the set again" in str(caught.value)
 

@@ -119,7 +119,7 @@ BROKEN = {
     "negative cursor": (field(S, cursor={"line": -1, "column": 0}), ["field cursor"]),
     "backward span": (field(S, masked=[[3, 3]]), ["field masked"]),
     "reference without target": (field(R, target=None), ["references.jsonl:1", "field target"]),
-    "id twice": (edit(S, lambda lines: [lines[0], lines[0]]), ["samples.jsonl:2", "line 1 too"]),
+    "id twice": (edit(S, lambda lines: [lines[0], lines[0]]), ["samples.jsonl:2", "also on line 1"]),
     "reference missing": (edit(R, lambda lines: lines[:1]), ["samples.jsonl:2", "no reference"]),
     "reference too many": (edit(S, lambda lines: lines[:1]), ["references.jsonl", "no sample"]),
     "changed by hand": (field(S, prefix="changed"), ["samples.jsonl", "sha256", "--force"]),
@@ -136,7 +136,7 @@ BROKEN = {
     ),
     "manifest is no JSON": (
         edit("manifest.json", lambda lines: lines[:3]),
-        ["manifest.json", "not whole json", "--force"],
+        ["manifest.json", "not complete json", "--force"],
     ),
     "manifest is a list": (lambda folder: (folder / "manifest.json").write_text("[]"), ["manifest.json", "format"]),
 }

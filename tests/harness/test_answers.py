@@ -44,7 +44,7 @@ def test_a_changed_set_is_no_answer(home: Home) -> None:
     with pytest.raises(InputFault, match="was changed after it was built"):
         found.find("demo", made.digest, sample)
     file.write_text("[]\n")
-    with pytest.raises(InputFault, match="no record"):
+    with pytest.raises(InputFault, match="not a record"):
         found.find("demo", made.digest, sample)
 
 

@@ -74,7 +74,7 @@ def test_weights_in_a_folder_are_part_of_the_version(tmp_path: Path) -> None:
     assert version(spec) != version(other)
     (tmp_path / "second" / "model.safetensors").write_text("a")
     assert version(spec) == version(other), "the place does not matter, and an edited file is read again"
-    with pytest.raises(InputFault, match="holds no model"):
+    with pytest.raises(InputFault, match="does not contain a model"):
         version("lc.infercom(encoder='minilm(path=/nowhere)')")
 
 

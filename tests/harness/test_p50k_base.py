@@ -42,12 +42,12 @@ def test_labels_name_the_tokenizer_where_it_is_not_our_own() -> None:
         (b"", "another vocabulary"),
         (b"IQ== 0\n", "another vocabulary"),
         (b'{"bpe_ranks": "! 0 IQ== Ig=="}', "another vocabulary"),
-        (b"\xff\x00", "no vocabulary"),
-        (b"IQ== zero\n", "no vocabulary"),
-        (b"@@ 0\n", "no vocabulary"),
-        (b'{"model": {}}', "no vocabulary"),
-        (b'{"bpe_ranks": 5}', "no vocabulary"),
-        (b"{" + b'"a":[' * 100_000, "no vocabulary"),
+        (b"\xff\x00", "not contain a vocabulary"),
+        (b"IQ== zero\n", "not contain a vocabulary"),
+        (b"@@ 0\n", "not contain a vocabulary"),
+        (b'{"model": {}}', "not contain a vocabulary"),
+        (b'{"bpe_ranks": 5}', "not contain a vocabulary"),
+        (b"{" + b'"a":[' * 100_000, "not contain a vocabulary"),
     ],
 )
 def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Mining Java: documented methods by syntax, what they need by names, their tests by probes."""
+"""Mine Java functions: documented methods by syntax, their uses by names, their tests by probes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return what `bench.judging.suites.suite_of` needs: the suite and the tree's digest."""
+    """Return the data for `bench.judging.suites.suite_of`: the suite and the tree's digest."""
     suite = project.tests
     tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)
@@ -37,12 +37,12 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 
 
 def lift(lines: list[str]) -> str:
-    """Return a method's lines moved to the left margin."""
+    """Return a method's lines, dedented."""
     return "\n".join(shift(lines, ""))
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Return the documented methods that passing tests run; its suite runs once, with probes."""
+    """Return the documented methods that passing tests run. The suite runs once, with probes."""
     name = project.manifest.name
     suite = _junit(project, suite)
     lines = [*_left_out(suite)]
@@ -60,7 +60,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-    """Run the suite once, with probes, for methods that are chosen by others; what `find` cannot use has none."""
+    """Run the suite once, with probes, for given methods. A method that `find` cannot use has no covering tests."""
     suite = _junit(project, suite)
     read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)
@@ -100,7 +100,7 @@ def _runs(ran: Sequence[Ran]) -> dict[str, TestRun]:
 
 
 def _numbers(functions: Sequence[ListedFunction[Definition]]) -> Iterator[tuple[ListedFunction[Definition], range]]:
-    """Yield each method with the numbers of its probes, which count the blocks of all of them."""
+    """Yield each method with the numbers of its probes; blocks are numbered through all methods."""
     first = 0
     for function in functions:
         yield function, range(first, first + len(function.definition.blocks))
@@ -136,7 +136,6 @@ def _candidate(
     by_probe: Mapping[int, Sequence[str]],
     runs: Mapping[str, TestRun],
 ) -> Candidate | None:
-    """Return the candidate, None if no usable test runs it."""
     covering: dict[str, frozenset[int]] = {}
     for number in numbers:
         for test in by_probe.get(number, ()):

@@ -1,7 +1,7 @@
-"""Which test of a suite runs which block of which method: the suite once with probes, in a box; kept for good.
+"""Measure which test of a suite runs which block of which method, in one run with probes in a box; cached.
 
-Probes also stand where a clock is read, or is waited by, which syntax tells: so it is known which tests do. Types are
-known by their bare names there: what is taken for a clock and is none costs a choice of tests, and nothing else.
+Probes also mark code that reads a clock or waits for one, so it is known which tests do. Such code is recognised by
+syntax and bare type names. A false positive only restricts the selection of tests.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
-"""For compiling, for the whole suite, and for its tests one by one."""
+"""Limit for compiling, for the whole suite, and for its tests one by one."""
 UNSELECTABLE = "unselectable"
-"""The state of a test that passes with the suite, but neither alone nor with its class: it cannot judge."""
+"""The state of a test that passes with the suite, but neither alone nor with its class, so that it cannot judge."""
 _WHOLE = "[*]"
-"""Ends the id of a test that runs with its whole class only."""
+"""Suffix of the id of a test that runs only with its whole class."""
 _METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
 _REASON = re.compile(r"^ *(?:=>|Caused by:) ([^\n]+)", re.MULTILINE)
 _GAP = "\n[...]\n"
-"""Where the middle of a program's output is left out."""
+"""Marks the omitted middle of a program's output."""
 _MOST_CAUSE = 200
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
@@ -57,21 +57,21 @@ _OF_TYPES = {
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
 }
-"""Methods, those of some names only of one type."""
+"""Type -> methods that read a clock; "" for methods of any type."""
 _READS = frozenset((owner, name) for owner, names in _OF_TYPES.items() for name in names.split())
 _WITH_UNITS = """
     acquire atMost await awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll tryAcquire
     tryLock waitFor
 """
 _WAITS = frozenset(_WITH_UNITS.split())
-"""Methods that wait where they are given a time with its unit."""
+"""Methods that wait if an argument is a time with its unit."""
 _WAITS_MILLISECONDS = frozenset(("join", "timeout"))
-"""Methods that wait where they are given a number: of threads, of Mockito."""
+"""Methods that wait if their argument is a number: of threads, of Mockito."""
 _SCHEDULES = frozenset(("schedule", "scheduleAtFixedRate", "scheduleWithFixedDelay"))
-"""Methods of timers and executors, which are given what to run, and when."""
+"""Methods of timers and executors with a task and a time."""
 _UNIT = re.compile(r"(NANOSECONDS|MICROSECONDS|MILLISECONDS|SECONDS|MINUTES|HOURS|DAYS|([a-z]\w*U|u)nit)")
 _STARTED = frozenset(("Date", "GregorianCalendar", "StopWatch", "Stopwatch", "Timer"))
-"""Types whose objects hold the time at which they were made, or run by it, if they are made of nothing."""
+"""Types whose objects, created without arguments, store the current time or use it."""
 _NUMBER = re.compile(r"[1-9][0-9_]*[lL]?")
 _NO_LIMIT = re.compile(r"0[lL]?")
 _BODIES = frozenset(("block", "constructor_body"))
@@ -79,7 +79,7 @@ _BODIES = frozenset(("block", "constructor_body"))
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One test of the suite, all its invocations together."""
+    """One test of the suite, with all its invocations."""
 
     id: str
     state: str
@@ -88,9 +88,9 @@ class Ran:
     hits: frozenset[int]
     """Numbers of the blocks that it ran."""
     clock: bool = False
-    """Whether it ran code that reads a clock or waits by one."""
+    """Whether it ran code that reads a clock or waits for one."""
     cause: str = ""
-    """Why it failed, in a line, where JUnit's output was not cut there."""
+    """The reason of a failure in one line, if JUnit's output contains it."""
 
 
 def cover(
@@ -100,17 +100,17 @@ def cover(
     sandbox: Sandbox,
     report: Report,
 ) -> tuple[Ran, ...]:
-    """Run every test once; what came out is kept in the home folder.
+    """Run every test once and cache the results in the home folder.
 
-    Tests that read a clock, and failed or could not be selected, run once more, with no other job of the home folder
-    beside them, since the machine may have been busy; those that pass then stand as they ran then.
+    Tests that read a clock, and failed or could not be selected, run once more while no other job of the home folder
+    runs, since the machine may have been busy. If they pass, that result counts.
 
     Args:
         project: the repository.
         suite: its suite.
-        functions: methods; numbers count their blocks in this order.
-        sandbox: where it runs.
-        report: told what happens.
+        functions: methods, whose blocks are numbered in this order.
+        sandbox: runs the tests.
+        report: called with lines of progress.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -184,10 +184,10 @@ def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[st
 
 
 def failure_causes(messages: str) -> dict[str, str]:
-    """Return ``Class#method`` -> why it failed, as JUnit's launcher lists it behind a suite.
+    """Return ``Class#method`` -> the reason of its failure, from the output of JUnit's launcher.
 
     Args:
-        messages: its output; the middle may be missing.
+        messages: the output; the middle may be missing.
     """
     causes = {}
     for block in messages.split("MethodSource [className = ")[1:]:
@@ -210,7 +210,7 @@ def _classes(tests: Iterable[str]) -> set[str]:
 
 
 def _replaced(tests: Sequence[Ran], doubtful: Collection[str], alone: Sequence[Ran], report: Report) -> tuple[Ran, ...]:
-    """Return the tests, those in doubt as they ran alone if they passed then; some run only with their whole class."""
+    """Return the tests; a doubtful one that passed alone, or with only its class, is replaced by that run."""
     if not alone:
         report("they could not run alone")
         return tuple(tests)
@@ -221,7 +221,7 @@ def _replaced(tests: Sequence[Ran], doubtful: Collection[str], alone: Sequence[R
 
 
 def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
-    """Return path and place of every block that reads a clock, of the sources and of the tests that compile."""
+    """Return path and place of every block that reads a clock, in the sources and in the tests that compile."""
     encoding = suite.layout.encoding
     timed = []
     for path, content in sorted(suite.tree.items()):
@@ -234,7 +234,7 @@ def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
 
 
 def _deselected(suite: JavaSuite) -> list[str]:
-    """Return the ids of tests, and the names of classes, that are left out; a test file stands for its class."""
+    """Return the ids of excluded tests and the names of excluded classes; a test file denotes its class."""
     names = []
     for entry in suite.tests.deselect:
         folder = next((folder for folder in suite.layout.test if entry.startswith(f"{folder}/")), None)
@@ -251,11 +251,11 @@ def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
     """Return the tests of a survey, sorted by id.
 
     Args:
-        lines: id, state, milliseconds and numbers of probes of each run of each test.
-        blocks: how many probes stand in methods; those behind them stand where a clock is read. None: all.
+        lines: id, state, milliseconds and probe numbers of each run of each test.
+        blocks: number of probes in methods; later numbers mark code that reads a clock. None: all are in methods.
 
     Raises:
-        InputFault: if it is no survey.
+        InputFault: if the data is not a survey.
     """
     order = ("passed", UNSELECTABLE, "skipped", "failed")
     by_id: dict[str, Ran] = {}
@@ -283,7 +283,7 @@ def _rows(lines: object) -> list[Any]:
 
 
 def breadth(ran: Sequence[Ran]) -> Mapping[str, int]:
-    """Return how many blocks each test runs: the fewer, the more it is about its subject."""
+    """Return the number of blocks that each test runs; a narrow test targets its subject."""
     return {run.id: len(run.hits) for run in ran}
 
 
@@ -293,7 +293,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
     Args:
         source: the file.
         encoding: of the file.
-        places: number of a probe -> behind which brace it goes.
+        places: number of a probe -> place after an opening brace.
     """
     lines = whole_lines(source.decode(encoding, "surrogateescape"))
     for number, cursor in sorted(places.items(), key=lambda item: (item[1].line, item[1].column), reverse=True):
@@ -303,7 +303,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
 
 
 def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor]]:
-    """Return path -> number -> place, numbers counted through all files."""
+    """Return path -> number -> place, numbered through all files."""
     numbers: dict[str, dict[int, Cursor]] = {}
     for number, (path, cursor) in enumerate(blocks):
         numbers.setdefault(path, {})[number] = cursor
@@ -311,10 +311,10 @@ def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor
 
 
 def clock_blocks(text: str) -> tuple[Cursor, ...]:
-    """Return where the blocks of a file begin that name a clock, wait for a given time, or are timed from outside.
+    """Return the beginnings of the blocks that name a clock, wait for a given time, or are timed from outside.
 
-    A field whose value does so times every method of its class, as an annotation of the class does; one that is static
-    does so only as a rule of JUnit. A file that cannot be parsed has none.
+    A field whose value does so times every method of its class, and so does an annotation of the class. A static field
+    does so only if it is a rule of JUnit. A file that cannot be parsed has no such blocks.
     """
     if not _WORTH_PARSING.search(text):
         return ()
@@ -360,12 +360,12 @@ def _is_call(source: Source, node: Node) -> bool:
 
 def _is_read(owner: str, name: str) -> bool:
     if name == "now":
-        return owner[:1].isupper()  # of java.time, or of what resembles it
+        return owner[:1].isupper()  # of java.time, or of a similar class
     return ("", name) in _READS or (owner, name) in _READS or owner in ("StopWatch", "Stopwatch")
 
 
 def _part(source: Source, node: Node, field: str) -> str:
-    """Return the text of a part of a node: of a dotted name, what stands behind the last dot."""
+    """Return the text of a part of a node; for a dotted name, the text after the last dot."""
     return source.field(node, field).rpartition(".")[2]
 
 
@@ -375,7 +375,7 @@ def _arguments(source: Source, call: Node) -> list[str]:
 
 
 def _around(source: Source, node: Node) -> Iterator[Node]:
-    """Yield the innermost block that holds a node, or the bodies of all methods that a field or an annotation times."""
+    """Yield the innermost block around a node, or the bodies of all methods that a field or an annotation times."""
     outer = node.parent
     while outer is not None and outer.type not in _BODIES:
         if outer.type == "constant_declaration" or (outer.type == "field_declaration" and _is_static(source, outer)):
@@ -391,13 +391,13 @@ def _around(source: Source, node: Node) -> Iterator[Node]:
 
 
 def _is_static(source: Source, field: Node) -> bool:
-    """Say whether a field is given its value once for all tests, and is no rule that times them."""
+    """Return whether a field is initialised once for all tests and is not a rule that times them."""
     modifiers = next((source.text(child).split() for child in field.children if child.type == "modifiers"), [])
     return "static" in modifiers and _part(source, field, "type") != "Timeout"
 
 
 def _beginning(source: Source, block: Node) -> Cursor:
-    """Return the place behind a block's brace, in a constructor behind the call of another one."""
+    """Return the place after a block's opening brace; in a constructor, after the call of another constructor."""
     row, byte = block.start_point
     byte += 1
     for child in block.named_children:

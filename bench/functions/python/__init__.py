@@ -1,4 +1,4 @@
-"""Mining Python: documented functions by syntax, what they need by names, their tests by coverage."""
+"""Mine Python functions: documented functions by syntax, their uses by names, their tests by coverage."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 class NoWheel(InputFault):
-    """Raised when the package index has no wheel of the project that this machine can use."""
+    """Raised when the package index has no wheel of the project for this machine."""
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return what `bench.judging.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
+    """Return the data for `bench.judging.suites.suite_of`: the suite, pinned versions, the tree's digest."""
     report(f"{project.manifest.name}: resolving what its tests need")
     lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
     return suites.entry(project.tests, lock, distribution, project.root)
 
 
 def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -> tuple[tuple[str, ...], str]:
-    """Return the versions that a suite is run with, each as ``name==version``, and the distribution it tests, or "".
+    """Return the versions for a suite, each as ``name==version``, and the distribution that it tests, or "".
 
     Args:
         manifest: of the repository.
         suite: its tests.
-        home: keeps the answer.
-        lock: resolves what is not kept; may use the network.
+        home: the home folder, which caches the result.
+        lock: resolves what is not cached; may use the network.
 
     Raises:
         InputFault: if there is no wheel of the project, or of a version that the suite locks.
-        SandboxUnavailable: if something else cannot be had.
+        SandboxUnavailable: if something else is unavailable.
     """
     name = next((source.name for source in manifest.sources if isinstance(source, PypiSource)), "")
     distribution = f"{name}=={manifest.version}" if name and suite.wheel else ""
@@ -78,7 +78,7 @@ def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
+    """Return the documented functions that passing tests cover. The suite runs once, under coverage."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     read = read_functions(project, _test_files(covered, project.tests))
@@ -98,7 +98,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-    """Run the suite once, under coverage, for functions that are chosen by others."""
+    """Run the suite once, under coverage, for given functions."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))
@@ -118,21 +118,21 @@ def _pytest(project: Project, suite: Suite) -> PythonSuite:
 
 
 def _test_files(covered: Covered, tests: TestSuite) -> set[str]:
-    """Return the files in which the suite found tests, could not look for them, or was told to leave them out.
+    """Return the files with tests, with collection errors, or excluded by the suite.
 
-    Examples in docstrings, which a suite may run too, make no test file of a source file.
+    Doctests do not turn a source file into a test file.
     """
     ids = (*(test.id for test in covered.tests), *(where for where, _ in covered.broken), *tests.deselect)
     return {test.partition("::")[0] for test in ids if not _is_doctest(test)}
 
 
 def _is_doctest(test: str) -> bool:
-    """Say whether an id is that of examples: they are called as what they stand in, ``module.function``."""
+    """Return whether an id is that of a doctest, which is named after its object, ``module.function``."""
     return "." in test.partition("::")[2].partition("[")[0]
 
 
 def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:
-    """Return what is known of each test; breadth counts lines of files that are no tests."""
+    """Return the results of each test; breadth counts only lines of files without tests."""
     breadth: Counter[int] = Counter()
     for path, lines in covered.lines.items():
         if not is_hidden(path, hidden):
@@ -146,10 +146,10 @@ def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapp
 
 
 def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
-    """Return the candidate, or why there is none.
+    """Return the candidate, or the reason why there is none.
 
-    ``not_covered`` if no test that passed runs a line of its body, and no module does when it is imported;
-    ``too_slow`` if such tests take too long, each or together.
+    ``not_covered`` if no passing test runs a line of its body, directly or by importing its module; ``too_slow`` if
+    such tests take too long, each or together.
     """
     definition = function.definition
     body = range(definition.first[0], definition.end)
@@ -167,7 +167,7 @@ def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Map
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:
-    """Return the tests of the modules whose import ran a line of a body; every test, where a conftest's did."""
+    """Return the tests of the modules whose import ran a line of a body; every test, if a conftest did."""
     modules = {module for line, names in covered.imports.get(path, {}).items() if line in body for module in names}
     return [
         test.id
@@ -183,18 +183,18 @@ def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozense
         if line in body:
             for position in positions:
                 lines.setdefault(covered.tests[position].id, set()).add(line)
-    # A test in the file itself would be changed with it.
+    # A test in the file itself would change with the file.
     return {test: frozenset(ran) for test, ran in lines.items() if test.partition("::")[0] != path}
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
-    """Return ``name==version`` for each requirement and what it requires.
+    """Return ``name==version`` for each requirement and its dependencies.
 
     Args:
         requirements: pip requirement strings.
-        distribution: the project under test as ``name==version``, itself left out; empty for none.
-        home: keeps the answer under ``cache/locks/``.
-        lock: resolves what is not kept; may use the network.
+        distribution: the project under test as ``name==version``, which is left out; empty for none.
+        home: caches the result under ``cache/locks/``.
+        lock: resolves what is not cached; may use the network.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     key = sha256(json.dumps([sorted(requirements), distribution, python]))

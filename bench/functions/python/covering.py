@@ -1,7 +1,7 @@
-"""Which test of a suite runs which line: the suite once under coverage, in the sandbox; kept for good.
+"""Measure which test of a suite runs which line, in one run under coverage in the sandbox; cached.
 
-A test reads a clock if it ran a line of the repository that does, wherever that line stands: most tests that measure
-do so in a helper or a fixture, so that names in the tests alone would not tell.
+A test reads a clock if it ran a line of the repository that does, in any file: most tests that measure time do so in a
+helper or a fixture, so names in the tests alone would not show it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
-"""For the whole suite; coverage by test costs two to six times the plain run."""
+"""Limit for the whole suite; coverage by test costs two to six times the plain run."""
 _NEEDED = {"memory": 4096 * MIB, "disk": 512 * MIB, "result": 64 * MIB}
 _TAIL = 400
 _CURE_OF_SLOW = "deselect the slow ones, and those that wait for a server: `pytest --durations=10` names them"
 _RAN = (0, 1)
-"""pytest's exit statuses when tests ran: all passed, some failed."""
+"""pytest's exit statuses after tests ran: all passed, some failed."""
 _OF_MODULES = {
     "asyncio": "sleep timeout timeout_at wait_for",
     "datetime": "date.today datetime.now datetime.today datetime.utcnow",
@@ -48,19 +48,19 @@ _CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() 
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
-"""Methods of threads, processes and locks whose only argument is how many seconds to wait."""
+"""Methods of threads, processes and locks whose only argument is the number of seconds to wait."""
 _TIMERS = frozenset(("call_at", "call_later"))
-"""Methods of an event loop, which are told when to do something."""
+"""Methods of an event loop that schedule a call."""
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
-"""How an event loop is spelled that has a clock of its own: ``self._loop``, ``asyncio.get_running_loop()``."""
+"""Expressions for an event loop, which has its own clock: ``self._loop``, ``asyncio.get_running_loop()``."""
 _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
-    """Return the coverage of a suite by test; it is kept in the home folder for as long as nothing of it changes.
+    """Return the coverage of a suite by test; it is cached in the home folder while its inputs are unchanged.
 
-    Tests that failed and read a clock run once more, with no other job of the home folder beside them, since the
-    machine may have been busy; those that pass then stand as they ran then.
+    Tests that failed and read a clock run once more while no other job of the home folder runs, since the machine may
+    have been busy. If they pass, that result counts.
 
     Raises:
         InputFault: if the suite cannot be run.
@@ -68,7 +68,7 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     """
     name = project.manifest.name
     job = suite.cover(tests, SECONDS)
-    # What is asked for is no part of the environment: which tests are left out, and arguments.
+    # The job's action (excluded tests, arguments) is not part of the environment.
     key = sha256(f"{sandbox.name} {suite.environment.digest} {job.action}")
     place = project.home.cache / "coverage" / f"{key[:32]}.json"
     results = _stored(place)
@@ -115,14 +115,14 @@ def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outc
 
 
 class Uncollected(InputFault):
-    """Raised when no test ran, since test files cannot be imported."""
+    """Raised when no test ran because test files cannot be imported."""
 
     broken: tuple[tuple[str, str], ...] = ()
-    """Test files or packages, and what pytest says of each; not kept by pickling."""
+    """Test files or packages, and pytest's message on each; lost by pickling."""
 
     @classmethod
     def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
-        """Return the fault of a repository's test files."""
+        """Return the error for a repository's test files."""
         cure = "add what they import to its requirements, or name them under deselect"
         fault = cls(f"{', '.join(place for place, _ in broken)} cannot be collected", where=name, cure=cure)
         fault.broken = broken
@@ -130,10 +130,10 @@ class Uncollected(InputFault):
 
 
 def _checked(name: str, outcome: Outcome, report: Report) -> Any:
-    """Return the result of a run in which tests ran, with why some failed, and tell what could not be collected.
+    """Return the result of a run in which tests ran, with reasons of failures; report collection errors.
 
     Raises:
-        InputFault: if none did.
+        InputFault: if no tests ran.
     """
     output = " ".join(outcome.output[-_TAIL:].split()) or "no output"
     cure = "mend its [tests]: requirements, pythonpath, paths, arguments, deselect"
@@ -157,7 +157,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
     """Return the ids of the tests that ran a line which reads a clock.
 
     Args:
-        covered: the suite under coverage.
+        covered: the coverage of the suite.
         files: path -> content of the repository.
     """
     positions: set[int] = set()
@@ -168,9 +168,9 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the lines of a file, 0-based, that read a clock, wait by one, or belong to a test that is timed.
+    """Return the lines of a file, 0-based, that read a clock, wait for one, or belong to a timed test.
 
-    A file that is no Python has none.
+    Empty for files that cannot be parsed.
     """
     tree = asts.parse(source)
     if tree is None:
@@ -188,12 +188,12 @@ def clock_lines(source: bytes) -> frozenset[int]:
 
 
 class _Names:
-    """What the names of one file stand for, wherever in it they are bound."""
+    """The meanings of the names of one file, in whatever scope they are bound."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._dotted: dict[str, str] = {}
         self._aliases: set[str] = set()
-        """Names, also of attributes, that a clock was bound to."""
+        """Names, also of attributes, that a clock was assigned to."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -210,7 +210,7 @@ class _Names:
             self._aliases.update(_bound(node, self))
 
     def dotted(self, node: ast.AST) -> str:
-        """Return what a name or an attribute stands for, as its full dotted name; nothing where that is unknown."""
+        """Return the full dotted name that a name or an attribute refers to; empty if unknown."""
         if isinstance(node, ast.Call):
             return self.dotted(node.func)
         if isinstance(node, ast.Attribute):
@@ -219,7 +219,7 @@ class _Names:
         return self._dotted.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     def is_clock(self, node: ast.AST) -> bool:
-        """Say whether an expression names a clock, or calls something that waits for a given time."""
+        """Return whether an expression names a clock, or calls something that waits for a given time."""
         if isinstance(node, ast.Call):
             return _waits(node) or _is_of_loop(node)
         if isinstance(node, ast.Name):
@@ -254,13 +254,13 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> set[str]:
 
 
 def _is_mark(node: ast.Assign, names: _Names) -> bool:
-    """Say whether an assignment marks the tests of its module as timed."""
+    """Return whether an assignment marks the tests of its module as timed."""
     marks = {names.dotted(inner) for inner in ast.walk(node.value)}
     return _targets(node) == {"pytestmark"} and bool(marks & _MARKS)
 
 
 def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
-    """Say whether a test's own time is measured or bounded by what stands around it."""
+    """Return whether a test's time is measured or limited by its decorators or fixtures."""
     decorators = {names.dotted(decorator) for decorator in node.decorator_list}
     if decorators & _MARKS:
         return True
@@ -270,7 +270,7 @@ def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
 
 
 def _waits(call: ast.Call) -> bool:
-    """Say whether a call is given a number of seconds to wait, and may end otherwise on a slower machine."""
+    """Return whether a call waits for a given number of seconds, so that its result may depend on the machine."""
     if any(keyword.arg == "timeout" and _seconds(keyword.value) for keyword in call.keywords):
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -278,7 +278,7 @@ def _waits(call: ast.Call) -> bool:
 
 
 def _is_of_loop(call: ast.Call) -> bool:
-    """Say whether a call reads the clock of an event loop, or has that loop wait by it."""
+    """Return whether a call reads the clock of an event loop, or schedules a call by it."""
     method = call.func
     if not isinstance(method, ast.Attribute):
         return False
@@ -288,7 +288,7 @@ def _is_of_loop(call: ast.Call) -> bool:
 
 
 def _seconds(node: ast.expr) -> bool:
-    """Say whether an expression is a number that is no bool and no 0."""
+    """Return whether an expression is a number other than 0 (and not a bool)."""
     return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value != 0
 
 

@@ -1,7 +1,7 @@
-"""Faulty versions of a Python function, made by syntax: do its tests notice them? Pure.
+"""Faulty versions of a Python function, made by syntax, to check whether its tests notice them. Pure.
 
-Each differs from the function in one place, and grossly: a statement is gone, a condition says the contrary, a value
-is another. What would most likely run for ever, such as a loop that no longer counts, is not made.
+Each differs grossly from the function in one place: a statement is removed, a condition negated, a value replaced.
+Changes that would probably loop forever, such as a loop without its counter, are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.languages.python import asts
 
 _Change = Callable[[ast.AST], ast.AST | None]
-"""Takes a copy of a node, which it may change; returns what stands in its place."""
+"""Takes a copy of a node, which it may change, and returns its replacement."""
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -41,11 +41,11 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Delete, ast.R
 
 
 def mutants(text: str, most: int) -> tuple[str, ...]:
-    """Return faulty versions of a function, each once; kinds of faults take turns, in an order that stays.
+    """Return distinct faulty versions of a function; kinds of faults take turns, in a fixed order.
 
     Args:
-        text: the function at the left margin, as a sample's reference has it; () for what is no function.
-        most: how many; asking for fewer gives a beginning of more.
+        text: the function, dedented, as in a sample's reference; anything else has no faulty versions.
+        most: largest number of versions; a smaller number yields a prefix.
     """
     tree = asts.parse(text)
     if tree is None or not tree.body or not isinstance(tree.body[0], asts.FunctionNode):
@@ -55,7 +55,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
 
 
 def _places(tree: ast.Module, function: asts.FunctionNode) -> Iterator[tuple[str, tuple[int, _Change]]]:
-    """Yield the kind of a fault, with the number of its node in the order of `ast.walk` and the change."""
+    """Yield the kind of each fault, the number of its node in the order of `ast.walk`, and the change."""
     own = {id(node) for statement in asts.statements(function) for node in ast.walk(statement)}
     endless = {
         id(node)
@@ -70,11 +70,11 @@ def _places(tree: ast.Module, function: asts.FunctionNode) -> Iterator[tuple[str
 
 
 def _changes(node: ast.AST, *, loops: bool) -> Iterator[tuple[str, _Change]]:
-    """Yield what can be changed in a node, the kind of fault first.
+    """Yield the possible changes of a node, each with its kind of fault.
 
     Args:
         node: of the function's body.
-        loops: whether it stands in a loop that ends by what happens inside.
+        loops: whether it is in a ``while`` loop.
     """
     if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
         yield "return", lambda _: ast.Return(ast.Constant(None))
@@ -145,12 +145,12 @@ class _Replacing(ast.NodeTransformer):
         self._target, self._new = target, new
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """Return what stands in a node's place."""
+        """Return a node's replacement."""
         return self._new if node is self._target else self.generic_visit(node)
 
 
 def _changed(tree: ast.Module, place: int, change: _Change) -> str:
-    """Return the text of the function with one node changed; the unchanged text where nothing comes of it."""
+    """Return the text of the function with one node changed; unchanged if the change does not apply."""
     whole: ast.AST = copy.deepcopy(tree)
     node = next(node for number, node in enumerate(ast.walk(whole)) if number == place)
     new = change(copy.copy(node))

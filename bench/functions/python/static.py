@@ -1,12 +1,12 @@
-"""The functions of a Python repository as far as its text tells: which can be asked for, and what each needs. Pure.
+"""The functions of a Python repository by syntax: which can become samples, and their levels and uses. Pure.
 
-The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with
-Generative Pre-trained Models", ICSE 2024, section 3): a function is ``self_contained`` if it needs
-built-ins only, ``slib_runnable`` if also the standard library, ``plib_runnable`` if also packages of
-others, ``class_runnable`` if also other members of its class, ``file_runnable`` if also other names of
-its file, ``project_runnable`` if also other files of its project. The highest holds.
+The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with Generative Pre-trained
+Models", ICSE 2024, section 3): a function is ``self_contained`` if it needs only built-ins, ``slib_runnable`` if also
+the standard library, ``plib_runnable`` if also third-party packages, ``class_runnable`` if also other members of its
+class, ``file_runnable`` if also other names of its file, ``project_runnable`` if also other files of its project. A
+function has its highest level.
 
-Only the body counts: signature, decorators and docstring are given. A function's own name is no need.
+Only the body counts: signature, decorators and docstring are given. A function's own name does not count.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Definition(Declaration):
     first: tuple[int, int]
     """Line and byte column of the first statement after the docstring."""
     parameter: str
-    """What a method calls its own object or class; empty for functions and static methods."""
+    """A method's name for its own object or class; empty for functions and static methods."""
     statements: int
 
 
 def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
-    """Return the documented functions of a file, in the order of their lines."""
+    """Return the documented functions of a file in line order."""
     lines = text.split("\n")
     met = list(functions(tree))
     names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
@@ -69,7 +69,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
 
 
 def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
-    """Return the function that is declared on a line, documented or not; None if none is, or it has no body to ask for.
+    """Return the function declared on a line, documented or not; None if there is none or it has no body.
 
     Args:
         text: the file.
@@ -96,7 +96,7 @@ def _decorators(node: FunctionNode) -> Iterator[str]:
 
 
 def _is_accessor(node: FunctionNode) -> bool:
-    """Say whether it is a property's setter or deleter, which has its getter's name."""
+    """Return whether a function is a property's setter or deleter, which shares its getter's name."""
     return any(
         isinstance(decorator, ast.Attribute) and decorator.attr in _ACCESSORS for decorator in node.decorator_list
     )
@@ -134,11 +134,11 @@ def _code(node: FunctionNode) -> str:
 
 
 def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
-    """Return what there is to a function, documented or not, in the lines of its file."""
+    """Return the definition of a function, documented or not, from the lines of its file."""
     own = statements(node)
     start, end = node.lineno - 1, _end(lines, node)
     signature = _signature("\n".join(lines[start : node.body[0].end_lineno]), lines[start])
-    # Without a docstring the body begins behind the declaration.
+    # Without a docstring the body begins after the declaration.
     body = (node.body[0].end_lineno or node.lineno) if own != node.body else start + signature.count("\n") + 1
     first = own[0] if own else None
     if isinstance(first, FunctionNode | ast.ClassDef) and first.decorator_list:
@@ -163,7 +163,7 @@ def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str])
 
 
 def _end(lines: Sequence[str], node: FunctionNode) -> int:
-    """Return the line after the function, comments that are indented into it included."""
+    """Return the line after the function, including comments that are indented into it."""
     end = node.end_lineno or node.lineno
     last = end
     while end < len(lines):
@@ -181,7 +181,7 @@ def _indentation(line: str) -> int:
 
 
 def _signature(text: str, header: str) -> str:
-    """Return ``def name(…) -> …:`` of a text that starts with it."""
+    """Return ``def name(…) -> …:`` from the beginning of a text."""
     margin = header[: len(header) - len(header.lstrip())]
     lines = [line.removeprefix(margin) for line in text.split("\n")]
     depth = 0
@@ -200,15 +200,15 @@ _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 
 
 class FileNames:
-    """The names of one file, for asking what its functions need."""
+    """The names of one file, to determine the needs of its functions."""
 
     def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
         """Read a file.
 
         Args:
-            path: where it lies.
+            path: its path.
             text: the whole file.
-            internal: its loads of names of other files of the project.
+            internal: its loads of names from other files of the project.
             index: the project's modules.
         """
         self._path, self._index = path, index
@@ -216,7 +216,7 @@ class FileNames:
         self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
 
     def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level of a function and the names of the project that its body needs."""
+        """Return the level of a function and the project's names that its body uses."""
         level = Level.SELF_CONTAINED
         uses: list[Use] = []
         for load in self._loads(function):
@@ -261,16 +261,16 @@ class FileNames:
     def _origin(self, item: ImportedName | StarImport) -> Level:
         """Return the level of a name by the module that it is imported from."""
         if item.level or self._index.absolute(self._path, item.module) is not None:
-            return Level.PROJECT  # also where that file only passes on what is another package's
+            return Level.PROJECT  # even if that file only re-exports a name of another package
         return Level.SLIB if item.module.partition(".")[0] in STANDARD else Level.PLIB
 
 
 def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
-    """Find the documented functions of a repository's source files that could be asked for.
+    """Find the documented functions in a repository's source files that can become samples.
 
     Args:
         project: the repository.
-        tests: files that hold tests, whatever they are called.
+        tests: files with tests, whatever their names.
     """
     texts, hidden = project.snapshot.texts, hidden_of(project, tests)
     left_out: Counter[str] = Counter()
@@ -287,7 +287,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
             unparsed[path] = text
             continue
         file_definitions = definitions(text, tree)
-        # Also of files that give no samples: strategies see them.
+        # Also from files without samples, since strategies see them.
         bodies += file_definitions.bodies
         if project.manifest.excludes(path):
             left_out["excluded"] += 1
@@ -305,14 +305,14 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
 
 
 def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the test files and folders of a repository, those of ours included; `tests` are files that hold some."""
+    """Return the test files and folders of a repository, with ctxbench's added ones; `tests` are files with tests."""
     suite = project.manifest.tests
     places = test_places(project.snapshot.texts, (*(suite.paths if suite is not None else ()), *tests))
     return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places
 
 
 def uses_at(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return what gives the names of the project that a function's body needs; reads every file when first asked."""
+    """Return a function that returns the project's names used by a function's body; the first call reads every file."""
     names = functools.cache(lambda: _names(project.snapshot.texts))
 
     def of(spot: Spot) -> tuple[Use, ...]:

@@ -1,4 +1,4 @@
-"""`JavaSuite`: how the JUnit suite of one repository judges one changed file."""
+"""`JavaSuite`: judge a changed file by the JUnit suite of its repository."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
-"""For what waits or sleeps; a loop meets the limit on processor time long before, which is in the guest."""
+"""Limit for tests that wait or sleep; a loop exceeds the limit on processor time first, which the guest enforces."""
 PROCESSOR_SECONDS = 20
-"""For javac and for the tests each; they need 1 together."""
+"""Limit for javac and for the tests each; together they normally need 1 second."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
-"""The launcher's exit status when a test failed: the only right one, since the canary does."""
+"""The launcher's exit status after a failed test: the only correct status, since the canary must fail."""
 _ERRORS_STATUS = 1
-"""javac's exit status for errors in what it compiles; 3 is its own: out of memory, or nested too deeply."""
+"""javac's exit status for errors in its input. Status 3 is for its own failures: out of memory, too deep nesting.
+"""
 _NO_MEMORY = re.compile(
     "^(Error occurred during initialization of VM|# There is insufficient memory for the Java Runtime)", re.MULTILINE
 )
-"""What Java says where the machine gives it less than we let it have, which no code under test can bring about."""
+"""Java's messages when the machine has less memory than the limit; code under test cannot cause them."""
 _ANY_ERROR = re.compile(r"^(.*: )?error: ", re.MULTILINE)
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
@@ -45,25 +46,25 @@ _LOG = logging.getLogger(__name__)
 def suite(
     tests: TestSuite, tree: Mapping[str, bytes], entry: Mapping[str, Any], home: Home, sandbox: Sandbox | None
 ) -> JavaSuite:
-    """Return a repository's suite, compiling it where the cache has no classes; see `bench.judging.suites.Testing`."""
+    """Return a repository's suite, and compile it if it is not in the cache; see `bench.judging.suites.Testing`."""
     where = layout(tests, tree, str(entry.get("source_dir", "")))
     return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
 
 
 class JavaSuite:
-    """The `Suite` of a repository that JUnit tests."""
+    """The `Suite` of a repository with JUnit tests."""
 
     def __init__(self, tests: TestSuite, where: Layout, tree: Mapping[str, bytes], build: Build) -> None:
-        """Take a suite.
+        """Store a suite.
 
         Args:
-            tests: how it is run.
-            where: what `layout` says of it.
+            tests: how the tests are run.
+            where: the result of `layout`.
             tree: path -> content of the repository.
-            build: what `bench.judging.java.build` made of it.
+            build: the result of `bench.judging.java.build`.
         """
         self.tests, self.layout, self.tree, self.build = tests, where, tree, build
-        # The sources hold the answers and nothing needs them: the one changed file comes with its job.
+        # Sources contain the answers and are not needed: the changed file comes with its job.
         other_files = {path: content for path, content in tree.items() if not path.endswith(".java")}
         self.environment = sources(tests, other_files, build)
         self.limits = LIMITS
@@ -79,7 +80,7 @@ class JavaSuite:
         """Return the job that compiles the file with `text` in it and runs the reference's tests.
 
         Raises:
-            InputFault: if the text is no text of such a method, or cannot be written in the file's encoding.
+            InputFault: if the text is not such a method, or cannot be written in the file's encoding.
         """
         if sample.path not in self.tree:
             raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
@@ -100,19 +101,19 @@ class JavaSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return what the outcome of such a job means."""
+        """Return the judgement on the outcome of such a job."""
         return judge(reference.tests, outcome, secret)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return what of a completion is not plain; what the reference uses is."""
+        """Return remarks on unusual code in a completion; code that the reference uses is allowed."""
         return plain.remarks(self._words, text, reference.target)
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that tells which of the reference's tests notice a fault: the one that judges."""
+        """Return the job that shows which of the reference's tests notice a fault: the same as for judging."""
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        """Return which of the reference's tests did not pass in such a job; None if unknown."""
         return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:
@@ -130,22 +131,22 @@ class JavaSuite:
 
 
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
-    """Return what the outcome of a run of `tests` means.
+    """Return the judgement on the outcome of a run of `tests`.
 
     Args:
-        tests: ids of those that must pass.
+        tests: ids of the tests that must pass.
         outcome: of a job that called ``ctxbench_java:judge`` with these.
-        secret: what the canary must say.
+        secret: the text that the canary must report.
     """
     return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
-    """Return which tests noticed a fault, None if that is not known: what does not compile says nothing of tests.
+    """Return which tests noticed a fault; None if unknown, for example because the code does not compile.
 
     Args:
-        tests: ids of those that were run.
-        outcome: as `judge` takes it.
+        tests: ids of the tests that were run.
+        outcome: as for `judge`.
     """
     report = outcome.result
     if not isinstance(report, dict) or report.get("compiled") is not True:
@@ -181,7 +182,7 @@ def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> Finding:
         return Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
     tested = report.get("tests")
     if not isinstance(tested, dict):
-        return Finding(Verdict.FAILED, f"{TAMPERED}: the result has another form")
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the result has the wrong form")
     return _tested(tests, report, tested, outcome, secret)
 
 
@@ -217,7 +218,7 @@ def _state(value: object) -> tuple[str, str] | None:
 
 
 def _uncompiled(status: object, messages: str, outcome: Outcome) -> Finding:
-    """Return why there are no classes: javac found errors, could not run here, or came to no end of its own."""
+    """Return why there are no classes: javac found errors, could not run here, or did not finish."""
     first_line = messages.strip().partition("\n")[0]
     if status == _ERRORS_STATUS and _ANY_ERROR.search(messages):
         match = _ERROR.search(messages)
@@ -228,6 +229,6 @@ def _uncompiled(status: object, messages: str, outcome: Outcome) -> Finding:
 
 
 def _cut_short(status: object, otherwise: str, outcome: Outcome) -> str:
-    """Return why a program came to no end of its own: what killed it, or `otherwise`."""
+    """Return why a program did not finish: the signal that killed it, or `otherwise`."""
     what = f"{otherwise} (exit status {status})"
     return f"ended early: {killed(-status, outcome) if isinstance(status, int) and status < 0 else what}"

@@ -1,4 +1,4 @@
-"""Compiles a Java repository once, in a box, and keeps the jars in the home's cache; reads what javac says of it."""
+"""Compile a Java repository once in a box, cache the jars in the home folder, and parse javac's messages."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 MOST_ERRORS = 3
-"""Errors, and missing names, of one message."""
+"""Most errors, and most missing names, in one message."""
 _ERROR_LINE = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 _PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
 _HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
-"""What the JDK's module for unsupported packages exports: `javac --release 8` does not show it, later ones do."""
+"""Exports of the JDK's module for unsupported packages: hidden by `javac --release 8`, but not by later releases."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileError:
-    """One error of javac's."""
+    """One error of javac."""
 
     path: str
     line: int
-    """From 1."""
+    """Line number from 1."""
     text: str
-    """In one line, with the symbol's name where one is missing."""
+    """The message in one line, with the symbol's name if one is missing."""
     package: str = ""
-    """That does not exist."""
+    """The package that does not exist, or ""."""
     type: str = ""
     """Name of a type that is not found."""
     within: str = ""
-    """The package that it is sought in, where the line says so; some of that package is there."""
+    """The package in which it is missing, if the message names it; other parts of that package exist."""
 
     def __str__(self) -> str:
         """Return ``path:line: text``."""
@@ -54,7 +54,7 @@ class CompileError:
 
 
 def read_errors(messages: str) -> tuple[CompileError, ...]:
-    """Return the errors of javac's output, in its order; a type that several lines miss is an error of each."""
+    """Return the errors in javac's output, in order. A type missing on several lines is an error on each."""
     errors: list[CompileError] = []
     for line in messages.split("\n"):
         error = _ERROR_LINE.match(line)
@@ -68,7 +68,7 @@ def read_errors(messages: str) -> tuple[CompileError, ...]:
 
 
 def _with_detail(error: CompileError, line: str) -> CompileError:
-    """Return an error with what a line below it says: which symbol it is about, and where that is sought."""
+    """Return an error with the details of a line below it: its symbol and where javac looked for it."""
     symbol, within = _SYMBOL.match(line), _WITHIN.match(line)
     if symbol and error.text == "cannot find symbol":
         kind, name = symbol.groups()
@@ -80,7 +80,7 @@ def _with_detail(error: CompileError, line: str) -> CompileError:
 
 
 def summary(errors: Sequence[CompileError]) -> str:
-    """Return how many errors there are, and the first of them that differ, in one line."""
+    """Return the number of errors, and the first distinct ones, in one line."""
     different: dict[str, CompileError] = {}
     for error in errors:
         different.setdefault(error.text, error)
@@ -89,12 +89,12 @@ def summary(errors: Sequence[CompileError]) -> str:
 
 
 def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages that are missing, each once; not those of the repository whose own files do not compile.
+    """Return the distinct missing packages, except those of the repository whose own files do not compile.
 
     Args:
-        errors: javac's.
+        errors: javac's errors.
         tree: the repository's files.
-        compiled: its folders that are compiled.
+        compiled: its compiled folders.
     """
     missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
     folders = {dirname(path) for path in tree if path.endswith(".java")}
@@ -111,13 +111,13 @@ def cure(
     compiled: Sequence[str],
     dependencies: Sequence[Dependency],
 ) -> str:
-    """Return what to do about errors, in one line.
+    """Return a cure for errors, in one line.
 
     Args:
-        errors: javac's.
+        errors: javac's errors.
         tree: the repository's files.
-        compiled: its folders that are compiled.
-        dependencies: what the ``pom.xml`` says that it needs.
+        compiled: its compiled folders.
+        dependencies: the dependencies in the ``pom.xml``.
     """
     missing = packages(errors, tree, compiled)
     steps = []
@@ -172,12 +172,12 @@ BIG = Limits(
 )
 _FILES = ("main", "test", "tools")
 _LOG = "javac.log"
-"""What javac said of what does not compile."""
+"""javac's messages on files that do not compile."""
 
 
 @cache
 def library() -> Mapping[str, bytes]:
-    """Return the package's files by path, as `Environment.library` takes them."""
+    """Return the package's files by path, for `Environment.library`."""
     folder = Path(__file__).parent / PACKAGE
     files = sorted(path for path in folder.iterdir() if path.suffix in _SHIPPED)
     return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in files})
@@ -193,13 +193,13 @@ class Build:
     dropped: tuple[str, ...]
     """Test files that do not compile."""
     messages: str = ""
-    """What javac says of them."""
+    """javac's messages on them."""
     log: str = ""
-    """The file that holds that."""
+    """The file with these messages."""
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
-    """Return what stands in a box where the whole repository is compiled, or its whole suite is run."""
+    """Return the environment in which the whole repository is compiled, or its whole suite run."""
     return Environment(
         name="java",
         programs=(*PROGRAMS, *tests.requirements),
@@ -221,19 +221,19 @@ def built(
     sandbox: Sandbox | None,
     report: Report,
 ) -> Build:
-    """Return the repository's classes, from the cache or compiled now.
+    """Return the repository's classes, from the cache or newly compiled.
 
     Args:
         tests: how it is tested.
-        where: what `layout` says of it.
+        where: the result of `layout`.
         tree: its files.
-        home: whose cache is used.
-        sandbox: where it is compiled; None: only the cache is looked at.
-        report: told what happens.
+        home: the home folder with the cache.
+        sandbox: compiles it; None to use only the cache.
+        report: called with lines of progress.
 
     Raises:
         InputFault: if it cannot be compiled.
-        MachineFault: if it must be compiled and there is no box for that.
+        MachineFault: if it must be compiled and there is no box.
     """
     environment = sources(tests, tree)
     key = [environment.digest, where.main, where.test, where.compiling()]
@@ -255,13 +255,13 @@ def built(
     build = _build(outcome, messages, log)
     for name in _FILES:
         write_atomic(folder / f"{name}.jar", getattr(build, name))
-    # Written last: without it the folder counts as empty.
+    # Written last: without this file the folder counts as empty.
     write_atomic(folder / "build.json", json.dumps({"dropped": list(build.dropped)}))
     return build
 
 
 def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:
-    """Return what to do about javac's errors, in one line, as far as the repository tells."""
+    """Return a cure for javac's errors, in one line, from the repository's files."""
     dependencies = Poms(tree).dependencies(where.folder)
     return cure(errors, tree, (*where.main, *where.test), dependencies)
 
@@ -281,7 +281,7 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
     """Return the result of such a job.
 
     Raises:
-        InputFault: if the repository's code or our call of it failed.
+        InputFault: if the repository's code or ctxbench's call failed.
         MachineFault: if the box lacks a program.
     """
     result = outcome.result if isinstance(outcome.result, dict) else {}

@@ -1,4 +1,4 @@
-"""Layout of a Java repository: source and test folders, class path and settings, by its manifest and ``pom.xml``."""
+"""The layout of a Java repository: source and test folders, class path and settings, from manifest and ``pom.xml``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.manifest import TestSuite
 
 OLDEST = 8
-"""The oldest Java that the compiler of Java 17 takes without a warning."""
+"""The oldest Java release that the compiler of Java 17 accepts without a warning."""
 POM = "pom.xml"
 _BASE = re.compile(r"\$\{(project\.)?basedir\}/")
 _PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
 _DEPTH = 5
-"""Of placeholders that stand for placeholders."""
+"""Largest nesting of placeholders."""
 
 
 class SourceKind(NamedTuple):
-    """Which of a module's sources."""
+    """A kind of a module's sources."""
 
     setting: str
-    """Of a ``pom.xml`` that names their folder."""
+    """The setting of a ``pom.xml`` for their folder."""
     usual: str
-    """Their folder without one."""
+    """Their default folder."""
 
 
 MAIN = SourceKind("sourceDirectory", "src/main/java")
@@ -38,42 +38,42 @@ TEST = SourceKind("testSourceDirectory", "src/test/java")
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where a repository keeps what, and how it is compiled."""
+    """The folders of a repository, and its compiler settings."""
 
     folder: str
-    """The module whose tests are run, and where they are run; "" is the repository's own folder."""
+    """The module whose tests are run, and their working directory; "" is the repository's own folder."""
     main: tuple[str, ...]
-    """Of the module and of those that it needs."""
+    """Source folders of the module and of those that it needs."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
     """Folders of the class path."""
     encoding: str
     release: str
     jars: tuple[str, ...] = ()
-    """Of `/usr/share/java`: what it needs beside JUnit."""
+    """Jars in `/usr/share/java` that it needs in addition to JUnit."""
     flags: tuple[str, ...] = ()
-    """Of Java when the tests are run."""
+    """Flags of Java for the tests."""
 
     def compiling(self) -> dict[str, Any]:
-        """Return the part of a call's arguments that every call needs."""
+        """Return the arguments that every call needs."""
         return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
 
     def running(self) -> dict[str, Any]:
-        """Return the part of a call's arguments that every call needs that runs tests."""
+        """Return the arguments that every call that runs tests needs."""
         resources, flags = list(self.resources), list(self.flags)
         return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
 
 
 def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:
-    """Return a repository's layout: Maven's folders, the rest from the manifest, else from its ``pom.xml`` files.
+    """Return a repository's layout: Maven's folders, and settings from the manifest or its ``pom.xml`` files.
 
     Args:
         tests: how it is tested.
         tree: its files.
-        source_dir: a module of it, or a folder in one: only that is tested, with the modules that it needs.
+        source_dir: a module of it, or a folder in one; only this module is tested, with the modules that it needs.
 
     Raises:
-        InputFault: if it has no sources there.
+        InputFault: if there are no sources.
     """
     poms = Poms(tree)
     folder = _module(tree, poms, source_dir)
@@ -131,7 +131,7 @@ class Dependency:
     test: bool
     """Whether only tests need it."""
     of_tests: bool
-    """Whether it is the tests of that artifact."""
+    """Whether it is the test artifact."""
 
     def __str__(self) -> str:
         """Return ``group:artifact``."""
@@ -149,15 +149,15 @@ class Pom:
 
 
 class Poms:
-    """All of a repository, by folder; "" is the repository's own."""
+    """All ``pom.xml`` files of a repository by folder; "" is the repository's own."""
 
     def __init__(self, tree: Mapping[str, bytes]) -> None:
-        """Read them; one that is no XML is left out."""
+        """Parse the files; those that are not XML are left out."""
         poms = {dirname(path): _read(content) for path, content in tree.items() if f"/{path}".endswith(f"/{POM}")}
         self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
 
     def setting(self, folder: str, *names: str) -> str:
-        """Return the first of some settings that a module, or a folder around it, has; empty if none has."""
+        """Return the first of some settings in a module or a folder around it; empty if there is none."""
         value = next(filter(None, (self._setting(folder, name) for name in names)), "")
         for _ in range(_DEPTH):
             value = _PLACEHOLDER.sub(lambda match: self._setting(folder, match.group(1)), _BASE.sub("", value))
@@ -168,18 +168,18 @@ class Poms:
         return next(filter(None, around), "")
 
     def dependencies(self, folder: str) -> tuple[Dependency, ...]:
-        """Return what a module needs, and what the folders around it say that all modules need."""
+        """Return the dependencies of a module, including those inherited from the folders around it."""
         around = [self._of[place] for place in upwards(folder) if place in self._of]
         return tuple(dict.fromkeys(dependency for pom in around for dependency in pom.dependencies))
 
     def siblings(self, folder: str) -> tuple[tuple[str, Dependency], ...]:
-        """Return the folders of the repository's modules that a module needs, itself and through others.
+        """Return the folders of the repository's modules that a module needs, directly or indirectly.
 
-        What only tests need of the first is needed by tests alone; what a sibling's tests need is not needed.
+        Dependencies of test dependencies count as test dependencies. Those for tests of siblings are ignored.
         """
         folders = {pom.artifact: place for place, pom in self._of.items()}
         needed: dict[tuple[str, bool], Dependency] = {}
-        # What the code needs comes first, so that a sibling of both is counted there.
+        # Dependencies of the code come first: a sibling needed by both code and tests counts there.
         waiting = sorted(self.dependencies(folder), key=_for_tests)
         while waiting:
             dependency = waiting.pop(0)
@@ -197,7 +197,7 @@ class Poms:
 
 
 def upwards(folder: str) -> Iterator[str]:
-    """Yield a folder, those around it from inside out, and last the repository's own, ""."""
+    """Yield a folder, then its parents from inside out, and finally the repository's own, ""."""
     while folder:
         yield folder
         folder = dirname(folder)
@@ -206,7 +206,7 @@ def upwards(folder: str) -> Iterator[str]:
 
 def _read(content: bytes) -> Pom | None:
     try:
-        # Of the repository; expat bounds what entities grow to.
+        # The XML is the repository's; expat limits entity expansion.
         root = ET.fromstring(content)  # noqa: S314
     except (ET.ParseError, ValueError, LookupError):
         return None
@@ -242,5 +242,5 @@ def _text(element: ET.Element | None) -> str:
 
 
 def inside(folder: str, path: str) -> str:
-    """Return a path of a module as one of the repository."""
+    """Return a path in a module as a path in the repository."""
     return normpath(f"{folder}/{path}").lstrip("/")

@@ -1,4 +1,4 @@
-"""Whether a Java completion is plain: a reading of its syntax tree. Pure; docs/verdicts.md says what it is for."""
+"""Check whether a Java completion is plain, by its syntax tree. Pure; docs/verdicts.md explains the purpose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench.languages.syntax import Source
 
 _WORD = re.compile(rb"[A-Za-z_$][\w$]*")
 _ESCAPE = re.compile(r"\\u+00[0-7][0-9A-Fa-f]")
-"""A character of ASCII, which Java reads as code before it looks for strings and comments."""
+"""An escaped ASCII character, which Java decodes before it parses strings and comments."""
 _TEST = re.compile(r"(^|/)(src/)?tests?/|Tests?\.java$")
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _REACHING, _PURE, _OBLIGING, _CHANGING = (
@@ -23,7 +23,7 @@ _REACHING, _PURE, _OBLIGING, _CHANGING = (
 
 
 def words(tree: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the words of a repository's Java sources without its tests; of path -> content."""
+    """Return the words of a repository's Java sources (path -> content) without its tests."""
     found: set[bytes] = set()
     for path, content in tree.items():
         if path.endswith(".java") and not _TEST.search(path):
@@ -32,12 +32,12 @@ def words(tree: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
-    """Return what is not plain in a completion, each with its line, no reason twice.
+    """Return remarks on code that is not plain in a completion, with lines, each reason once.
 
     Args:
         known: the words of its repository.
         text: the completion.
-        reference: the right method: whatever that uses is allowed. Nothing is, if empty.
+        reference: the reference method, whose code is allowed; empty for none.
     """
     usual = {reason for _, reason in _read(known, reference)} if reference else set()
     found: dict[str, int] = {}
@@ -60,7 +60,7 @@ def _read(known: frozenset[str], text: str) -> Iterator[tuple[int, str]]:
 
 
 def _nodes(node: Node, depth: int) -> Iterator[tuple[Node, int]]:
-    """Yield nodes, each with the number of bodies of classes around it."""
+    """Yield nodes, each with the number of class bodies around it."""
     waiting = [(node, depth)]
     while waiting:
         node, depth = waiting.pop()
@@ -110,7 +110,7 @@ def _is_member(node: Node) -> bool:
 
 
 def _changed(source: Source, target: Node | None, own: Mapping[str, bool]) -> Iterator[str]:
-    """Yield a remark on a field of another object, or an element of what was handed in, that is set."""
+    """Yield a remark if a field of another object, or an element of an argument, is set."""
     if target is None or target.type not in ("field_access", "array_access"):
         return
     holder = target.child_by_field_name("object" if target.type == "field_access" else "array")

@@ -1,4 +1,4 @@
-"""Java methods in text: found in their file, taken over from a completion, blanked. Pure; javac has the last word."""
+"""Java methods as text: taken from a completion, inserted into their file, blanked. Pure; javac checks the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench.languages.syntax import Source, rows, within
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _BLANKS = " \t\f\r"
-"""What Java takes off the ends of a text block's lines, and Python's other blanks may be letters to it."""
+"""The blanks that Java strips from the lines of a text block; Python strips others that may be letters to Java."""
 _CURE = "give the whole method, from its first modifier to its closing brace"
 
 
@@ -26,18 +26,18 @@ def leaf(name: str) -> str:
 def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text: str) -> bytes:
     r"""Return a Java file with the lines of one method replaced.
 
-    The text gets the indentation that the method has in the file, and the file's line ends. Javadoc and
-    annotations stand outside the span and stay; those in the text are dropped.
+    The text gets the method's indentation and line ends in the file. Javadoc and annotations outside the span stay;
+    those in the text are dropped.
 
     Args:
         source: the file.
         encoding: of the file.
         span: lines ``[start, end)``, 0-based; ``\r\n`` and ``\r`` end lines as ``\n`` does.
-        name: the method's, as `Candidate.name`.
+        name: the method's name, as `Candidate.name`.
         text: the method, at any indentation.
 
     Raises:
-        InputFault: if the text is not the text of such a method, or the encoding cannot hold it.
+        InputFault: if the text is not such a method, or the encoding cannot represent it.
     """
     return replace_lines(source, encoding, span, lambda to: shift(method_text(text, leaf(name)).split("\n"), to), _CURE)
 
@@ -46,7 +46,7 @@ def method_text(text: str, name: str) -> str:
     """Return a completion without the method's Javadoc and annotations, and without blank ends.
 
     Raises:
-        InputFault: if it declares no method of that name, or more than a class may hold.
+        InputFault: if it declares no method of that name, or more than a class may contain.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = in_class(text)
@@ -69,7 +69,7 @@ def method_text(text: str, name: str) -> str:
 
 
 def _flush(source: Source, method: MethodParts) -> str:
-    """Return the method with the indentation that its first line has."""
+    """Return the method with the indentation of its first line."""
     at = method.first.start_byte
     line = source.data.rfind(b"\n", 0, at) + 1
     blank = source.data[line:at] if not source.data[line:at].strip() else b""
@@ -84,10 +84,10 @@ def _leading(node: Node) -> int:
 
 
 def shift(lines: list[str], to: str) -> list[str]:
-    """Return lines moved so that the first one that is not blank begins at the indentation `to`, without blank ends.
+    """Return lines moved so that the first non-blank one begins at the indentation `to`, without blank ends.
 
-    A text block that stands deeper than that line moves with the code, any other stays: both keep its value, which
-    counts from its least indented line. Another line that is indented less than the first one loses what it has.
+    A text block that is indented deeper than that line moves with the code, any other stays: both keep their value,
+    which depends on their least indented line. Other lines with less indentation than the first lose it.
 
     Args:
         lines: without their ends.
@@ -97,9 +97,9 @@ def shift(lines: list[str], to: str) -> list[str]:
 
 
 def shift_code(lines: list[str], to: str) -> list[str]:
-    """Return lines moved as by `shift`, but so that the least indented line of code begins there.
+    """Return lines moved as by `shift`, but so that the least indented line of code begins at `to`.
 
-    Code keeps its indentation within the text, however odd; comments may stand where they like.
+    Code keeps its relative indentation, however odd; comments may have any indentation.
     """
     source = Source("\n".join(lines), JAVA)
     others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
@@ -108,7 +108,7 @@ def shift_code(lines: list[str], to: str) -> list[str]:
         behind_code = lines[row].encode()[:byte].strip()
         others.update(rows(comment)[1 if behind_code else 0 :])
     indents = [indentation(line) for row, line in enumerate(lines) if line.strip(_BLANKS) and row not in others]
-    # What all begin with, tabs and spaces told apart.
+    # The common prefix; tabs and spaces differ.
     return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these are no paths
 
 
@@ -121,7 +121,7 @@ def _moved(lines: list[str], away: str, to: str) -> list[str]:
 
 
 def _shallow_blocks(lines: list[str], away: str) -> set[int]:
-    """Return the lines that begin inside a text block of which one stands no deeper than `away`."""
+    """Return the lines inside text blocks that have a line indented no deeper than `away`."""
     deeper = tuple(away + blank for blank in " \t")
     numbers: set[int] = set()
     for string in Source("\n".join(lines), JAVA).find("string_literal"):
@@ -135,10 +135,10 @@ def blank(head: str) -> str:
     """Return a method that does nothing and compiles.
 
     Args:
-        head: its text up to its opening brace, which is the last character but blanks.
+        head: its text up to its opening brace, the last non-blank character.
 
     Raises:
-        InputFault: if that is no method's head.
+        InputFault: if it is not a method's head.
     """
     source = in_class(f"{head}}}")
     for node in within(source.root):
@@ -151,5 +151,5 @@ def blank(head: str) -> str:
 
 
 def zero(kind: str) -> str:
-    """Return the value of a type, as Java writes it, that stands for nothing."""
+    """Return the default value of a type as Java code."""
     return _ZEROS.get(kind, "null")

@@ -1,4 +1,4 @@
-"""`PythonSuite`: how the pytest suite of one repository judges one changed file."""
+"""`PythonSuite`: judge a changed file by the pytest suite of its repository."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome,
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
-"""Processor time of one judgement: a sample's tests are few and fast, so what takes longer loops. Counted like
-this, and not by the clock, a busy machine makes no answer wrong."""
+"""Processor time of one judgement. A sample's tests are few and fast, so longer runs are loops. Processor time is
+independent of how busy the machine is."""
 TRIAL_SECONDS = 8
-"""Processor time of one phase of a test in a run that gives no verdict. A usable test needs half of it at most, and
-under coverage, so that what is ended loops, on a busy machine too."""
+"""Processor time of one phase of a test in a trial run. A usable test needs at most half of it under coverage, so a run
+that exceeds it is a loop."""
 TRIAL_TOGETHER = 60
-"""Processor time of such a run: what it does not come to is taken to notice nothing."""
+"""Processor time of a trial run; tests that it does not reach count as passed."""
 IDLE_SECONDS = 20.0
-"""By the clock: a test that waits so long in such a run is ended. A fault that lets it wait for ever costs twice as
-much, since the run is tried again, alone."""
+"""Seconds of waiting after which a test in a trial run is ended. An endless wait costs twice as much, since the run is
+repeated alone."""
 SECONDS = 120.0
-"""By the clock, for what waits."""
+"""Seconds of wall time, for tests that wait."""
 TRIAL_WALL = 900.0
-"""By the clock, of such a run: far more than its processor time, since the machine may be busy."""
+"""Seconds of wall time of a trial run: far more than its processor time, since the machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
 _MAX_BYTES = 8 << 20
-"""Of one file of bytecode."""
+"""Largest size of a bytecode file."""
 _VERSION = 1
-"""Of how bytecode is kept."""
+"""Version of the bytecode cache."""
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
-    """Return what a suite needs installed, to be locked: its own requirements, pytest and coverage.
+    """Return a suite's requirements, to be locked: its own, pytest and coverage.
 
-    A suite that names pytest itself, as old ones do with ``pytest<8``, decides about its version.
+    A suite that names pytest itself, as old ones do with ``pytest<8``, determines its version.
     """
     names = {
         re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0].lower() for requirement in tests.requirements
@@ -66,11 +66,11 @@ def requirements(tests: TestSuite) -> tuple[str, ...]:
 
 
 def environment(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> Environment:
-    """Return what stands in a box for a suite.
+    """Return the environment of a suite's boxes.
 
     Args:
         tests: the suite.
-        lock: what is installed, each as ``name==version``.
+        lock: installed packages, each as ``name==version``.
         project: the distribution that `tree` is, as ``name==version``; empty for none.
         tree: path -> content of the repository.
     """
@@ -98,10 +98,10 @@ def suite(
 
 
 class PythonSuite:
-    """The `Suite` of a repository that pytest tests."""
+    """The `Suite` of a repository with pytest tests."""
 
     def __init__(self, tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> None:
-        """Take a suite; see `environment` for the arguments."""
+        """Store a suite; see `environment` for the arguments."""
         self.environment = environment(tests, lock, project, tree)
         self.limits = LIMITS
         self._arguments = tests.arguments
@@ -143,12 +143,12 @@ class PythonSuite:
         return Job(action=call, seconds=SECONDS)
 
     def cover(self, tests: TestSuite, seconds: float, *, only: Collection[str] = ()) -> Job:
-        """Return the job that runs the suite of the repository as it is, under coverage.
+        """Return the job that runs the suite of the unchanged repository under coverage.
 
         Args:
             tests: the suite.
-            seconds: how long it may take.
-            only: run these tests, and what differs from them by parameters only; all if empty.
+            seconds: time limit.
+            only: run these tests and their parametrized versions; all if empty.
         """
         call = Call(
             function=COVER,
@@ -161,11 +161,11 @@ class PythonSuite:
         return Job(action=call, seconds=seconds)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return what the outcome of such a job means."""
+        """Return the judgement on the outcome of such a job."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return what in a completion is not on the allow-list; what the reference uses is."""
+        """Return remarks on code of a completion outside the allow-list; code that the reference uses is allowed."""
         if self._repository is None:
             self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]
@@ -173,7 +173,7 @@ class PythonSuite:
         return tuple(map(str, found))
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that tells which of the reference's tests notice a fault: a loop is ended sooner."""
+        """Return the job that shows which of the reference's tests notice a fault; loops are ended sooner."""
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
         limits = {"seconds": TRIAL_TOGETHER, "each": TRIAL_SECONDS, "idle": IDLE_SECONDS}
@@ -181,7 +181,7 @@ class PythonSuite:
         return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        """Return which of the reference's tests did not pass in such a job; None if unknown."""
         return failing(reference.tests, outcome)
 
 
@@ -197,21 +197,21 @@ def blank(sample: Sample) -> str:
 
 
 def _places(tests: TestSuite) -> list[str]:
-    """Return where tests are, ours included; where the runner finds tests by itself, it finds ours too."""
+    """Return the places of tests, with ctxbench's added ones unless the runner finds them by itself."""
     named = tests.added is None or not tests.paths or ADDED.rstrip("/") in {path.rstrip("/") for path in tests.paths}
     return [*tests.paths, *([] if named else [ADDED])]
 
 
 @cache
 def library() -> Mapping[str, bytes]:
-    """Return the package's files by path, as `Environment.library` takes them."""
+    """Return the package's files by path, for `Environment.library`."""
     folder = Path(__file__).parent / PACKAGE
     return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*.py"))})
 
 
 @runtime_checkable
 class Compiling(Protocol):
-    """A `Suite` whose tests are compiled whenever they are imported."""
+    """A `Suite` whose tests are compiled at each import."""
 
     def compiling(self, tests: Collection[str]) -> Job:
         """Return the job that compiles the modules of these tests and what they import."""
@@ -219,16 +219,16 @@ class Compiling(Protocol):
 
 
 def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, home: Home) -> Mapping[str, bytes]:
-    """Return path -> content of the bytecode files of some tests, from the home's cache if it has them.
+    """Return path -> content of the bytecode files of some tests, from the home folder's cache if possible.
 
-    Half of what a judgement takes goes into rewriting the assertions of test modules, which no completion changes.
+    Half the time of a judgement goes into rewriting the assertions of test modules, which no completion changes.
 
     Args:
-        suite: whose tests they are.
+        suite: the suite of the tests.
         tests: their ids.
         pool: boxes of the suite's environment.
-        image: a key of all that the boxes hold.
-        home: whose cache is used.
+        image: a key of the boxes' content.
+        home: the home folder with the cache.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -246,15 +246,15 @@ def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, h
 
 
 def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return a job's files and the bytecode files but those of the job's own, which were made of the answer."""
+    """Return a job's files and the bytecode files, except bytecode of the job's own files, compiled from the answer."""
     own = {(str(path.parent), path.stem) for path in map(PurePosixPath, job.files)}
     return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
 
 
 def read_bytecode(result: object) -> dict[str, bytes]:
-    """Return path -> content of what ``ctxbench_pytest:compiled`` returned.
+    """Return path -> content from the result of ``ctxbench_pytest:compiled``.
 
-    What is odd is left out: a job without it takes longer and says the same.
+    Invalid entries are skipped: without them a job takes longer but has the same result.
     """
     files: dict[str, bytes] = {}
     for path, text in result.items() if isinstance(result, dict) else ():
@@ -271,6 +271,6 @@ def read_bytecode(result: object) -> dict[str, bytes]:
 
 
 def _source(path: str) -> tuple[str, str]:
-    """Return folder and stem of the file that a bytecode file was made of."""
+    """Return folder and stem of the source of a bytecode file."""
     cached = PurePosixPath(path)
     return str(cached.parent.parent), cached.name.partition(".")[0]

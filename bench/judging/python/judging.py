@@ -1,7 +1,7 @@
-"""From an outcome to a verdict, on the trusted side.
+"""Turn an outcome into a verdict, on the trusted side. Pure.
 
-Passed only if every expected test did, exactly once, and nothing speaks against it. Pure.
-The reasons are a few fixed phrases, with the detail behind a colon.
+A completion passes only if every expected test passed exactly once and no other evidence contradicts it. The reasons
+are a few fixed phrases, with details after a colon.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, 
 from ctxbench.sandbox.types import Outcome
 
 _FAILED_STATUS = 1
-"""pytest's exit status when a test failed: the only right one, since the canaries do."""
+"""pytest's exit status after a failed test: the only correct status, since the canaries must fail."""
 _NO_TESTS_STATUS = (4, 5)
-"""Named tests not found; nothing collected."""
+"""The named tests were not found; nothing was collected."""
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
-    """Return what the outcome of a run of `tests` means.
+    """Return the judgement on the outcome of a run of `tests`.
 
     Args:
-        tests: ids of those that must pass.
-        canaries: those that must fail.
-        nonce: what the result must carry.
+        tests: ids of the tests that must pass.
+        canaries: the tests that must fail.
+        nonce: the nonce that the result must contain.
         outcome: of a job that called ``ctxbench_pytest:run_tests`` with these.
     """
     try:
@@ -42,14 +42,14 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
-    """Return which tests noticed a fault, None if that is not known.
+    """Return which tests noticed a fault; None if unknown.
 
-    Where the run was cut short, what was not run did not notice: only the test that it ended in did, unless it was
-    the time of all tests together that ended it.
+    If the run was cut short, tests that did not run did not notice the fault; only the test in which it ended did,
+    unless the time limit of all tests together ended it.
 
     Args:
-        tests: ids of those that were run.
-        outcome: as `judge` takes it.
+        tests: ids of the tests that were run.
+        outcome: as for `judge`.
     """
     try:
         report = read_run(outcome.result) if outcome.result is not None else None
@@ -103,7 +103,7 @@ def _by_test(report: RunReport) -> dict[int, list[Phase]]:
 def _lie(
     report: RunReport, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
 ) -> str:
-    """Return what cannot be said without lying, or nothing."""
+    """Return why the report must be a lie; empty if it may be true."""
     if report.nonce != nonce:
         return f"{TAMPERED}: the result is not this job's"
     if report.changed:
@@ -112,7 +112,7 @@ def _lie(
         return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(report.altered))}"
     places = {*range(len(tests)), *range(-len(canaries), 0)}
     if report.collections > 1 or not by_test.keys() <= places or len(set(report.collected)) < len(report.collected):
-        return f"{TAMPERED}: tests that were not asked for"
+        return f"{TAMPERED}: tests that were not requested"
     for phases in by_test.values():
         if not _in_order(phases):
             return f"{TAMPERED}: a test was reported more than once, or in parts"
@@ -126,7 +126,7 @@ def _lie(
 
 
 def _in_order(phases: Sequence[Phase]) -> bool:
-    """Say whether the phases are setup, calls (one for each subtest too), teardown, as far as they got."""
+    """Return whether the phases are setup, calls (one per subtest too) and teardown, as far as they ran."""
     names = [phase.phase for phase in phases]
     setups, teardowns = names.count("setup"), names.count("teardown")
     if setups != 1 or names[0] != "setup" or teardowns > 1:
@@ -145,7 +145,7 @@ def _cut_short(report: RunReport, outcome: Outcome) -> str:
 
 
 def _wrong(by_test: dict[int, list[Phase]], tests: Sequence[str]) -> Mapping[str, str]:
-    """Return the expected tests that did not pass, in their order, each with the reason."""
+    """Return the expected tests that did not pass, in order -> the reason."""
     bad = {test: _bad(by_test.get(place, [])) for place, test in enumerate(tests)}
     return {test: why for test, why in bad.items() if why}
 
@@ -161,7 +161,7 @@ def _bad(phases: Sequence[Phase]) -> str:
 
 
 def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
-    """Return what is missing for a pass although every test was reported as passed, or nothing."""
+    """Return the missing evidence for a pass although every test was reported as passed; empty if none is missing."""
     if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
         return f"{TAMPERED}: a test that must fail did not fail as it must"
     if report.exit != _FAILED_STATUS or outcome.exit_code != 0 or report.collections != 1:
@@ -173,22 +173,22 @@ def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequ
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One test that asserts that two different numbers are equal."""
+    """A test that asserts that two different numbers are equal."""
 
     name: str
     unittest: bool
-    """Whether it is a method of a TestCase, where the real tests have one."""
+    """Whether it is a method of a TestCase, if the real tests have one."""
     place: float
-    """From 0 to 1: where among the tests."""
+    """Position among the tests, from 0 to 1."""
     left: int
     right: int
 
     def argument(self) -> dict[str, Any]:
-        """Return it as the guest runner takes it."""
+        """Return the argument for the guest runner."""
         return asdict(self)
 
     def failed_as_it_must(self, phases: Sequence[Phase]) -> bool:
-        """Say whether these phases are those of this canary, run once and failed for its own reason."""
+        """Return whether these are the phases of this canary, run once and failed for its own reason."""
         if [(phase.phase, phase.outcome) for phase in phases] != [
             ("setup", "passed"),
             ("call", "failed"),
@@ -199,7 +199,7 @@ class Canary:
 
 
 def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
-    """Draw a job's canaries: one last of all, two anywhere; one of these a method, if the tests have methods."""
+    """Draw a job's canaries: two anywhere, one of them a method if the tests have methods, and one at the end."""
     drawn = random.Random(hashlib.sha256(f"canaries {secret}".encode()).digest())  # noqa: S311 - seeded by a secret
     words = _words(tests)
     drawn_canaries: list[Canary] = []
@@ -212,12 +212,12 @@ def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
 
 
 def nonce(secret: str) -> str:
-    """Return what must come back with a job's result."""
+    """Return the nonce that must come back with a job's result."""
     return hashlib.sha256(f"nonce {secret}".encode()).hexdigest()
 
 
 def _words(tests: Sequence[str]) -> list[str]:
-    """Return the words of the tests' own names, so that a canary's name looks like them."""
+    """Return the words of the tests' names, so that a canary's name resembles them."""
     names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
     return sorted(words) or ["value"]

@@ -1,4 +1,4 @@
-"""Reads what the guest runner says, strictly: every line of it may be written by the code under test. Pure."""
+"""Parse the guest runner's output strictly: the code under test may have written any line of it. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LAST_LINE_CUT = "the last line is not whole"
 
 
 class Malformed(ValueError):
-    """Raised when a result is not what the guest runner writes."""
+    """Raised when a result does not have the guest runner's format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase of one test as it was reported."""
+    """One reported phase of one test."""
 
     test: int
     """Position among the expected tests; canaries have -1, -2, ..."""
@@ -34,13 +34,13 @@ class Phase:
     raised: bool
     """Whether the phase was seen to raise."""
     ran: bool | None
-    """Whether the test's function was seen to return; None where that cannot be seen."""
+    """Whether the test's function was seen to return; None if that cannot be seen."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """All that came back from one run of tests."""
+    """The report of one run of tests."""
 
     nonce: str
     exit: int | None
@@ -55,25 +55,25 @@ class RunReport:
     loaded: bool | None = None
     altered: tuple[str, ...] = ()
     end: int | None = None
-    """pytest's exit status; None if the tests did not come to their end."""
+    """pytest's exit status; None if the tests did not finish."""
 
 
 def read_run(result: object) -> RunReport:
-    """Read the result of ``ctxbench_pytest:run_tests``.
+    """Parse the result of ``ctxbench_pytest:run_tests``.
 
     Raises:
-        Malformed: if anything in it has another type or place than the runner gives it.
+        Malformed: if any value has an unexpected type or place.
     """
     if not isinstance(result, dict) or result.keys() != _KEYS:
         raise Malformed("the result has other keys")
     nonce, events = result["nonce"], result["events"]
     if not isinstance(nonce, str) or not isinstance(events, str):
-        raise Malformed("nonce or events are no text")
+        raise Malformed("nonce or events are not text")
     changed = tuple(_text(path) for path in _checked(list, result["changed"]))
     report = RunReport(nonce, _status(result["exit"]), _status(result["signal"]), changed)
     lines = events.split("\n")
     if lines.pop() and report.signal is None:
-        # A child that was killed may have been in the middle of a line; another one may not.
+        # A killed child may leave an incomplete line; other children may not.
         raise Malformed(_LAST_LINE_CUT)
     by_kind: dict[str, list[list[Any]]] = {}
     for line in lines:
@@ -153,34 +153,34 @@ class CoveredTest:
     outcome: str
     """``passed``, ``failed``, ``skipped`` or ``xfail``."""
     seconds: float
-    """Of processor time."""
+    """Processor time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """A suite under coverage."""
+    """The coverage of a suite."""
 
     exit: int
     """pytest's exit status."""
     tests: tuple[CoveredTest, ...]
     broken: tuple[tuple[str, str], ...]
-    """Where collection broke, and how."""
+    """Places of collection errors, with messages."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
     """Path -> line from 0 -> sorted positions in `tests` of those that ran it."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Path -> line from 0 -> test modules whose import ran it; the empty one stands for what runs before any."""
+    """Path -> line from 0 -> test modules whose import ran it; an empty name means before any import."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Failed test -> the last line of why, where pytest's output was not cut there."""
+    """Failed test -> last line of the reason, if pytest's output contains it."""
 
 
 def read_coverage(result: object) -> Covered:
-    """Read the result of ``ctxbench_pytest:cover``.
+    """Parse the result of ``ctxbench_pytest:cover``.
 
     Raises:
-        Malformed: if it is not what the guest writes.
+        Malformed: if it does not have the guest's format.
     """
     keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
-    # The causes are added by the host, and were not at first.
+    # The host adds the causes; old results lack them.
     if not isinstance(result, dict) or result.keys() - {"causes"} != keys:
         raise Malformed("the result has other keys")
     try:
@@ -208,7 +208,7 @@ def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
     """Return failed test -> the last line of its error, as pytest prints it with short tracebacks.
 
     Args:
-        output: what pytest printed; its middle may be missing.
+        output: pytest's output; its middle may be missing.
         failed: ids of the tests that failed.
     """
     by_title: dict[str, str] = {}
@@ -224,7 +224,7 @@ def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
 
 
 def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:
-    """Return a suite's coverage in which some tests stand as they ran another time: outcome, seconds and lines."""
+    """Return a suite's coverage with some tests replaced by another run: outcome, seconds and lines."""
     repeated = {test.id: test for test in again.tests if test.id in tests}
     places = {test.id: place for place, test in enumerate(covered.tests)}
     moved = {number: places[test.id] for number, test in enumerate(again.tests) if test.id in repeated}

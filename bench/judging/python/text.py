@@ -1,6 +1,6 @@
-"""Puts the text of a whole function into the place of another in its file. Pure; only the span changes.
+"""Replace a whole function in its file by a text. Pure; only the span changes.
 
-Whether the result is Python is not asked: if it is not, the tests fail, and that is the completion's doing.
+The result may be invalid Python: the tests then fail, which is the completion's fault.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctxbench.bench.judging import indentation, replace_lines, unindented
 from ctxbench.bench.languages.python import asts, declared_encoding
 
 _CURE = "give the whole function, from its `def` line to its end"
-# Newer Pythons give strings with fields as several tokens.
+# Newer Pythons split f-strings and t-strings into several tokens.
 _OPEN = tuple(getattr(tokenize, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(tokenize, name))
 _CLOSE = tuple(getattr(tokenize, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(tokenize, name))
 _BEFORE_STATEMENT = (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
@@ -27,18 +27,18 @@ _BEFORE_STATEMENT = (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
     r"""Return a Python file with the lines of one function replaced.
 
-    The text is moved to the indentation that the function has in the file and gets the file's line ends.
-    Decorators stand outside the span and stay; those in the text are dropped.
+    The text gets the function's indentation and line ends in the file. Decorators outside the span stay; those in the
+    text are dropped.
 
     Args:
         source: the file.
-        span: lines ``[start, end)`` of the function without its decorators, 0-based; ``\r\n`` and ``\r`` end
-            lines as ``\n`` does.
-        name: the function's, ``Class.method`` for a method.
+        span: lines ``[start, end)`` of the function without its decorators, 0-based; ``\r\n`` and ``\r`` end lines as
+            ``\n`` does.
+        name: the function's name, ``Class.method`` for a method.
         text: the function, at any indentation.
 
     Raises:
-        InputFault: if the text defines no such function, or the file's encoding cannot hold it.
+        InputFault: if the text defines no such function, or the file's encoding cannot represent it.
     """
     mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
     encoding = (declared_encoding(source) or UTF8).removesuffix("-sig")
@@ -47,7 +47,7 @@ def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
 
 
 def lift(lines: list[str]) -> str:
-    """Return a function's lines moved to the left margin, as `splice` takes and puts back; ended by a newline."""
+    """Return a function's lines, dedented, in the form that `splice` takes; with a final newline."""
     return "\n".join(shift([line.rstrip("\r\n") for line in lines], "")).rstrip() + "\n"
 
 
@@ -69,14 +69,14 @@ def without_decorators(text: str, name: str) -> list[str]:
         raise InputFault(f"the text defines no function {leaf!r}", cure=_CURE)
     spans = _decorators(lines, leaf)
     if spans is None:
-        # Not Python: what stands before the definition and begins like a decorator.
+        # Not Python: drop lines before the definition if they begin like a decorator.
         first = starts[0]
         return lines[first:] if lines[0].lstrip().startswith("@") else lines
     return [line for number, line in enumerate(lines) if number not in spans]
 
 
 def _decorators(lines: list[str], leaf: str) -> set[int] | None:
-    """Return the lines of the decorators of the outermost function of that name; None if that is no Python."""
+    """Return the lines of the decorators of the outermost function of that name; None if the text is not Python."""
     tree = asts.parse("\n".join(shift(lines, "")))
     if tree is None:
         return None
@@ -88,10 +88,10 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def shift(lines: list[str], to: str) -> list[str]:
-    """Return lines moved so that the first one that is not blank begins at the indentation `to`.
+    """Return lines moved so that the first non-blank one begins at the indentation `to`.
 
-    Lines inside strings stay, except in docstrings, where the words move with the code. Blank lines stay.
-    A line that is indented less than the first one (inside brackets) loses what it has.
+    Lines inside strings stay, except in docstrings, whose words move with the code. Blank lines stay. A line that is
+    indented less than the first one (inside brackets) loses its indentation.
 
     Args:
         lines: without their ends.
@@ -107,12 +107,12 @@ def shift(lines: list[str], to: str) -> list[str]:
 
 
 def _inside_strings(lines: list[str], away: str) -> set[int]:
-    """Return the lines that begin inside a string that is no docstring, as far as a text has tokens."""
+    """Return the lines that begin inside a string other than a docstring, as far as the text can be tokenized."""
     text = "\n".join(unindented(line, away) for line in lines) + "\n"
     numbers: set[int] = set()
     opened: list[int] = []
     statement = True
-    # What was read up to a fault counts: a text that was cut off has its strings too.
+    # Tokens before an error count: a text that was cut off contains strings, too.
     with contextlib.suppress(tokenize.TokenError, SyntaxError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -1,7 +1,7 @@
-"""Java: what this language brings, and how its strings and comments are blanked.
+"""The Java language, and a function that blanks its strings and comments.
 
-Names of the same package need no import, so lines that use only these are no candidates: the paper's
-lines use "symbols imported from the same project".
+Names of the same package need no import, so lines that use only these are not candidates: the paper's lines use
+"symbols imported from the same project".
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PIECE = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
-"""A regular expression, in which the dot means newlines too; only the end of the text leaves one open.
+"""A regular expression in which the dot matches newlines too; only the end of the text leaves a string or comment open.
 
-An apostrophe in prose opens nothing. Group ``comment`` is what stands behind ``//``, ``remark`` a block comment."""
+An apostrophe in prose opens nothing. The group ``comment`` is the text after ``//``, ``remark`` a block comment."""
 _SKIPPED = re.compile(PIECE, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -45,17 +45,17 @@ _RESERVED = (
 
 
 def hide(text: str) -> str:
-    """Return the text with blanks for strings and comments, newlines kept; positions stay."""
+    """Return the text with strings and comments replaced by blanks; newlines and positions stay."""
     return _SKIPPED.sub(lambda match: blank(match[0]), text)
 
 
 def blank(text: str) -> str:
-    """Return as many blanks, newlines kept."""
+    """Return as many blanks as characters, with newlines kept."""
     return re.sub(r"[^\n]", " ", text)
 
 
 class Java(Language):
-    """Java, as its grammar reads it."""
+    """Java, as its grammar parses it."""
 
     label = "Java"
     suffix = ".java"
@@ -84,10 +84,10 @@ class Java(Language):
         return resolve(files)
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return what reads files in the encoding that the nearest ``pom.xml`` declares.
+        """Return a function that decodes files in the encoding that the nearest ``pom.xml`` declares.
 
-        They are tried as UTF-8 first: a pom says what the compiler takes them for, and of text that is valid UTF-8
-        beyond ASCII nearly none is anything else.
+        UTF-8 is tried first: a pom may be wrong about a file, but non-ASCII text that is valid UTF-8 is almost never in
+        another encoding.
         """
         declared_in = functools.cache(declared_encoding)
 
@@ -99,12 +99,12 @@ class Java(Language):
         return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Say whether a file is a test program of CoderEval's harness.
+        """Return whether a file is a test program of CoderEval's harness.
 
-        That is ``<File>_<method>.java`` with a `main`, beside a ``<File>.java`` that has such a method.
+        Such a file is ``<File>_<method>.java`` with a `main`, beside a ``<File>.java`` with such a method.
         """
         stem, _, suffix = name.rpartition(".")
-        # The name first: the text of every file takes a third of the time that reading a snapshot takes.
+        # The name is checked first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:
             return False
         parts = [
@@ -133,35 +133,35 @@ class Java(Language):
 
     @property
     def answers(self) -> AnswerReader:
-        """How its functions are taken out of what models answer."""
+        """The reader that extracts its functions from models' answers."""
         from ctxbench.bench.languages.java import answers
 
         return answers
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Return a function's lines, or those of its body, moved so that they begin at an indentation."""
+        """Return a function's lines, or those of its body, moved to an indentation."""
         from ctxbench.bench.judging.java.text import shift_code
 
         return shift_code(lines, to)
 
     def testing(self) -> Testing:
-        """Return what builds the suites of its repositories' tests."""
+        """Return the module that builds the suites of its repositories' tests."""
         from ctxbench.bench.judging import java
 
         return java
 
     def miner(self) -> Miner:
-        """Return what finds functions that a repository's own tests cover."""
+        """Return the module that finds functions covered by a repository's own tests."""
         from ctxbench.bench.functions import java
 
         return java
 
 
 def declared_encoding(folder: Path, root: Path) -> str:
-    """Return the encoding that the nearest ``pom.xml`` with one declares, in a folder or above it; empty if none does.
+    """Return the encoding that the nearest ``pom.xml`` in or above a folder declares; empty if none declares one.
 
-    Read is what stands there as it is, as ``project.build.sourceEncoding`` or a plugin's ``encoding``: values with
-    ``${…}`` and the poms of other projects are not followed.
+    The value of ``project.build.sourceEncoding`` or a plugin's ``encoding`` is used as written: ``${…}`` and the poms
+    of other projects are not resolved.
     """
     for place in (folder, *folder.parents):
         pom = place / "pom.xml"

@@ -8,7 +8,7 @@ from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
 from ctxbench.bench.languages.java import blank, hide
 
 _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
-"""What stands between a method's parameters and its body: thrown types, annotations."""
+"""The text between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
 _BRACE = re.compile(r"\s*\{")
@@ -19,17 +19,17 @@ _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the method in the indentation of the file, and whether its braces are balanced.
+    """Return the method with the file's indentation, and whether its braces are balanced.
 
     Args:
         head: the head of the method.
         answer: the model's text.
-        wrapped: whether it stood between tags, so that it is nothing but code.
+        wrapped: whether the text was between tags, so that it contains only code.
     """
     if wrapped:
         blocks, before = [answer], ""
     else:
-        # A fence in a comment or in a string is none.
+        # A fence in a comment or string does not count.
         blocks, before = fenced(answer), answer[: len(before_fences(hide(answer)))]
     if _continues(head, before):
         return _closed(head, before)
@@ -37,20 +37,20 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
         method = _method(head, code)
         if method is not None:
             return method, True
-    # Statements before a fence are a body without its last brace; prose does not end as they do.
+    # Statements before a fence are a body without its last brace; prose does not end like statements.
     is_body = not blocks or hide(before).rstrip().endswith((";", "}"))
     return _closed(head, before if is_body else blocks[-1].strip("\n"))
 
 
 def body(text: str) -> str | None:
-    """Return what stands between the braces of a method; None if they are not balanced."""
+    """Return the text between the braces of a method; None if they are not balanced."""
     hidden = _braces(text)
     end, start = _end(hidden, 0), hidden.find("{")
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
 
 
 def _braces(code: str) -> str:
-    """Return it hidden, and with blanks for the arguments of annotations, whose braces bound nothing."""
+    """Return code with blanks for strings, comments and the arguments of annotations, whose braces delimit no block."""
     hidden, at = hide(code), 0
     while opening := _ARGUMENTS.search(hidden, at):
         close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
@@ -60,9 +60,9 @@ def _braces(code: str) -> str:
 
 
 def _without_anonymous(hidden: str) -> str:
-    """Return it with blanks for the bodies of anonymous classes, whose methods are no answers.
+    """Return hidden code with blanks for the bodies of anonymous classes, whose methods are not answers.
 
-    One that is not closed, in an answer that was cut off, has all the rest.
+    An unclosed one, in an answer that was cut off, extends to the end.
     """
     at = 0
     while (opening := _NEW.search(hidden, at)) and (close := _parenthesis(hidden, opening.end() - 1)):
@@ -74,9 +74,9 @@ def _without_anonymous(hidden: str) -> str:
 
 
 def _continues(head: FunctionHead, code: str) -> bool:
-    """Return whether the code goes on with the head and closes its body.
+    """Return whether the code continues the head and closes its body.
 
-    It may go on to other methods, even of that name, but does not begin with the method itself.
+    Other methods may follow, even of that name, but the code does not begin with the method itself.
     """
     text = _joined(head, code)
     end = _end(_braces(text), 0)
@@ -92,13 +92,13 @@ def _joined(head: FunctionHead, code: str) -> str:
 
 
 def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
-    """Return the head with the code as its body, up to the brace that closes it; one that is missing is added."""
+    """Return the head with the code as its body, up to the closing brace; a single missing brace is added."""
     text = _joined(head, code)
     hidden = _braces(text)
     end = _end(hidden, 0)
     if end is not None:
         return text[:end], True
-    # Models that see what follows the body often leave its last brace to it. Prose does not end as statements do.
+    # Models that see the code after the body often omit its last brace. Prose does not end like statements.
     missing = hidden.count("{") - hidden.count("}")
     is_body = hidden.rstrip().endswith((";", "}"))
     return (f"{text.rstrip()}\n{head.indent}}}", is_body) if missing == 1 else (text, False)
@@ -115,7 +115,7 @@ def _end(hidden: str, start: int) -> int | None:
 
 
 def _method(head: FunctionHead, code: str) -> str | None:
-    """Return the last method of that name and, of overloads, with as many parameters as the sample's."""
+    """Return the last method of that name, preferably an overload with as many parameters as the sample's."""
     hidden = _without_anonymous(_braces(code))
     methods: list[tuple[int, str]] = []
     for name in re.finditer(rf"\b{re.escape(head.name)}\s*\(", hidden):
@@ -151,7 +151,7 @@ def _parenthesis(hidden: str, start: int) -> int | None:
 
 
 def _parameters(text: str) -> int:
-    """Count the parameters between two parentheses; commas in type arguments and annotations are no separators."""
+    """Count the parameters between two parentheses; commas in type arguments and annotations do not separate."""
     depth, commas = 0, 0
     for sign in text:
         depth += (sign in "<([{") - (sign in ">)]}")
@@ -160,11 +160,11 @@ def _parameters(text: str) -> int:
 
 
 def _declaration(hidden: str, at: int) -> int:
-    """Return where a declaration begins whose name stands at `at`: its line, or earlier lines of modifiers."""
+    """Return the beginning of a declaration with its name at `at`: on its line, or earlier lines of modifiers."""
     start = max(hidden.rfind("\n", 0, at) + 1, *(boundary.end() for boundary in _START.finditer(hidden, 0, at)), 0)
     while start and _MODIFIERS.match(hidden, before := hidden.rfind("\n", 0, start - 1) + 1, start):
         start = before
-    # Annotations stay in the file; those of the answer would double them.
+    # The file keeps its annotations; those of the answer would duplicate them.
     while annotation := _ANNOTATION.match(hidden, start, at):
         start = annotation.end()
         if hidden[start : start + 1] == "(":

@@ -1,6 +1,6 @@
-"""APIs of Java as the InferCom paper finds and shows them: usage examples, headers without bodies, plain remarks.
+"""Java APIs as found and shown in the InferCom paper: usage examples, headers without bodies, plain remarks.
 
-Where the paper and its released code differ, the paper is followed; ``quirks`` gives what the release would have made
+Where the paper and its released code differ, this module follows the paper; ``quirks`` follows the release
 (docs/strategy.md lists the differences).
 """
 
@@ -43,14 +43,14 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Say whether a method is an API record: each inside a type, with `quirks` inside classes only."""
+    """Return whether a method is an API record: every method inside a type; with `quirks`, only inside classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
 def text(function: Function) -> str:
     """Return a method in its classes as an API entry shows it.
 
-    A method of a class that has no body ends in two semicolons, its own and the release's.
+    A class's method without a body ends in two semicolons, its own and the release's.
     """
     end = ";;" if not function.has_body and function.types[-1:] and function.types[-1].kind == "class" else ";"
     return _wrapped(function.types, f"{_stripped(function.header)}{end}".splitlines())
@@ -62,12 +62,12 @@ def constructor_text(types: Sequence[Type]) -> str:
 
 
 def constructor_name(types: Sequence[Type]) -> str:
-    """Return the name of the constructor of such a class; empty for an abstract one, which none makes."""
+    """Return the name of the constructor of such a class; empty for an abstract class, which has no instances."""
     return "" if _ABSTRACT.search(types[-1].header) else types[-1].name
 
 
 def _wrapped(types: Sequence[Type], member: list[str]) -> str:
-    """Return a member wrapped in the headers of its class and of the class directly around that."""
+    """Return a member wrapped in the headers of its class and of the class directly around it."""
     lines = member
     for depth, kind in enumerate(reversed(types[-2:])):
         closing = "};" if depth == 0 and len(types) > 1 else "}"
@@ -83,7 +83,7 @@ def _stripped(header: str) -> str:
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
     """Yield the usage examples of a method."""
     if not function.types:
-        # A method without a type around it: a file without a class, or one that is broken there.
+        # A method outside any type: a file without a class, or with a syntax error there.
         return
     kind, outer = function.types[-1].name, function.types[-2].name if len(function.types) > 1 else ""
     args = ", ".join(parameter.name for parameter in function.parameters if not (quirks and parameter.starred))
@@ -100,12 +100,12 @@ def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
     assigned = tuple(f"{returned} {lowered(returned)} = {call}" for call in calls) if returned else ()
     yield from (*calls, *assigned)
     if outer:
-        # In front of an assignment the outer class would give a text that is not Java.
+        # An outer class before an assignment would not be valid Java.
         yield from _prefixed(outer, (*calls, *assigned) if quirks else calls)
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. Not in the paper: an addition of ours."""
+    """Return the usage examples of a class that declares no constructor. An addition to the paper."""
     forms = _constructor(kind.name, "")
     return forms + (_prefixed(outer.name, forms) if outer is not None and quirks else ())
 
@@ -127,7 +127,7 @@ def class_type(returns: str, *, quirks: bool = False) -> str:
     if bare in _PRIMITIVES or bare.endswith("]"):
         return ""
     if quirks:
-        # The release reads a generic type's name only where that is not qualified.
+        # The release reads a generic type's name only if it is unqualified.
         return "" if "." in bare and returns.rstrip().endswith(">") else bare
     return bare.rpartition(".")[2]
 

@@ -1,4 +1,4 @@
-"""Declarations of a Java file: its outline, also of one that is cut at the cursor, and its methods in syntax trees."""
+"""Declarations of a Java file: its outline, also if it is cut at the cursor, and its methods in syntax trees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMENTS = ("line_comment", "block_comment")
 _FLAT = frozenset(
     {"import_declaration", "package_declaration", "field_access", "type_arguments", "modifiers", "formal_parameters"}
 )
-"""What can hold no declaration, and is frequent."""
+"""Frequent node types that contain no declarations."""
 ANNOTATIONS = ("annotation", "marker_annotation")
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
@@ -36,8 +36,8 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 def outline(text: str) -> Outline:
     """Return the outline of a file.
 
-    Where the file has a syntax error, it is taken for one that is cut at the cursor: the statement that is not
-    whole is blanked, and the braces that are open are closed.
+    A file with a syntax error is treated as cut at the cursor: its incomplete last statement is blanked, and open
+    braces are closed.
     """
     source = Source(text, JAVA)
     reader = _Reader(source)
@@ -49,22 +49,22 @@ def outline(text: str) -> Outline:
 
 
 def _mended(text: str) -> str:
-    """Return the text with what follows its last whole statement blanked and its open braces closed."""
+    """Return the text with everything after its last complete statement blanked and its open braces closed."""
     start, opened = 0, [""]
     for token in _TOKEN.finditer(text):
         if token["values"]:
-            # Values of an array stand in their braces as arguments do, and no statement ends there.
+            # Array values in braces are like arguments: no statement ends there.
             opened[len(opened) - (token[0][0] == "]") :] = ["["]
         elif token["open"]:
             opened.append(token[0])
         elif token["close"] and len(opened) > 1:
             opened.pop()
-        # Inside round brackets no statement ends, but for an anonymous class or a lambda's block, which go too.
+        # Inside round brackets, statements end only in anonymous classes and lambda blocks, which are blanked too.
         if token[0] in ("{", "}", ";") and "(" not in opened and "[" not in opened:
             start = token.end()
     first = next((place for place, bracket in enumerate(opened) if bracket in ("(", "[")), len(opened))
     blank = "".join(char if char == "\n" else " " for char in text[start:].rstrip())
-    # The body of an anonymous class that is assigned wants its semicolon; elsewhere it does no harm.
+    # The body of an anonymous class that is assigned needs its semicolon; elsewhere it is harmless.
     return f"{text[:start]}{blank}{'};' * (first - 1)}\n"
 
 
@@ -103,14 +103,14 @@ class _Reader:
         )
 
     def _attached(self, node: Node) -> tuple[int, str]:
-        """Return the first line of what is directly above a declaration and belongs to it, and its Javadoc.
+        """Return the first line of a declaration's attached comments, and its Javadoc.
 
-        A Javadoc belongs to what follows it whatever blank lines there are between; another comment only without.
+        A Javadoc belongs to the next declaration even across blank lines; other comments only without blank lines.
         """
         row, doc, above = node.start_point[0], "", node.prev_sibling
         while above is not None and above.type in COMMENTS and self._alone(above):
             javadoc = self.source.text(above).startswith("/**") and not doc
-            # A line comment's node may take its newline in.
+            # The node of a line comment may include its newline.
             if above.end_point[0] + (above.end_point[1] > 0) < row and not javadoc:
                 break
             doc = self.source.text(above) if javadoc else doc
@@ -118,7 +118,7 @@ class _Reader:
         return row, doc
 
     def _alone(self, comment: Node) -> bool:
-        """Say whether nothing stands before a comment on its line."""
+        """Return whether a comment is the first thing on its line."""
         line = self.source.data.rfind(b"\n", 0, comment.start_byte) + 1
         return not self.source.data[line : comment.start_byte].strip()
 
@@ -168,14 +168,14 @@ class _Reader:
 
 
 def _inner(node: Node) -> list[Node]:
-    """Return the children to walk: not the body of an anonymous class or of an enum's constant."""
+    """Return the children to walk, without the bodies of anonymous classes and enum constants."""
     if node.type in ("object_creation_expression", "enum_constant"):
         return [child for child in node.named_children if child.type != "class_body"]
     return node.named_children
 
 
 def _body(node: Node, body: Node | None) -> Span:
-    """Return the lines of a body, that of its closing brace included; from the line after the opening brace."""
+    """Return the lines of a body, from the line after the opening brace to that of its closing brace."""
     end = node.end_point[0] + 1
     if body is None:
         return end, end
@@ -187,21 +187,21 @@ def _body(node: Node, body: Node | None) -> Span:
 
 TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
 HEAD, TAIL = "class X {\n", "\n}\n"
-"""What stands before and behind members in `in_class`."""
+"""The text before and after members in `in_class`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodParts:
-    """Where a method stands in a syntax tree."""
+    """The place of a method in a syntax tree."""
 
     node: Node
     first: Node
-    """Where its declaration begins: annotations and comments left out."""
+    """The beginning of its declaration, after annotations and comments."""
     body: Node
 
 
 def declared(node: Node) -> MethodParts | None:
-    """Return a method's parts, None for one without a body."""
+    """Return a method's parts; None for a method without a body."""
     body = node.child_by_field_name("body")
     if body is None:
         return None
@@ -218,9 +218,9 @@ def _after(node: Node, modifiers: Node) -> Node:
 
 
 def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """Yield the methods of types below a node, in the order of the text, each with the names of the types around it.
+    """Yield the methods of types below a node, in text order, each with the names of its outer types.
 
-    Those of anonymous and local classes are left out, and constructors.
+    Constructors and methods of anonymous and local classes are left out.
     """
     for child in node.named_children:
         if child.type == "method_declaration":
@@ -234,7 +234,7 @@ def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterato
 
 
 def body_start(source: Source, body: Node) -> Cursor:
-    """Return where the body begins: the line after its brace, unless something stands behind that."""
+    """Return where the body begins: the line after its brace, unless code follows the brace."""
     at = behind_brace(source, body)
     begin = body.start_byte + 1
     line_after = source.data[begin : source.data.find(b"\n", begin)]
@@ -250,13 +250,13 @@ def body_end(source: Source, body: Node) -> Cursor:
 
 
 def behind_brace(source: Source, block: Node) -> Cursor:
-    """Return the place behind the opening brace of a block."""
+    """Return the place after the opening brace of a block."""
     row, byte = block.start_point
     return Cursor(line=row, column=source.column(row, byte) + 1)
 
 
 def shares_line(source: Source, parts: MethodParts) -> bool:
-    """Say whether anything else stands on the method's first or last line: annotations too."""
+    """Return whether other code, including annotations, is on the method's first or last line."""
     before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
     stop = source.data.find(b"\n", parts.node.end_byte)
     after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]

@@ -1,4 +1,4 @@
-"""Read one Java syntax tree into the facts of a file: its package, imports, types, and the names that it loads."""
+"""Read the facts of a Java file from its syntax tree: its package, imports, types, and the names that it loads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
 TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
-"""What a name is read as: a type, a method that is called without a receiver, any other expression, and a bare name in
-``case NAME:``, which is a constant of the switched enum unless a static import brings in a variable of that name."""
+"""The role of a name: a type, a method called without a receiver, any other expression, or a bare name in ``case
+NAME:``. The latter is a constant of the switched enum, unless a static import binds a variable of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,26 +32,26 @@ class JavaImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaType:
-    """One class, interface, enum, record or annotation, nested ones included."""
+    """One class, interface, enum, record or annotation, also a nested one."""
 
     name: str
-    """Name inside the package: ``Outer.Inner``."""
+    """The name in the package: ``Outer.Inner``."""
     members: Mapping[str, str]
     """Fields, constants and methods -> ``variable`` or ``function``."""
     static: frozenset[str]
-    """Those of `members` that a static import can bring in."""
+    """The `members` that can be imported statically."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaLoad:
-    """A name that is read and that nothing in its file declares, with the names that follow it."""
+    """A name that is read but not declared in its file, with the names that follow it."""
 
     name: str
     role: str
     """`TYPE`, `METHOD`, `VALUE` or `LABEL`."""
     chain: tuple[str, ...]
     near: int
-    """How many parts of `chain`, from its beginning, stand on the name's own line."""
+    """Number of leading parts of `chain` on the name's own line."""
     line: int
     column: int
 
@@ -72,7 +72,7 @@ _OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
 @dataclass(slots=True)
 class JavaScope:
-    """A type's body, a method or a lambda while a file is read."""
+    """The scope of a type's body, a method or a lambda."""
 
     parent: JavaScope | None
     values: set[str] = field(default_factory=set)
@@ -82,11 +82,11 @@ class JavaScope:
     """Type parameters and member types."""
 
     def declares(self, name: str, role: str) -> bool:
-        """Say whether this scope or one around it declares the name."""
+        """Return whether this scope or an outer one declares the name."""
         scope: JavaScope | None = self
         while scope is not None:
             names = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
-            # `Foo.bar()` is a value only if a variable is called Foo, else a type (JLS 6.4.2, obscuring).
+            # `Foo.bar()` reads a value only if a variable is called Foo, and otherwise a type (JLS 6.4.2, obscuring).
             if name in names or (role == VALUE and name in scope.types):
                 return True
             scope = scope.parent
@@ -99,27 +99,27 @@ class TypeFacts:
 
     name: str
     open: bool
-    """Whether members are static without saying so (interfaces' constants)."""
+    """Whether fields are implicitly static (interfaces' constants)."""
     members: dict[str, str] = field(default_factory=dict)
     static: set[str] = field(default_factory=set)
 
 
 class JavaPlace(NamedTuple):
-    """The place of the walk in the tree."""
+    """The current position of the tree walk."""
 
     scope: JavaScope
     owner: TypeFacts | None = None
 
 
 class JavaRawLoad(NamedTuple):
-    """A load before its scope has been looked at: locals may be declared after it in walk order."""
+    """A load before its scope is resolved: locals may be declared later in walk order."""
 
     scope: JavaScope
     name: str
     role: str
     chain: tuple[str, ...]
     near: int
-    """How many parts of `chain`, from its beginning, stand on the name's own line."""
+    """Number of leading parts of `chain` on the name's own line."""
     node: Node
 
 
@@ -142,7 +142,7 @@ class JavaReader(TreeReader[JavaPlace]):
     # Loads
 
     def _load(self, node: Node, place: JavaPlace, role: str, parts: list[Node] | None = None) -> None:
-        """Note a name, with the parts that follow it, last first."""
+        """Record a name with the parts that follow it, last first."""
         following = parts[::-1] if parts else []
         near = sum(part.start_point[0] == node.start_point[0] for part in following)
         chain = tuple(self.source.text(part) for part in following)

@@ -1,4 +1,4 @@
-"""Uses of project-internal imports in the Java files of one repository (JLS 6.4.1, 7.5), and what these refer to."""
+"""Uses of project-internal imports in a repository's Java files (JLS 6.4.1, 7.5), and definitions they refer to."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ctxbench.bench.types import Use
 
 
 class JavaTarget(NamedTuple):
-    """The declaration that a name stands for."""
+    """The declaration that a name refers to."""
 
     kind: str
     owner: str
-    """The qualified class: itself for a class, the one that declares it for a member."""
+    """The qualified class: itself for a class, the declaring class for a member."""
 
 
 class ProjectTypes:
-    """Every type of a repository that can be imported, by its qualified name."""
+    """Every importable type of a repository, by its qualified name."""
 
     def __init__(self, files: Mapping[str, JavaFile]) -> None:
         """Collect the types."""
@@ -48,7 +48,7 @@ class ProjectTypes:
                     self._packages.setdefault(file.package, set()).add(java_type.name)
 
     def path(self, item: JavaImport) -> str | None:
-        """Return the file that declares the type an import names, or whose member it names; None if none does."""
+        """Return the file that declares an imported type, or the type of an imported member; None if no file does."""
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         return self._paths.get(owner)
 
@@ -89,13 +89,13 @@ def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad |
     if not hits and load.role == LABEL:
         return None
     if not hits:
-        # A single-type import, then the own package, hide what wildcards bring in (JLS 6.4.1).
+        # Single-type imports and the own package take precedence over wildcards (JLS 6.4.1).
         outside = any(not item.static for item in single) and load.role != METHOD
         if outside or (load.role != METHOD and types.in_package(file.package, load.name) is not None):
             return None
         wildcards = [item for item in file.imports if item.wildcard]
         hits = [(item, target) for item in wildcards if (target := _wildcard(item, load, types)) is not None]
-    # What the file itself declares is no other file's API, though it may import it.
+    # Declarations of the file itself are not another file's API, even if it imports them.
     if not hits or any(types.path(item) == file.path for item, _ in hits):
         return None
     return _internal_load(load, hits, types)
@@ -182,7 +182,7 @@ def analyse(path: str, text: str) -> JavaFile:
 
 
 def _loads(reader: JavaReader) -> tuple[JavaLoad, ...]:
-    """Keep the loads that an import may supply and that nothing in the file declares."""
+    """Return the loads that an import may bind and that the file does not declare."""
     named = {item.name.rpartition(".")[2] for item in reader.imports if not item.wildcard}
     wildcards = any(item.wildcard for item in reader.imports)
     loads = []
@@ -212,7 +212,7 @@ def referred(path: str, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
 
 
 def _types(owner: str, paths: Iterable[str]) -> Iterator[DefinitionName]:
-    """Yield a qualified type in each file that may hold it, as the type that the file is named for or inside that."""
+    """Yield a qualified type in each file that may contain it, as the file's main type or nested in it."""
     parts = owner.split(".")
     for length in range(len(parts), 0, -1):
         ending = "/".join(parts[:length]) + ".java"

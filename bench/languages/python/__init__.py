@@ -1,4 +1,4 @@
-"""Python: what this language brings, and how its source files are decoded."""
+"""The Python language, and how its source files are decoded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PREFIX = r"(?i:[rbuft]|[bft]r|r[bft])?"
 
 
 class Python(Language):
-    """Python, as its newest grammar and the running interpreter read it."""
+    """Python, as its newest grammar and the running interpreter parse it."""
 
     label = "Python"
     suffix = ".py"
@@ -58,17 +58,17 @@ class Python(Language):
         return resolve(files)
 
     def parses(self, text: str) -> bool:
-        """Say whether this Python reads a text: the grammar also takes some that it does not, of Python 2 above all."""
+        """Return whether this Python parses a text; its grammar also accepts some Python 2."""
         from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return what reads files in the encoding that they declare (PEP 263)."""
+        """Return a function that decodes files in the encoding that they declare (PEP 263)."""
         return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Say whether a file is a copy that CoderEval's harness keeps, solution included."""
+        """Return whether a file is a copy kept by CoderEval's harness, with the solution."""
         stem, dot, suffix = name.rpartition(".")
         _, mark, digits = stem.rpartition("_passk_validte")
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
@@ -84,7 +84,7 @@ class Python(Language):
         return outline(text)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames:
-        """Return the files of a repository, to be asked for the names that code reads."""
+        """Return the names in a repository's files."""
         from ctxbench.bench.languages.python.members import PythonProject
 
         return PythonProject(texts)
@@ -104,32 +104,32 @@ class Python(Language):
 
     @property
     def answers(self) -> AnswerReader:
-        """How its functions are taken out of what models answer."""
+        """The reader that extracts its functions from models' answers."""
         from ctxbench.bench.languages.python import answers
 
         return answers
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Return a function's lines, or those of its body, moved so that they begin at an indentation."""
+        """Return a function's lines, or those of its body, moved to an indentation."""
         from ctxbench.bench.judging.python.text import shift
 
         return shift(lines, to)
 
     def testing(self) -> Testing:
-        """Return what builds the suites of its repositories' tests."""
+        """Return the module that builds the suites of its repositories' tests."""
         from ctxbench.bench.judging import python
 
         return python
 
     def miner(self) -> Miner:
-        """Return what finds functions that a repository's own tests cover."""
+        """Return the module that finds functions covered by a repository's own tests."""
         from ctxbench.bench.functions import python
 
         return python
 
 
 def declared_encoding(raw: bytes) -> str | None:
-    """Return the encoding that a Python file declares (PEP 263), None if Python knows none of that name."""
+    """Return the encoding that a Python file declares (PEP 263); None if Python does not know it."""
     try:
         return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
     except SyntaxError:

@@ -15,18 +15,18 @@ from ctxbench.bench.languages.python.asts import FunctionNode, only_function, pa
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
 """The declaration of any function."""
 _MOST = 50
-"""The most lines at which an answer is tried to be cut."""
+"""Largest number of lines at which to try cutting an answer."""
 _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
-"""Expressions that do something by themselves."""
+"""Expressions with an effect of their own."""
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the function in the indentation of the file, and whether it parses.
+    """Return the function with the file's indentation, and whether it parses.
 
     Args:
         head: the head of the function.
         answer: the model's text.
-        wrapped: whether it stood between tags, so that it is nothing but code.
+        wrapped: whether the text was between tags, so that it contains only code.
     """
     if not wrapped:
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
@@ -35,10 +35,10 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
             if continued is not None and not _is_whole(head, answer, continued):
                 return continued, True
     blocks = [answer] if wrapped else fenced(answer)
-    # An example of its use often comes after the function.
+    # An example of its use often follows the function.
     named = [block for block in blocks if _declares(head.name).search(block)]
     code = (named or blocks or [answer])[-1]
-    # Or it stands in the docstring, and no fence around the function.
+    # The fence may be in its docstring, with no fence around the function.
     whole = _by_lines(_declares(head.name), answer, head.name) if blocks and not named else None
     whole = whole or _whole(head.name, code, first=bool(blocks))
     if whole is not None:
@@ -50,7 +50,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return the statements of a function, its docstring left out; None if the text is not one function."""
+    """Return the statements of a function without its docstring; None if the text is not one function."""
     parsed = only_function(text)
     if parsed is None:
         return None
@@ -58,7 +58,7 @@ def body(text: str) -> str | None:
     if not own:
         return ""
     first = own[0]
-    # Where the text is indented, a line stands before it in what was parsed.
+    # An indented text was parsed with one line before it.
     shift = 1 if text[:1] in (" ", "\t") else 0
     decorators = [decorator.lineno for decorator in getattr(first, "decorator_list", [])]
     lines = text.split("\n")[min([first.lineno, *decorators]) - 1 - shift :]
@@ -67,7 +67,7 @@ def body(text: str) -> str | None:
 
 
 def _is_deeper(head: FunctionHead, answer: str) -> bool:
-    """Return whether an answer begins deeper than the function stands, so that it can be a body as it is."""
+    """Return whether an answer is indented deeper than the function, so that it can be a body unchanged."""
     indent = _indentation(answer)
     return indent.startswith(head.indent) and indent != head.indent
 
@@ -78,9 +78,9 @@ def _indentation(answer: str) -> str:
 
 
 def _moved(head: FunctionHead, answer: str) -> str | None:
-    """Return the head and the answer as its body, where that is a body at another indentation; None if it is not.
+    """Return the head with the answer as its body at another indentation; None if it is not a body.
 
-    At the margin it must return, or it may as well be what follows the function.
+    An answer at the margin must contain a return, because it could also be code after the function.
     """
     lines = answer.strip("\n").split("\n")
     indent = _indentation(answer)
@@ -94,7 +94,7 @@ def _moved(head: FunctionHead, answer: str) -> str | None:
 
 
 def _returns(tree: ast.Module) -> bool:
-    """Return whether a text returns outside of the functions in it."""
+    """Return whether a text contains a return outside of its functions."""
     nodes: list[ast.AST] = list(tree.body)
     while nodes:
         node = nodes.pop()
@@ -106,10 +106,10 @@ def _returns(tree: ast.Module) -> bool:
 
 
 def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
-    """Return whether an answer that can be read as a body is the function itself, or what stands before it.
+    """Return whether an answer that parses as a body is the function itself, or code before it.
 
-    Such a body would be idle: imports, constants, a mark in brackets, the function in itself. What comes behind one
-    that stands as deep as a body does may be another function of that name, of the next class.
+    Such a body would have no effect: imports, constants, a marker in brackets, the function inside itself. An answer
+    that is indented like a body may be followed by another function of that name, of the next class.
     """
     parsed = only_function(continued)
     if parsed is None or not all(_is_idle(statement) for statement in statements(parsed)):
@@ -119,7 +119,7 @@ def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Return whether a statement by itself only names or says something, as those around a function do."""
+    """Return whether a statement has no effect, as statements around a function have none."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return True
@@ -133,7 +133,7 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 def _continuation(head: FunctionHead, answer: str) -> str | None:
-    """Return the head and the part of the answer that continues it; None if that is no body."""
+    """Return the head and the part of the answer that continues it; None if that is not a body."""
     stripped = answer.lstrip(" \t")
     starts = [head.head + answer, head.head + stripped, f"{head.lines}{head.body_indent}{stripped}"]
     for text in dict.fromkeys(starts):
@@ -147,7 +147,7 @@ def _continuation(head: FunctionHead, answer: str) -> str | None:
 
 
 def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
-    """Return whether there is a body: not the docstring alone, and no lone word of an answer in prose."""
+    """Return whether there is a body: not only the docstring, and not a single word of prose."""
     stub = only_function(f"{head.lines}{head.body_indent}pass")
     has_docstring = stub is not None and len(stub.body) > 1
     body = parsed.body[1:] if has_docstring else parsed.body
@@ -157,11 +157,11 @@ def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
 
 
 def _whole(name: str, code: str, *, first: bool) -> str | None:
-    """Return the last function of that name in the code; with `first`, else the first function there is."""
+    """Return the last function of that name in the code; with `first`, otherwise the first function."""
     parsed = False
     moved = "\n".join(PYTHON.shift(code.split("\n"), ""))
     dedented = textwrap.dedent(code)
-    # Tabs are made spaces only where their mixture is no Python.
+    # Tabs become spaces only if mixed indentation is invalid Python.
     for text in dict.fromkeys((code, moved, dedented, code.expandtabs(4), dedented.expandtabs(4))):
         tree = parse(text)
         if tree is None:
@@ -170,7 +170,7 @@ def _whole(name: str, code: str, *, first: bool) -> str | None:
         functions = list(_functions(tree.body))
         named = [function for function in functions if function.name in _spellings(name)]
         exact = [function for function in named if function.name == name]
-        # Code that returns is a body, and its functions are helpers of it.
+        # Code that returns is a body, and its functions are its helpers.
         other = first and not _returns(tree)
         last = exact[-1:] or named[-1:] or (functions[:1] if other else [])
         if last:
@@ -179,7 +179,7 @@ def _whole(name: str, code: str, *, first: bool) -> str | None:
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
-    """Give the functions of a module and its classes; those inside functions are not answers."""
+    """Yield the functions of a module and its classes, without inner functions, which are not answers."""
     for node in body:
         if isinstance(node, FunctionNode):
             yield node
@@ -188,7 +188,7 @@ def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
 
 
 def _by_lines(declares: re.Pattern[str], code: str, name: str) -> str | None:
-    """Return the last function of that name, or else so declared, that parses, in a text that as a whole does not."""
+    """Return the last declared function that parses, preferably of that name, in a text that does not parse."""
     functions = [(spelling, text) for spelling, text, parses in _outermost(declares, code) if parses]
     exact = [text for spelling, text in functions if spelling == name]
     every = exact or [text for _, text in functions]
@@ -196,7 +196,7 @@ def _by_lines(declares: re.Pattern[str], code: str, name: str) -> str | None:
 
 
 def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str, bool]]:
-    """Give name and lines of the functions so declared that stand in no other of them, and whether they parse."""
+    """Yield name, lines and validity of the outermost functions that match a declaration."""
     end = 0
     for declaration in declares.finditer(code):
         if declaration.start() < end:
@@ -210,7 +210,7 @@ def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str,
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the names that count as the function's: one underscore before it more or less is forgiven."""
+    """Return the accepted spellings of a function's name: one leading underscore more or less is allowed."""
     return (name, f"_{name}", name[1:]) if name.startswith("_") else (name, f"_{name}")
 
 
@@ -220,7 +220,7 @@ def _declares(name: str) -> re.Pattern[str]:
 
 
 def _body(head: FunctionHead, code: str) -> str | None:
-    """Return the head and the code as its body, indented as needed; its strings stay what they are."""
+    """Return the head with the code as its body, indented as needed, with strings unchanged."""
     indented = textwrap.indent(textwrap.dedent(code).strip("\n"), head.body_indent)
     parsed = only_function(f"{head.lines}{indented}".rstrip())
     if parsed is None or not _has_body(head, parsed):
@@ -230,16 +230,16 @@ def _body(head: FunctionHead, code: str) -> str | None:
 
 
 def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
-    """Return the function by its lines alone; with `first`, any function before none."""
+    """Return the function by its lines alone; with `first`, any function if there is none of that name."""
     functions = list(_outermost(_declares(head.name), code)) or list(islice(_outermost(_ANY, code), int(first)))
     return functions[-1][1] if functions else next(cuts(head, head.head + code))
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
-    """Give the text up to each line that may be the first after the function, the nearest first, then all of it.
+    """Yield the text up to each line that may be the first after the function, the nearest first, then all of it.
 
-    A line that is no deeper than the function ends it, unless it is inside a bracket or a string: a text cut there
-    does not parse.
+    A line that is indented no deeper than the function ends it, unless it is inside a bracket or string: a text cut
+    there does not parse.
     """
     lines = text.split("\n")
     head = function_head.head.count("\n")
@@ -254,13 +254,13 @@ def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
 
 
 def leaves(line: str, indent: str) -> bool:
-    """Return whether a line stands no deeper than the function; comments and blank lines tell nothing."""
+    """Return whether a line is indented no deeper than the function; comments and blank lines do not count."""
     stripped = line.strip()
     return bool(stripped) and not stripped.startswith("#") and len(line) - len(line.lstrip()) <= len(indent)
 
 
 def _tail_off(lines: list[str], indent: str) -> str:
-    """Join lines without the blank lines, and comments of what comes next, at their end."""
+    """Join lines without trailing blank lines and comments that belong to the next code."""
     end = len(lines)
     while end > 1 and (not (line := lines[end - 1]).strip() or _is_outer_comment(line, indent)):
         end -= 1

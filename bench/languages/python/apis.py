@@ -1,6 +1,6 @@
-"""APIs of Python as the InferCom paper finds and shows them: usage examples, headers without bodies, plain remarks.
+"""Python APIs as found and shown in the InferCom paper: usage examples, headers without bodies, plain remarks.
 
-Where the paper and its released code differ, the paper is followed; ``quirks`` gives what the release would have made
+Where the paper and its released code differ, this module follows the paper; ``quirks`` follows the release
 (docs/strategy.md lists the differences).
 """
 
@@ -37,21 +37,21 @@ REMARK = re.compile(
     re.DOTALL,
 )
 _TYPE_PARAMETERS = re.compile(r"^(class\s+\w+)\s*\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*\]")
-"""Those of a class, which the release does not read."""
+"""Type parameters of a class, which the release does not read."""
 _BOUND = ("self", "cls")
 _CLASS_LEVEL = ("@staticmethod", "@classmethod")
 _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Say whether a function is an API record: each is."""
+    """Return whether a function is an API record: every function is."""
     return True
 
 
 def text(function: Function) -> str:
     """Return a function as an API entry shows it.
 
-    Where a method has no decorators a line of four blanks stands, as the released code prints it.
+    A method without decorators has a line of four blanks instead, as in the released code.
     """
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
@@ -73,7 +73,7 @@ def constructor_name(types: Sequence[Type]) -> str:
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
-    """Yield the usage examples of a function; one outside classes is also called by its module's name."""
+    """Yield the usage examples of a function; those outside classes also with the module's name."""
     module = PurePosixPath(path).stem
     name, args = function.name, ", ".join(_arguments(function, quirks))
     if not function.types:
@@ -103,7 +103,7 @@ def _arguments(function: Function, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. Not in the paper: an addition of ours."""
+    """Return the usage examples of a class that declares no constructor. An addition to the paper."""
     return f"{kind.name}()", f"{snake(kind.name)} = {kind.name}()"
 
 

@@ -1,4 +1,4 @@
-"""Syntax trees of Python text by the interpreter's own parser, safe to ask for from many threads; their functions."""
+"""Syntax trees of Python text by the interpreter's own parser, thread-safe; functions in these trees."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 
 
 def parse(text: str | bytes) -> ast.Module | None:
-    """Return the syntax tree of a text, None if this Python cannot read it."""
+    """Return the syntax tree of a text; None if this Python cannot parse it."""
     with TREE_LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes and the like are the text's own
+        warnings.simplefilter("ignore")  # warnings about invalid escapes and the like concern only the text
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -25,7 +25,7 @@ def parse(text: str | bytes) -> ast.Module | None:
 def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
     """Yield module-level functions and methods, also those in ``if``, ``try`` and ``with``.
 
-    Each comes with the names of the classes around it, outermost first; functions inside functions are left out.
+    Each comes with the names of its classes, outermost first; functions inside functions are left out.
     """
     for field in _BLOCKS:
         for child in getattr(node, field, ()):
@@ -36,19 +36,19 @@ def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[Fun
 
 
 def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
-    """Yield every function, those inside functions too, in no order."""
+    """Yield every function, also inner ones, in no particular order."""
     return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
 
 
 def called(call: ast.Call) -> str:
-    """Return the last name of what is called, empty where it is no name."""
+    """Return the last name of the called expression; empty if it has none."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def only_function(text: str) -> FunctionNode | None:
-    """Return the function that a text is, whatever its indentation; None if it is not one function.
+    """Return the function that a text consists of, at any indentation; None if the text is not one function.
 
-    Of an indented text the lines of the tree count from 2.
+    For an indented text, line numbers in the tree start at 2.
     """
     tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
     body = tree.body if tree is not None else []
@@ -58,21 +58,21 @@ def only_function(text: str) -> FunctionNode | None:
 
 
 def documented(function: FunctionNode) -> bool:
-    """Say whether a function begins with a docstring, an empty one too."""
+    """Return whether a function begins with a docstring, even an empty one."""
     return ast.get_docstring(function, clean=False) is not None
 
 
 def docstring(function: FunctionNode) -> str | None:
-    """Return the docstring of a function as `cleaned` makes it, None if it has none."""
+    """Return the cleaned docstring of a function; None if it has none."""
     text = ast.get_docstring(function, clean=False)
     return text if text is None else cleaned(text)
 
 
 def cleaned(text: str) -> str:
-    """Return a docstring without its indentation and the empty lines around it.
+    """Return a docstring without its indentation and surrounding empty lines.
 
-    As `inspect.cleandoc` of Python 3.11 does on every version of Python: that of 3.13 takes only plain spaces for
-    indentation, so that docstrings with form feeds or other blanks differ.
+    The result equals that of `inspect.cleandoc` in Python 3.11. Python 3.13 counts only plain spaces as indentation, so
+    docstrings with form feeds or other blanks would differ.
     """
     first, *others = text.expandtabs().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)

@@ -1,4 +1,4 @@
-"""The classes of a Python project: their bases, members of their own, and those that they inherit."""
+"""The classes of a Python project: their bases, own members and inherited members."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ctxbench.bench.languages.python.modules import Exports, PythonTarget
 from ctxbench.bench.languages.syntax import Source
 
 SELF = frozenset({"self", "cls"})
-"""What methods call their own object or class; other spellings are not followed."""
+"""Names of a method's own object or class; other names are not recognised."""
 _PLAIN_DECORATORS = frozenset(
     {"dataclass", "define", "frozen", "mutable", "attrs", "final", "runtime_checkable", "total_ordering", "unique"}
 )
-"""Decorators, by their last name, that add no member except special methods."""
+"""Decorators, by their last name, that add only special methods."""
 _DYNAMIC = ("__getattr__", "__getattribute__", "__dict__", "setattr(", "vars(")
 _NAMES = frozenset({"identifier", "pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern", "tuple"})
 _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "for_in_clause"})
@@ -31,17 +31,17 @@ class Class:
     """One class."""
 
     name: str
-    """With the classes around it: ``Outer.Inner``."""
+    """With its outer classes: ``Outer.Inner``."""
     bases: tuple[str, ...]
-    """As written, without subscripts: ``Base``, ``shop.Base``; empty text for what is no plain name."""
+    """As written, without subscripts: ``Base``, ``shop.Base``; empty for other expressions."""
     members: frozenset[str]
-    """Bound in its body, or assigned to its object or class in a method."""
+    """Names bound in its body, or assigned to its object or class in a method."""
     dynamic: bool
     """Whether members may come from elsewhere: a metaclass, a decorator, ``__getattr__``, ``setattr``."""
 
 
 def read_classes(source: Source) -> dict[str, Class]:
-    """Return the classes of a file by name, those inside functions left out; of two of one name, their union."""
+    """Return the classes of a file by name, without those inside functions; classes of the same name are merged."""
     classes: dict[str, Class] = {}
     pending: list[tuple[Node, str]] = [(source.root, "")]
     while pending:
@@ -79,7 +79,7 @@ def _class(node: Node, outer: str, source: Source) -> Class:
 
 
 def _bases(arguments: Node | None, source: Source) -> tuple[tuple[str, ...], bool]:
-    """Return the bases, and whether keywords (a metaclass) stand beside them."""
+    """Return the bases, and whether there are keywords (a metaclass)."""
     bases: list[str] = []
     keywords = False
     for argument in arguments.named_children if arguments is not None else ():
@@ -161,7 +161,7 @@ class Hierarchy:
     """The classes of one project."""
 
     def __init__(self, texts: Mapping[str, str], exports: Exports) -> None:
-        """Use the project's files; each is read when it is first needed."""
+        """Store the project's files; each is read on demand."""
         self._texts, self._exports = texts, exports
         self._classes: dict[str, dict[str, Class]] = {}
         self._members: dict[tuple[str, str], Members | None] = {}
@@ -185,16 +185,16 @@ class Hierarchy:
         return self._modules.get(module)
 
     def members(self, path: str, name: str) -> Members | None:
-        """Return the members of a class and of all that it inherits from."""
+        """Return the members of a class, with inherited ones; None if they cannot be determined."""
         key = (path, name)
         if key not in self._members:
-            self._members[key] = None  # a circle of bases ends here
+            self._members[key] = None  # ends cycles of bases
             definition = self.classes(path).get(name)
             self._members[key] = None if definition is None else self.with_bases(path, definition)
         return self._members[key]
 
     def with_bases(self, path: str, definition: Class) -> Members | None:
-        """Return the members of a class that stands in `path`."""
+        """Return the members of a class in the file `path`, with inherited ones; None if they cannot be determined."""
         if definition.dynamic:
             return None
         names = definition.members | (inherited("builtins", "object") or frozenset())
@@ -206,9 +206,9 @@ class Hierarchy:
         return names
 
     def of_self(self, path: str, definition: Class) -> Members | None:
-        """Return what an object of a class may have: its members, and those of the project's classes below it.
+        """Return the members that an object of a class may have, including those of the project's subclasses.
 
-        A base class may count on what every class below it has.
+        A base class may rely on members that every subclass has.
         """
         if definition.name.endswith("Mixin"):
             return None
@@ -249,7 +249,7 @@ class Hierarchy:
         return self.members(place, name) if place is not None else None
 
     def _below(self, name: str) -> list[tuple[str, str]]:
-        """Return (path, class) of all that may derive from a class of that name."""
+        """Return (path, class) of all classes that may derive from a class of that name."""
         if self._heirs is None:
             self._heirs = {}
             for path, text in self._texts.items():
@@ -273,13 +273,13 @@ _ENUM = frozenset({"name", "value", "_name_", "_value_"})
 
 @functools.cache
 def inherited(module: str, name: str) -> frozenset[str] | None:
-    """Return the members of a base class from the standard library; None where they cannot be told.
+    """Return the members of a base class from the standard library; None if they cannot be determined.
 
-    Only classes whose objects carry no more than the class does are listed: built-ins, `abc`, `enum`,
-    `collections.abc`, and the two marks of `typing`.
+    Supported are only classes whose objects have no further members: built-ins, `abc`, `enum`, `collections.abc`, and
+    the two markers of `typing`.
 
     Args:
-        module: dotted; ``builtins`` for what needs no import.
+        module: dotted; ``builtins`` for names without an import.
         name: the class.
     """
     if module in ("typing", "typing_extensions") and name in _TYPING:

@@ -1,8 +1,8 @@
-"""Names of a Python project that code reads (`bench.languages.base.ProjectNames`), and those that a file refers to.
+"""The project's names that Python code reads (`bench.languages.base.ProjectNames`), and those that a file refers to.
 
-Judged are names that imports of the code bring in from the project, with the attributes that follow a module
-or a class; classes and functions of the file itself; and attributes of ``self`` and ``cls``. Special names
-(``__name__``) are never judged, nor is an attribute that some code of the project assigns to another object.
+Checked are names that the code imports from the project, with the attributes after a module or class; classes and
+functions of the file itself; and attributes of ``self`` and ``cls``. Special names (``__name__``) are never checked,
+and neither are attributes that some code of the project assigns to another object.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from ctxbench.bench.languages.syntax import Source
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
 _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
-"""Modules that are often made when a project is built, and so are not among its files."""
+"""Modules that are often generated when a project is built, and so are not among its files."""
 
 
 class ProjectFiles(Mapping[str, PythonFile]):
-    """The facts of every file but what it reads, each found when it is first asked for."""
+    """The facts of every file except the names it reads, computed on demand."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Use texts by their paths."""
+        """Store the texts by path."""
         self._texts, self._facts = texts, dict[str, PythonFile]()
 
     def __getitem__(self, path: str) -> PythonFile:
@@ -49,7 +49,7 @@ class ProjectFiles(Mapping[str, PythonFile]):
         return self._facts[path]
 
     def __contains__(self, path: object) -> bool:
-        """Say whether there is such a file; it is not read."""
+        """Return whether there is such a file, without reading it."""
         return path in self._texts
 
     def __iter__(self) -> Iterator[str]:
@@ -73,7 +73,7 @@ class PythonProject:
     """The names of a Python project."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Use files; only their import lines are read now."""
+        """Store the files; only their import lines are read now."""
         self._texts = {path: texts[path] for path in texts if path.endswith(".py")}
         imported = {
             of_from or of_import for text in self._texts.values() for of_from, of_import in _IMPORT.findall(text)
@@ -84,7 +84,7 @@ class PythonProject:
         self._assigned: dict[str, bool] = {}
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        """Return what `code` reads of the project from `start` on, in the order of lines."""
+        """Return the project's names that `code` reads from `start` on, in line order."""
         source = Source(code, PYTHON)
         read = _Code(path, source, Reader(source), read_classes(source))
         loads = [load for load in read.reader.loads if load.node.start_point[0] >= start[0]]
@@ -127,7 +127,7 @@ class PythonProject:
         return self._walk(code, load, target, load.name) if (target := self._defined(code, load)) is not None else None
 
     def _defined(self, code: _Code, load: RawLoad) -> PythonTarget | None:
-        """Return the class or function of the file itself that a name stands for."""
+        """Return the class or function of the file itself that a name refers to."""
         binder = load.scope.binder(load.name)
         kind = None
         if binder is None and code.path in self._texts:
@@ -152,7 +152,7 @@ class PythonProject:
         return _reading(code, load, spelled, is_defined=True)
 
     def _step(self, code: _Code, target: PythonTarget, name: str, part: str) -> PythonTarget | bool | None:
-        """Return what an attribute is, or whether it is known where its kind does not matter; None: not judged."""
+        """Return an attribute's target, or whether it is known if its kind does not matter; None: not checked."""
         if target.kind == "class":
             path = self._hierarchy.path(target.module)
             if path is None:
@@ -184,7 +184,7 @@ class PythonProject:
         return _reading(code, load, f"{load.name}.{part}", is_defined=is_defined) if is_defined is not None else None
 
     def _verdict(self, name: str, members: frozenset[str] | None) -> bool | None:
-        """Return whether a name is among the members; None if they are not known, or it is assigned from outside."""
+        """Return whether a name is a member; None if the members are unknown, or the name is assigned from outside."""
         if members is None:
             return None
         if name in members:
@@ -195,7 +195,7 @@ class PythonProject:
         return None if self._assigned[name] else False
 
     def _whole(self, place: str) -> bool:
-        """Return whether all names of a module can be seen in its text."""
+        """Return whether all names of a module are visible in its text."""
         if place not in self._texts:
             return False
         file, text = self._exports.files[place], self._texts[place]
@@ -204,7 +204,7 @@ class PythonProject:
 
 
 def _is_written(load: RawLoad) -> bool:
-    """Say whether the first attribute is not read but assigned: ``self.total = 1``, ``self.a, self.b = pair``."""
+    """Return whether the first attribute is assigned, not read: ``self.total = 1``, ``self.a, self.b = pair``."""
     around = node = load.node.parent
     if len(load.chain) > 1 or node is None:
         return False
@@ -214,7 +214,7 @@ def _is_written(load: RawLoad) -> bool:
 
 
 def _class_around(node: Node, source: Source) -> str:
-    """Return the class around a method's code, with those around it; empty if it stands in no method of one."""
+    """Return the class around a method's code, with its outer classes; empty for code outside of methods."""
     names: list[str] = []
     inside = False
     around = node.parent
@@ -238,10 +238,10 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, line: int, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield what the file imports and what the names up to a line stand for; no type is inferred."""
+    """Yield the definitions that imports and names up to a line refer to; types are not inferred."""
     files = ProjectFiles(texts)
     file = analyse(path, texts[path])
-    # What other files import tells a namespace package from a source root; only the target's imports are looked at.
+    # Imports distinguish a namespace package from a source root; only the target's own imports are considered.
     imported = [item.module for item in file.imports if not item.level]
     imported += [star.module for star in file.stars if not star.level]
     names = _Names(file, Exports(files, ModuleIndex(files, imported)))
@@ -259,7 +259,7 @@ class _Names:
         self._paths = {exports.index.name(path): path for path in reversed(list(exports.files))}
 
     def loaded(self, load: NameLoad, method: str = "") -> Iterator[DefinitionName]:
-        """Yield the definitions that a name, with the attributes that follow it, stands for; or a class's method."""
+        """Yield the definitions that a name and its attributes refer to, with a class's method if one is given."""
         tail = (method,) if method else ()
         for item in (self.file.imports[index] for index in load.imports):
             spelled = tuple(item.module.split("."))[1:] if item.dotted else ()
@@ -273,7 +273,7 @@ class _Names:
             yield from self.definitions(target, load.name, (*load.chain, *tail))
 
     def definitions(self, target: PythonTarget | None, name: str, chain: tuple[str, ...]) -> Iterator[DefinitionName]:
-        """Yield what a target called `name`, reached through modules, is; of a class also the method named."""
+        """Yield the definition of a target called `name`, reached through modules; for a class also its method."""
         while target is not None and target.place is not None and chain:
             name, *attributes = chain
             target, chain = self.exports.member(target.place, name), tuple(attributes)
@@ -291,7 +291,7 @@ class _Names:
 
 
 def _overridden(names: _Names, text: str, cursor: int) -> Iterator[DefinitionName]:
-    """Yield the methods of imported base classes that are called as the method around the cursor."""
+    """Yield the methods of imported base classes that the method around the cursor overrides."""
     methods = [function for function in outline(text).functions if function.lines[0] <= cursor and function.types]
     if not methods or methods[-1].lines[1] < cursor:
         return

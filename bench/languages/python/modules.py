@@ -1,8 +1,8 @@
-"""Modules of a Python repository: the facts of a file, from dotted names to files and back, and the names they offer.
+"""Modules of a Python repository: the facts of a file, the mapping of dotted names to files, and exported names.
 
-A place is a repository path: a ``.py`` file, a package's ``__init__.py``, or the folder of a
-namespace package. Roots are the folders from which absolute imports start; they are found from the
-files alone: the repository itself, folders called ``src``, and the parents of topmost packages.
+A place is a repository path: a ``.py`` file, a package's ``__init__.py``, or the folder of a namespace package. Roots
+are the folders where absolute imports start. They follow from the files alone: the repository itself, folders called
+``src``, and the parents of topmost packages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ImportedName:
     member: str | None
     """The name taken from the module; None for ``import module``."""
     dotted: bool
-    """Whether it is ``import a.b.c`` without ``as``: reached as ``a.b.c``."""
+    """Whether it is ``import a.b.c`` without ``as``, so that it is reached as ``a.b.c``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +44,17 @@ class StarImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameLoad:
-    """A name that is read, with the attributes that follow it."""
+    """A name that is read, with the attributes after it."""
 
     name: str
     chain: tuple[str, ...]
     near: int
-    """How many parts of `chain`, from its beginning, stand on the name's own line."""
+    """Number of leading parts of `chain` on the name's own line."""
     line: int
     column: int
     quoted: bool
     imports: tuple[int, ...]
-    """Indices into `PythonFile.imports`; empty for a name that nothing in the file binds."""
+    """Indices into `PythonFile.imports`; empty for a name that the file does not bind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,9 @@ class PythonFile(FileFacts):
     imported: Mapping[str, tuple[int, ...]]
     """Names bound at module level by imports -> indices into `imports`."""
     exported: tuple[str, ...] | None
-    """``__all__`` where it is a plain list of strings."""
+    """``__all__`` if it is a plain list of strings."""
     dynamic: bool
-    """Whether a module-level ``__getattr__`` makes names up."""
+    """Whether the module has a ``__getattr__`` that creates names."""
 
 
 _NAMES = """
@@ -101,7 +101,7 @@ unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
 zipapp zipfile zipimport zlib zoneinfo
 """
 STANDARD = frozenset(_NAMES.split())
-"""Their top names in Python 3.11, by which published sets were built."""
+"""Top-level names of the standard library of Python 3.11, by which published sets were built."""
 
 
 _ASIDE = frozenset({"test", "tests", "testing", "testdata", "fixtures", "doc", "docs", "example", "examples"})
@@ -117,8 +117,8 @@ class ModuleIndex:
 
         Args:
             paths: every ``.py`` file.
-            imported: every dotted module that the repository imports by its absolute name; it tells
-                a namespace package (``ns.pkg`` is imported, so ``ns`` is no root) from a source root.
+            imported: every dotted module that the repository imports by its absolute name. They distinguish a namespace
+                package (``ns.pkg`` is imported, so ``ns`` is not a root) from a source root.
         """
         self._files = frozenset(paths)
         self._folders = frozenset(folder for path in self._files for folder in _parents(path))
@@ -132,14 +132,14 @@ class ModuleIndex:
         return _join(folder, _INIT) in self._files
 
     def _root_of(self, path: str) -> str:
-        """Return the folder from which the file's own absolute name starts."""
+        """Return the folder from which the file's absolute name starts."""
         folder = dirname(path)
-        # A repository with an __init__.py of its own is no package: nothing says what it would be called.
+        # A repository with an __init__.py at its top is not a package, since its name is unknown.
         if not folder or not self._is_package(folder):
             return folder
         while folder and self._is_package(folder):
             top, folder = folder, dirname(folder)
-        # The parents of a package may be namespace packages: then some import spells them out.
+        # The parents of a package may be namespace packages if an import names them.
         name, root = basename(top), folder
         while folder:
             name, folder = f"{basename(folder)}.{name}", dirname(folder)
@@ -159,21 +159,21 @@ class ModuleIndex:
         return _join(folder, _INIT) if self._is_package(folder) else folder
 
     def absolute(self, path: str, module: str) -> str | None:
-        """Return the place of an absolute import made in `path`, None if it lies outside the repository."""
+        """Return the place of an absolute import made in `path`; None if it is outside the repository."""
         if not module or module.partition(".")[0] in _STANDARD:
             return None
         for root in dict.fromkeys([self._own[path], dirname(path), *self._roots]):
             if not self._visible(root, path):
                 continue
             place = self._below(root, module)
-            # A bare folder of that name is more likely to be a script folder than what is meant.
+            # A bare folder of that name is probably a script folder, not the imported package.
             if place is not None and (place.endswith(".py") or "." in module):
                 return place
         return None
 
     def _visible(self, root: str, path: str) -> bool:
         if root == dirname(path) and root != self._own[path]:
-            return False  # inside a package, neighbours are reached by relative imports only
+            return False  # inside a package, neighbours are reached only by relative imports
         aside = not _ASIDE.isdisjoint(root.split("/"))
         return not aside or path.startswith(root + "/")
 
@@ -197,7 +197,7 @@ class ModuleIndex:
         return inner if inner in self._folders else None
 
     def submodule(self, place: str, name: str) -> str | None:
-        """Return the module `name` inside a package, None if there is none."""
+        """Return the module `name` inside a package; None if there is none."""
         if basename(place) == _INIT:
             return self._child(dirname(place), name)
         return None if place.endswith(".py") else self._child(place, name)
@@ -225,38 +225,38 @@ def _parents(path: str) -> list[str]:
 
 
 def _tails(name: str) -> list[str]:
-    """Return every stretch of at least two parts of a dotted name."""
+    """Return every sequence of at least two adjacent parts of a dotted name."""
     parts = name.split(".")
     return [".".join(parts[start:end]) for start in range(len(parts)) for end in range(start + 2, len(parts) + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PythonTarget:
-    """The definition that a name stands for."""
+    """The definition that a name refers to."""
 
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
     module: str
     """Dotted name of the module that defines it (or of the module itself)."""
     place: str | None = None
-    """For a module: where it lies."""
+    """The place of a module."""
 
 
 OUTSIDE = PythonTarget("outside", "")
-"""A name that the repository only passes on: it is defined in another package."""
+"""A name that the repository only re-exports: another package defines it."""
 
 
 class Exports:
     """Follows names through the modules of one repository."""
 
     def __init__(self, files: Mapping[str, PythonFile], index: ModuleIndex) -> None:
-        """Take the facts of every file."""
+        """Store the facts of every file."""
         self.files, self.index = files, index
         self._members: dict[tuple[str, str], PythonTarget | None] = {}
         self._public: dict[str, frozenset[str]] = {}
 
     def place(self, path: str, item: ImportedName | StarImport) -> str | None:
-        """Return the module an import statement in `path` names, None if it is not of the repository."""
+        """Return the module that an import statement in `path` names; None if it is not in the repository."""
         if item.level:
             return self.index.relative(path, item.level, item.module)
         return self.index.absolute(path, item.module)
@@ -266,7 +266,7 @@ class Exports:
         return PythonTarget("module", self.index.name(place), place)
 
     def imported(self, path: str, item: ImportedName) -> PythonTarget | None:
-        """Return what an imported name stands for; None if it comes from outside the repository."""
+        """Return the target of an imported name; None if it comes from outside the repository."""
         place = self.place(path, item)
         if place is None:
             return None
@@ -276,15 +276,15 @@ class Exports:
         if target is OUTSIDE:
             return None
         if target is None:
-            # Made at run time, or defined by code that is not in the repository: still its module's API.
+            # Created at run time, or defined by code outside the repository, but still part of the module's API.
             return PythonTarget("unknown", self.index.name(place)) if place in self.files else None
         return target
 
     def member(self, place: str, name: str) -> PythonTarget | None:
-        """Return what `name` stands for in a module; None if nothing there is called so."""
+        """Return the target of `name` in a module; None if the module has no such name."""
         key = (place, name)
         if key not in self._members:
-            self._members[key] = None  # a circle of imports ends here
+            self._members[key] = None  # ends cycles of imports
             self._members[key] = self._find(place, name)
         return self._members[key]
 
@@ -305,7 +305,7 @@ class Exports:
         return self._from_stars(file, name) if file is not None else None
 
     def _passed_on(self, file: PythonFile, name: str) -> PythonTarget | None:
-        """Look through the module's own imports of the name; the last one inside the repository counts."""
+        """Return the target of the module's own imports of the name; the last one inside the repository counts."""
         answer: PythonTarget | None = None
         for index in file.imported.get(name, ()):
             item = file.imports[index]
@@ -328,9 +328,9 @@ class Exports:
         return None
 
     def public(self, place: str) -> frozenset[str]:
-        """Return the names that ``from module import *`` brings in."""
+        """Return the names that ``from module import *`` binds."""
         if place not in self._public:
-            self._public[place] = frozenset()  # a circle of star imports ends here
+            self._public[place] = frozenset()  # ends cycles of star imports
             file = self.files.get(place)
             if file is not None:
                 self._public[place] = self._names(file)

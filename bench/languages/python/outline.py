@@ -1,4 +1,4 @@
-"""The outline of a Python file: functions and classes, also of one that is cut at the cursor."""
+"""The outline of a Python file, also if it is cut at the cursor: its functions and classes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _SEPARATORS = ("keyword_separator", "positional_separator", "comment", "ERROR")
 def outline(text: str) -> Outline:
     """Return the outline of a file.
 
-    Where the file has a syntax error, its last statement is taken for one that is cut at the cursor and replaced
-    by an empty one, so that it takes nothing around it with it.
+    In a file with a syntax error, the last statement is treated as cut at the cursor. It is replaced by an empty one,
+    so that the code around it still parses.
     """
     source = Source(text, PYTHON)
     reader = _Reader(source)
@@ -80,9 +80,9 @@ class _Reader:
             elif node.type == "class_definition" and node.child_by_field_name("name") is not None:
                 kind = self._type(node)
                 self.types.append(kind)
-                # What a class inside a function holds are methods, and they stand in that function still.
+                # Functions of a class inside a function are methods, but still inside that function.
                 types = (*types, kind)
-            # A statement of one line holds no definition, but a definition may be one.
+            # A one-line statement contains no definition, but a definition may have one line.
             if node.end_point[0] > node.start_point[0] or node.type in _DEFINITIONS:
                 stack.extend((child, types, inside) for child in reversed(node.named_children))
 
@@ -95,7 +95,7 @@ class _Reader:
         return start, self._end(node, column)
 
     def _end(self, node: Node, column: int) -> int:
-        # The parser leaves comments behind the last statement to what is around the definition.
+        # The parser assigns comments after the last statement to the code around the definition.
         end = row = node.end_point[0] + 1
         while row in self._comments:
             if self._comments[row] > column:
@@ -159,7 +159,7 @@ class _Reader:
 
 
 def _comments(source: Source) -> Mapping[int, int]:
-    """Return the lines that hold only a comment, with its column, and blank lines with -1."""
+    """Return the lines that contain only a comment -> its column; -1 for blank lines."""
     columns: dict[int, int] = {}
     lines = source.data.split(b"\n")
     for row, line in enumerate(lines):
@@ -168,7 +168,7 @@ def _comments(source: Source) -> Mapping[int, int]:
             columns[row] = -1
         elif bare.startswith(b"#"):
             columns[row] = len(line) - len(bare)
-    # Such a line inside a string is no comment.
+    # Such a line inside a string is not a comment.
     stack = [source.root]
     while stack:
         node = stack.pop()
@@ -181,7 +181,7 @@ def _comments(source: Source) -> Mapping[int, int]:
 
 
 def _body(node: Node, end: int) -> Span:
-    """Return the lines of a function's body: what follows the colon, comments too."""
+    """Return the lines of a function's body: the code after the colon, with comments."""
     colon = next((child for child in node.children if child.type == ":"), None)
     if colon is None:
         return end, end
@@ -196,7 +196,7 @@ def _body(node: Node, end: int) -> Span:
 
 
 def _docstring(source: Source, block: Node | None) -> str:
-    """Return the cleaned value of the string that a body begins with; empty if there is none."""
+    """Return the cleaned value of the string at the beginning of a body; empty if there is none."""
     first = next((child for child in block.named_children if child.type != "comment"), None) if block else None
     if first is None or first.type != "expression_statement" or len(first.named_children) != 1:
         return ""
@@ -209,9 +209,9 @@ def _docstring(source: Source, block: Node | None) -> str:
 
 
 def _value(literal: str) -> str | None:
-    """Return the value of a plain string literal; None for bytes, f-strings and cut-off ones.
+    """Return the value of a plain string literal; None for bytes, f-strings and incomplete ones.
 
-    Not by `ast.literal_eval`, which warns of escapes that are the repository's own affair.
+    `ast.literal_eval` would warn about escapes in the repository's code.
     """
     match = _LITERAL.fullmatch(literal)
     if match is None or set(match[1].lower()) - set("ru"):

@@ -1,8 +1,8 @@
-"""Read one Python syntax tree into imports, scopes and name loads.
+"""Read imports, scopes and name loads from a Python syntax tree.
 
-A scope knows which names it binds, and to which imports a load refers.
-Flow is approximated line by line: a plain rebinding after the import (an assignment outside ``if``,
-``try`` and loops, a ``def``, a parameter) hides it; a conditional one is taken for a fallback.
+A scope records its bound names, and finds the imports that a load refers to. Control flow is approximated line by line:
+a plain rebinding after the import (an assignment outside ``if``, ``try`` and loops, a ``def``, a parameter) hides it; a
+conditional one counts as a fallback.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MODULE, CLASS, FUNCTION, COMPREHENSION, TYPES = "module", "class", "function", "
 
 @dataclass(slots=True)
 class PythonScope:
-    """One scope while a file is read. Positions are byte offsets."""
+    """One scope of a file. Positions are byte offsets."""
 
     kind: str
     parent: PythonScope | None
     stores: dict[str, list[int]] = field(default_factory=dict)
-    """Name -> positions from which a plain binding holds; conditional bindings have position -1."""
+    """Name -> positions from which a plain binding holds; -1 for conditional bindings."""
     kinds: dict[str, str] = field(default_factory=dict)
-    """Name -> ``class``, ``function`` or ``variable`` (the first definition that says most)."""
+    """Name -> ``class``, ``function`` or ``variable``; ``variable`` only if there is no other definition."""
     imports: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Name -> (position, index of the import)."""
     outside: set[str] = field(default_factory=set)
@@ -37,7 +37,7 @@ class PythonScope:
     nonlocals: set[str] = field(default_factory=set)
 
     def store(self, name: str, position: int, *, plain: bool, kind: str = "variable") -> None:
-        """Note that the name is bound here by something other than an import."""
+        """Record that something other than an import binds the name here."""
         if name in self.outside:
             self.module().stores.setdefault(name, []).append(-1)
             return
@@ -55,10 +55,10 @@ class PythonScope:
         return scope
 
     def find(self, name: str, position: int) -> tuple[int, ...] | None:
-        """Return the imports that a load of `name` may mean.
+        """Return the imports that a load of `name` may refer to.
 
         Returns:
-            Indices of imports; empty if something else binds the name; None if nothing does.
+            Indices of imports; empty if something else binds the name; None if nothing binds it.
         """
         scope = self.binder(name)
         if scope is None:
@@ -66,7 +66,7 @@ class PythonScope:
         return scope.imports_at(name, position, nested=scope is not self) if name in scope.imports else ()
 
     def binder(self, name: str) -> PythonScope | None:
-        """Return the scope of the file that binds `name` where this one reads it, None if none does."""
+        """Return the scope of the file that binds `name` as read from this scope; None if there is none."""
         scope: PythonScope | None = self
         direct = True
         while scope is not None:
@@ -75,13 +75,13 @@ class PythonScope:
                     scope = scope.module()
                 if name in scope.imports or name in scope.stores:
                     return scope
-            # Type parameters of a method, and what is read beside them, see the names of its class.
+            # The type parameters of a method, and annotations beside them, see the names of its class.
             direct = direct and scope.kind == TYPES
             scope = scope.parent
         return None
 
     def imports_at(self, name: str, position: int, *, nested: bool) -> tuple[int, ...]:
-        """Return the imports of this scope that bind `name` where it is read."""
+        """Return the imports of this scope that bind `name` at the position."""
         imports = self.imports[name]
         before = [place for place, _ in imports if nested or place < position]
         if not before:
@@ -111,12 +111,12 @@ _COMPREHENSIONS = frozenset(
     {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}
 )
 _TYPE_PARAMETER = frozenset({"type", "constrained_type", "splat_type"})
-"""Nodes whose first part leads to the name of a type parameter."""
+"""Nodes whose first part contains the name of a type parameter."""
 _PARAMETER_WITH_NAME = frozenset({"default_parameter", "typed_default_parameter"})
 
 
 class PythonPlace(NamedTuple):
-    """The place of the walk in the tree."""
+    """The current position of the tree walk."""
 
     scope: PythonScope
     quoted: bool = False
@@ -124,19 +124,19 @@ class PythonPlace(NamedTuple):
 
 
 class RawLoad(NamedTuple):
-    """A load before its scope has been looked at."""
+    """A load before its scope is resolved."""
 
     scope: PythonScope
     name: str
     chain: tuple[str, ...]
     near: int
-    """How many parts of `chain`, from its beginning, stand on the name's own line."""
+    """Number of leading parts of `chain` on the name's own line."""
     node: Node
     quoted: bool
 
 
 class Reader(TreeReader[PythonPlace]):
-    """Reads a whole file. The walk is in the order of the text, and so meets ``global x`` before ``x = …``."""
+    """Reads a whole file. The walk follows the text, so that ``global x`` comes before ``x = …``."""
 
     def __init__(self, source: Source) -> None:
         """Walk the whole tree of `source`."""
@@ -180,7 +180,7 @@ class Reader(TreeReader[PythonPlace]):
     # Bindings
 
     def _store(self, target: Node, place: PythonPlace, position: int) -> None:
-        """Bind what a target names; subscripts and attributes in it are loads."""
+        """Bind the names in a target; subscripts and attributes in it are loads."""
         pending = [target]
         while pending:
             node = pending.pop()
@@ -308,7 +308,7 @@ class Reader(TreeReader[PythonPlace]):
         inner = place._replace(scope=PythonScope(COMPREHENSION, place.scope), conditional=False)
         first = next((child for child in node.named_children if child.type == "for_in_clause"), None)
         if first is not None:
-            # What is gone through first is read outside: in a class, it may be the class's own.
+            # The first iterable is read outside the comprehension; in a class it may be the class's own.
             target = first.child_by_field_name("left")
             if target is not None:
                 self._store(target, inner, target.end_byte)
@@ -322,12 +322,12 @@ class Reader(TreeReader[PythonPlace]):
             name = name.named_children[0]
         if name is not None:
             self._store(name, place, node.end_byte)
-        # The value is read when it is first asked for, and so may name the alias.
+        # The value is evaluated lazily, so it may name the alias.
         types = self._type_parameters(parameters, place, always=True)
         self._push_field(node, "right", types)
 
     def _type_parameters(self, parameters: Node | None, place: PythonPlace, *, always: bool = False) -> PythonPlace:
-        """Return the place of what type parameters hold for: a scope of their own, if there are any."""
+        """Return the place for code under type parameters: a scope of its own, if there are any."""
         if parameters is None and not always:
             return place
         types = place._replace(scope=PythonScope(TYPES, place.scope))

@@ -40,7 +40,7 @@ def analyse(path: str, text: str) -> PythonFile:
 
 
 def declared(path: str, text: str) -> PythonFile:
-    """Read what a file defines and imports, as `analyse` does, and none of what it reads."""
+    """Read the definitions and imports of a file, as `analyse` does, without its loads."""
     source = Source(text, PYTHON)
     return _declared(path, source, Reader(source))
 
@@ -65,7 +65,7 @@ def _declared(path: str, source: Source, reader: Reader) -> PythonFile:
 
 
 def _loads(reader: Reader) -> tuple[NameLoad, ...]:
-    """Keep the loads that an import of this file, or one of its star imports, may supply."""
+    """Return the loads that an import of this file, or one of its star imports, may bind."""
     imported = {item.bound for item in reader.imports}
     loads = []
     for scope, name, chain, near, node, quoted in reader.loads:
@@ -84,7 +84,7 @@ def _loads(reader: Reader) -> tuple[NameLoad, ...]:
 
 
 def _exported(source: Source) -> tuple[str, ...] | None:
-    """Return ``__all__`` if it is made of plain lists of strings only."""
+    """Return ``__all__`` if it consists only of plain lists of strings."""
     names: list[str] | None = None
     for statement in source.root.named_children:
         expression = statement.named_children[0] if statement.type == "expression_statement" else None
@@ -137,7 +137,7 @@ class _FileUses:
         return self._elsewhere(self.exports.imported(self.file.path, item))
 
     def _elsewhere(self, target: PythonTarget | None) -> PythonTarget | None:
-        """Return a target unless the file itself is, or defines, it: that is no other file's API."""
+        """Return a target, or None if it is the file itself or defined there, and so not another file's API."""
         return None if target is None or target.module == self._name else target
 
     def loads(self) -> tuple[InternalLoad, ...]:
@@ -149,7 +149,7 @@ class _FileUses:
             return self._star_load(load)
         items = [(self.file.imports[index], self._targets[index]) for index in load.imports]
         internal = [(item, target) for item, target in items if target is not None]
-        # Of `import a.b` and `import a.b.c`, the one that spells most of `a.b.c.d` is meant.
+        # With `import a.b` and `import a.b.c`, the longest match of `a.b.c.d` counts.
         reached = [pair for pair in internal if _reached(pair[0], load.chain)]
         if not reached:
             return self._top_package(load, [item for item, _ in internal])
@@ -159,7 +159,7 @@ class _FileUses:
             self.file.statements[other.statement]
             for index, (other, other_target) in enumerate(zip(self.file.imports, self._targets, strict=True))
             if (other.module == item.module if item.dotted and other.dotted else other.bound == load.name)
-            # What the load may mean besides, such as a compiled module before its fallback, names the API too.
+            # An alternative import, such as a compiled module before its fallback, names the API too.
             and (index in load.imports or (other_target is not None and other.dotted == item.dotted))
         }
         return self._internal_load(
@@ -167,7 +167,7 @@ class _FileUses:
         )
 
     def _top_package(self, load: NameLoad, items: list[ImportedName]) -> InternalLoad | None:
-        """``a.other`` where only ``import a.b`` stands: the load goes through the package ``a`` itself."""
+        """Resolve ``a.other`` if there is only ``import a.b``: the load goes through the package ``a`` itself."""
         place = self.exports.index.absolute(self.file.path, load.name)
         if not items or place is None:
             return None
@@ -191,7 +191,7 @@ class _FileUses:
         self, load: NameLoad, name: str, target: PythonTarget, chain: tuple[str, ...], statements: set[tuple[int, int]]
     ) -> InternalLoad:
         reached = [Use(name=name, module=target.module, kind=target.kind)]
-        # Through modules (`shop.rules.round_up`) the API that is needed is the member at the end.
+        # Through modules (`shop.rules.round_up`), the required API is the member at the end.
         for part in chain:
             member = self.exports.member(target.place, part) if target.place is not None else None
             if member is None or member is OUTSIDE:
@@ -204,7 +204,7 @@ class _FileUses:
             column=load.column,
             name=name,
             uses=ends(reached),
-            # Of `import a.b`, where `.b` stands on the next line, this one reads the package.
+            # If `.b` of `import a.b` is on the next line, this line reads the package.
             near=ends(reached[: near + 1]) if near >= 0 else (Use(name=load.name, module=load.name, kind="module"),),
             statements=tuple(sorted(statements)),
             quoted=load.quoted,
@@ -212,7 +212,7 @@ class _FileUses:
 
 
 def _reached(item: ImportedName, chain: tuple[str, ...]) -> bool:
-    """Say whether ``a.b.c`` is spelled out where only ``a`` is bound."""
+    """Return whether ``a.b.c`` is written in full although only ``a`` is bound."""
     if not item.dotted:
         return True
     inner = tuple(item.module.split("."))[1:]

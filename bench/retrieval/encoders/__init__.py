@@ -1,14 +1,14 @@
-"""Encoders: texts to vectors of length 1, by name.
+"""Encoders: functions from texts to vectors of length 1, by name.
 
     encoder = get("minilm")
     vectors = encoder.encode(["def load(path): …", "read a file"])      # shape (2, 384)
 
 Strategies name an encoder by its spec (``encoder=unixcoder(path=/models/unixcoder)``). `Vectors` in
-`bench.retrieval.encoders.vectors` keeps what was encoded once.
+`bench.retrieval.encoders.vectors` caches the vectors.
 
-An encoder is registered by a factory whose keyword-only parameters are what a spec may give: ``minilm(device=cpu)``. A
-factory is cheap: it checks its parameters, that its packages are installed and that its weights are on this machine; it
-reads them when the first text comes.
+An encoder is registered by a factory whose keyword-only parameters are those of its spec: ``minilm(device=cpu)``. A
+factory is cheap: it only checks its parameters, that its packages are installed, and that its weights are on this
+machine. The weights are loaded for the first text.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors; equal texts give equal vectors, whatever stands beside them in a batch."""
+    """Turns texts into vectors. Equal texts have equal vectors, whatever else is in the batch."""
 
     @property
     def version(self) -> str:
-        """Everything that decides its vectors besides its spec: a digest of the weights. Part of every cache key."""
+        """A digest of the weights and everything else that determines the vectors, except the spec; in cache keys."""
         ...
 
     @property
@@ -44,10 +44,10 @@ class Encoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector of length 1 a text, in order: shape (texts, width); too long texts are cut at the end.
+        """Return one vector of length 1 per text, in order: shape (texts, width). Long texts lose their end.
 
         Raises:
-            MachineFault: if it could not be computed.
+            MachineFault: if the computation failed.
         """
         ...
 
@@ -58,16 +58,16 @@ COMMAND = "ctxbench doctor"
 
 _REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", command=COMMAND)
 _ENCODERS: dict[str, tuple[object, Encoder]] = {}
-"""Canonical spec -> the state of its files then, and the encoder."""
+"""Canonical spec -> the state of its files when loaded, and the encoder."""
 _LOCK = threading.RLock()
-"""Imports of plug-ins come under it too: two threads must not register one twice."""
+"""Held during imports of plug-ins, too: two threads must not register the same one twice."""
 
 
 def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F]:
     """Register a factory function as the encoder `name`.
 
     Args:
-        name: how specs call it.
+        name: its name in specs.
         shorthand: a short spelling, ``name:TEXT``.
 
     Raises:
@@ -81,31 +81,31 @@ summary = _REGISTRY.summary
 
 
 def read(spec: str) -> Spec:
-    """Return an encoder's spec, a short spelling written out.
+    """Return an encoder's spec, with a short spelling expanded.
 
     Raises:
-        InputFault: if the spec cannot be read.
+        InputFault: if the spec cannot be parsed.
     """
     with _LOCK:
         return _REGISTRY.read(spec)
 
 
 def canonical(spec: str) -> str:
-    """Return the spelling under which an encoder's vectors are kept: keys sorted, defaults left out.
+    """Return the spelling under which an encoder's vectors are stored: keys sorted, without defaults.
 
     Raises:
-        InputFault: if the spec cannot be read, the name is unknown, or a parameter does not fit.
+        InputFault: if the spec cannot be parsed, the name is unknown, or a parameter does not fit.
     """
     with _LOCK:
         return _REGISTRY.canonical(spec)
 
 
 def get(spec: str) -> Encoder:
-    """Return the encoder that a spec spells; the same one for the same spec, from any thread, while its files stay.
+    """Return the encoder of a spec. It is shared by all threads while its files are unchanged.
 
     Raises:
-        InputFault: if the spec cannot be read, the name is unknown, a parameter does not fit, or a package or
-            the weights are missing. Nothing is downloaded unless the spec says so.
+        InputFault: if the spec cannot be parsed, the name is unknown, a parameter does not fit, or a package or
+            the weights are missing. Nothing is downloaded unless the spec requests it.
     """
     with _LOCK:
         key = _REGISTRY.canonical(spec)
@@ -116,7 +116,7 @@ def get(spec: str) -> Encoder:
 
 
 def _state(encoder: Encoder) -> object:
-    """Return what changes with the files of an encoder that says by `folder` where it has them."""
+    """Return the state of an encoder's files, if its attribute `folder` names them."""
     folder = getattr(encoder, "folder", None)
     with contextlib.suppress(OSError):
         return weights.state(Path(folder)) if isinstance(folder, str | Path) else None

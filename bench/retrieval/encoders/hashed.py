@@ -1,10 +1,9 @@
-"""`hashed`: an encoder that needs nothing. A lexical stand-in for tests and first tries, no paper's encoder.
+"""`hashed`: an encoder without dependencies. A lexical stand-in for tests and first tries; not in any paper.
 
-Each word of a text (`bench.retrieval.rankers.words`) puts itself and the three-letter pieces of
-``<word>`` into slots of the vector chosen by a hash of the spelling, with a sign chosen likewise; a word
-that stands n times counts 1 + ln n. Spelling decides everything: ``read`` and ``load`` are as far apart as
-any two words, ``load`` and ``loads`` are near. The hash is BLAKE2b, so that vectors are the same in every
-process and on every machine.
+Each word of a text (`bench.retrieval.rankers.words`) and each three-letter piece of ``<word>`` adds to a slot of the
+vector, with a sign; a hash of the spelling determines slot and sign. A word that occurs n times counts 1 + ln n. Only
+spelling matters: ``read`` and ``load`` are as far apart as any two words, ``load`` and ``loads`` are near. The hash is
+BLAKE2b, so vectors are the same in every process and on every machine.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Hashed:
         self.width = width
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector a text; all texts without a word have the same one."""
+        """Return one vector for each text; all texts without a word have the same vector."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             row[:] = self._vector(text)
@@ -47,14 +46,14 @@ class Hashed:
     def _vector(self, text: str) -> Floats:
         slots: list[int] = []
         weights: list[float] = []
-        # Sorted, so that texts of the same words have the very same vector.
+        # Sorted, so that texts of the same words have exactly the same vector.
         for word, count in sorted(Counter(words(text)).items()):
             damped = 1 + log(count)
             for slot, weight in _features(word):
                 slots.append(slot % self.width)
                 weights.append(weight * damped)
         vector = np.bincount(np.array(slots, dtype=np.int64), np.array(weights), minlength=self.width)
-        # Not by BLAS, whose order of addition is the machine's.
+        # Without BLAS, whose order of addition depends on the machine.
         length = math.sqrt(math.fsum((vector * vector).tolist()))
         if length == 0:
             vector[0] = length = 1.0
@@ -63,9 +62,9 @@ class Hashed:
 
 @lru_cache(maxsize=1 << 16)
 def _features(word: str) -> tuple[tuple[int, float], ...]:
-    """Return what a word adds: large numbers that name slots, and signed weights.
+    """Return the features of a word: large numbers that select slots, and signed weights.
 
-    Its pieces together are as long as the word itself, so that long words do not outweigh short ones.
+    The pieces together weigh as much as the word itself, so that long words do not outweigh short ones.
     """
     fenced = f"<{word}>"
     pieces = sorted({fenced[at : at + 3] for at in range(len(fenced) - 2)})

@@ -1,18 +1,18 @@
-"""Recipes that turn a published model into an encoder: limits, special tokens, pooling. `EncoderModel` brings torch.
+"""Recipes that turn a published model into an encoder: limits, special tokens, pooling. `EncoderModel` uses torch.
 
-text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
-     -> the model's last layer -> pooled -> length 1
+    text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
+         -> the model's last layer -> pooled -> length 1
 
-`minilm` is no encoder of the two papers; it is the default because its weights come from a package index. Its cut and
-pooling are those of the model's own configuration. The others are those that the papers name. Where a paper prints a
-model's name only, the checkpoint, the pooling or the similarity is our choice:
+`minilm` is not in the two papers; it is the default because its weights come from a package index. Its limit and
+pooling are those of the model's own configuration. The other encoders are named in the papers. Where a paper states
+only a model's name, ctxbench chose the checkpoint, the pooling or the similarity:
 
-| name | paper | from the paper | ours |
-|---|---|---|---|
-| `codet5p-110m` | ICL-strategies | name and size | the ``-embedding`` checkpoint |
-| `unixcoder` | both | name | ``<encoder-only>`` form and mean as InferCom's later release |
-| `contriever` | ICL-strategies | name | checkpoint, mean, cosine |
-| `mpnet` | ICL-strategies | name | checkpoint |
+ name | paper | from the paper | chosen |
+---|---|---|---|
+ `codet5p-110m` | ICL-strategies | name and size | the ``-embedding`` checkpoint |
+ `unixcoder` | both | name | ``<encoder-only>`` form and mean as InferCom's later release |
+ `contriever` | ICL-strategies | name | checkpoint, mean, cosine |
+ `mpnet` | ICL-strategies | name | checkpoint |
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ CURE = "pip install 'ctxbench[hf]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderRecipe:
-    """Everything that decides a model's vectors besides its weights."""
+    """Everything that determines a model's vectors, except its weights."""
 
     model: str
-    """Its name on the hub."""
+    """The model's name on the hub."""
     limit: int
-    """Tokens a text is cut to at its end, special ones included."""
+    """Tokens to which a text is truncated at the end, special ones included."""
     architecture: Architecture
     pooling: Literal["mean", "first"] = "mean"
-    """Of the token vectors, special ones included: their mean, or the first."""
+    """Pooling of the token vectors, special ones included: their mean, or the first."""
     mode: str = ""
-    """A special token that tells the model what to do; the text then stands between two separators."""
+    """A special token for the model's mode; the text is then between two separators."""
     projected: bool = False
-    """Whether the pooled vector goes through one more matrix (``proj``), which gives its width."""
+    """Whether the pooled vector is multiplied by another matrix (``proj``), which determines its width."""
 
 
 class EncoderModel(Protocol):
-    """A model that has been read: the part that needs torch."""
+    """A loaded model: the part that needs torch."""
 
     def tokens(self, text: str) -> list[int]:
         """Return the ids of a text's tokens, without special ones."""
@@ -71,17 +71,17 @@ class EncoderModel(Protocol):
         ...
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector a text of a batch whose texts have equally many tokens."""
+        """Return one vector for each text of a batch; all texts have equally many tokens."""
         ...
 
 
 def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], limit: int) -> list[int]:
-    """Return tokens between special ones, cut at the end so that all are `limit` at most."""
+    """Return tokens between special ones, truncated at the end to `limit` tokens in total."""
     return [*first, *tokens[: limit - len(first) - len(last)], *last]
 
 
 def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Return which texts go together: of equal length, so that nothing is padded, and `most` at a time."""
+    """Return batches of texts of equal length, so that nothing is padded, with at most `most` texts each."""
     groups: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if not groups or len(groups[-1]) == most or lengths[groups[-1][0]] != lengths[at]:
@@ -96,7 +96,7 @@ class RecipeEncoder:
     def __init__(
         self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
     ) -> None:
-        """Name the model's folder; `load` is called when the first text comes."""
+        """Store the model's folder; `load` is called for the first text."""
         self._name, self._recipe, self.folder, self._batch, self._load = name, recipe, folder, batch, load
         self._lock = threading.Lock()
 
@@ -135,13 +135,13 @@ class RecipeEncoder:
         return first, last
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector a text.
+        """Return one vector for each text.
 
-        With batches of more than 1, vectors differ by some 1e-7 with what is encoded beside them.
+        With batches of more than 1, vectors vary by about 1e-7 with the other texts of the batch.
 
         Raises:
-            InputFault: if the folder holds another model.
-            MachineFault: if the computation fails, for want of memory for example.
+            InputFault: if the folder contains another model.
+            MachineFault: if the computation fails, for example for lack of memory.
         """
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
         with self._lock:
@@ -177,9 +177,9 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
 
 
 def unit_length(vectors: Floats) -> Floats:
-    """Return the rows brought to length 1; a row of zeros becomes the first unit vector."""
+    """Return the rows scaled to length 1; a row of zeros becomes the first unit vector."""
     rows = np.array(vectors, dtype=np.float64)
-    # By `fsum`, which rounds once: the order of numpy's own sums is the processor's.
+    # `fsum` rounds once; the order of numpy's own sums depends on the processor.
     lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])
     rows[lengths == 0, :1] = lengths[lengths == 0] = 1
     scaled: Floats = (rows / lengths[:, None]).astype(np.float32)
@@ -224,7 +224,7 @@ def _folder(path: str) -> Path:
 def _encoder(
     name: str, recipe: EncoderRecipe, path: str, download: bool, revision: str, device: str, batch: int
 ) -> RecipeEncoder:
-    # Said before a gigabyte is fetched.
+    # Checked before a gigabyte is downloaded.
     weights.need(("torch", "transformers"), where=name, cure=CURE)
     if path:
         folder: Path = weights.local(path, where=name)
@@ -234,7 +234,7 @@ def _encoder(
 
 
 def _paper_encoder(name: str, recipe: EncoderRecipe, summary: str) -> None:
-    """Register an encoder that a paper names. Its parameters: see `unixcoder`, which has one more."""
+    """Register an encoder named in a paper. For its parameters see `unixcoder`, which has one more."""
 
     def make(
         *, path: str = "", download: bool = False, revision: str = "", device: str = "auto", batch: int = BATCH

@@ -1,7 +1,7 @@
-"""`Vectors`: each text is encoded once: kept in memory, and in a folder across runs and processes.
+"""`Vectors`: a cache in which each text is encoded once; in memory, or in a folder across runs and processes.
 
-A vector is found by the encoder's spec and version and by the SHA-256 of its text, never by the
-repository or the sample that it was first needed for.
+The key of a vector consists of the encoder's spec and version and the SHA-256 of the text, without repository or
+sample.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-"""Texts encoded so far, and how many there are to encode."""
+"""Called with the number of texts encoded so far, and the number to encode."""
 
 _MEMORY = 256 << 20
-"""Bytes of vectors held in memory where there is no folder, of all encoders together."""
+"""Bytes of vectors in memory if there is no folder, for all encoders together."""
 _WRITTEN = 4 << 30
-"""Bytes of vectors that one run adds to the files: a strategy can ask for as many texts as it likes."""
+"""Bytes of vectors that one run may add to the files; a strategy can request any number of texts."""
 _PART = 128
-"""Texts encoded between two reports, and kept together: what a killed process loses."""
+"""Number of texts encoded between two reports and stored together; a killed process loses at most these."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
 _SELECT = "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?"
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-"""Errors that say that the file is none of ours, or no longer; all others are the machine's."""
+"""Errors which show that the file is damaged or not a cache; all others are machine faults."""
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
 
 
 class Vectors:
-    """Vectors of texts, made when they are first asked for; may be shared by threads."""
+    """Vectors of texts, computed on demand; threads may share it."""
 
     def __init__(self, folder: Path | None, *, most: int | None = None) -> None:
-        """Open a cache; nothing is read or written yet.
+        """Create a cache; nothing is read or written yet.
 
         Args:
-            folder: where vectors are kept, shared with other processes; None: in memory only.
-            most: bytes of vectors that are kept; later ones are made whenever they are needed.
+            folder: the folder for vectors, shared with other processes; None: in memory only.
+            most: bytes of vectors to store; later ones are computed each time.
         """
         self._folder = folder
         self._left = most if most is not None else _MEMORY if folder is None else _WRITTEN
@@ -61,10 +61,10 @@ class Vectors:
         """Return the vectors of texts, in order: shape (texts, encoder.width).
 
         Args:
-            encoder: what encodes a text that is not known yet.
+            encoder: encodes texts that are not stored.
             spec: the encoder's canonical spelling (`bench.retrieval.encoders.canonical`).
             texts: equal ones are encoded once.
-            progress: told after each part of the missing texts, if any are missing.
+            progress: called after each part of the missing texts, if any are missing.
 
         Raises:
             MachineFault: if a text cannot be encoded, or the folder cannot be written.
@@ -73,7 +73,7 @@ class Vectors:
         digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         texts_by_digest = dict(zip(digests, texts, strict=True))
         vectors = store.kept.read(texts_by_digest)
-        # Texts of like length go together, which is what encoders are quick with.
+        # Encoders are fast with batches of similar length.
         missing = sorted(
             texts_by_digest.keys() - vectors.keys(), key=lambda digest: (len(texts_by_digest[digest]), digest)
         )
@@ -105,7 +105,7 @@ class Vectors:
                 encoded = _checked(
                     encoder.encode([texts[digest] for digest in missing]), len(missing), encoder, store.key
                 )
-                # Copies: a row of the whole would hold the whole in memory.
+                # Copies: a row would keep the whole array in memory.
                 fresh = {digest: vector.copy() for digest, vector in zip(missing, encoded, strict=True)}
                 size = sum(vector.nbytes for vector in fresh.values())
                 with self._lock:
@@ -118,7 +118,7 @@ class Vectors:
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
-    """Check the vectors of an encoder, which may be anyone's: once kept, they are never checked again."""
+    """Check the vectors of an encoder, perhaps a plugin's: once stored, they are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
             f"gave an array of shape {vectors.shape} for {count} texts, or numbers that are none",
@@ -129,8 +129,6 @@ def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
 
 
 class _Store:
-    """The stored vectors of one encoder."""
-
     def __init__(self, key: str, kept: VectorFile | VectorTable) -> None:
         self.key, self.kept = key, kept
         self.encoding = threading.Lock()
@@ -138,14 +136,14 @@ class _Store:
 
 
 class VectorTable:
-    """The vectors of one encoder in memory, for several threads at once."""
+    """The vectors of one encoder in memory; thread-safe."""
 
     def __init__(self) -> None:
-        """Hold nothing yet."""
+        """Start empty."""
         self._vectors: dict[bytes, Floats] = {}
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the vectors that are there, by the digest of their text."""
+        """Return the stored vectors, by the digest of their text."""
         return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
@@ -154,17 +152,17 @@ class VectorTable:
 
 
 class VectorFile:
-    """The vectors of one encoder in a SQLite file, for several threads and processes at once.
+    """The vectors of one encoder in an SQLite file, for several threads and processes at once.
 
-    Everything in it can be made again: a damaged file is thrown away, a damaged vector is none.
+    All its content can be computed again: a damaged file is deleted, and a damaged vector is ignored.
     """
 
     def __init__(self, path: Path) -> None:
-        """Name a file; it is made when something is added."""
+        """Store the path; the file is created when something is added."""
         self._path = path
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the vectors that are there, by the digest of their text.
+        """Return the stored vectors, by the digest of their text.
 
         Raises:
             MachineFault: if the file cannot be read.
@@ -184,7 +182,7 @@ class VectorFile:
         """Add vectors by the digest of their text, all of them or none.
 
         Raises:
-            InputFault: if the folder cannot be made.
+            InputFault: if the folder cannot be created.
             MachineFault: if the file cannot be written.
         """
         raw = {digest: np.ascontiguousarray(vector, dtype="<f4").tobytes() for digest, vector in vectors.items()}
@@ -194,7 +192,7 @@ class VectorFile:
         self._do(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows))
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Do one transaction; a damaged file is removed, and there is no result."""
+        """Run one transaction; a damaged file is removed, and the result is None."""
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=_PATIENCE)) as file, file:
                 file.execute(_TABLE)

@@ -1,6 +1,6 @@
-"""An encoder's weights: found on this machine, digested, and read by transformers for torch.
+"""An encoder's weights: located on this machine, digested, and loaded by transformers for torch.
 
-Nothing is downloaded unasked, and no code of a model's own is run.
+Nothing is downloaded unless requested, and a model's own code never runs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _TEXTS = (".json", ".txt", ".model")
 WEIGHTS = (".safetensors", ".bin")
-"""Of a model that has both, the first kind is read."""
+"""Suffixes of weight files; a model with both kinds is loaded from the first."""
 
 
 def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
-    """See that packages are installed, without importing them.
+    """Check that packages are installed, without importing them.
 
     Raises:
-        InputFault: naming those that are not.
+        InputFault: naming the missing ones.
     """
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
@@ -41,12 +41,12 @@ def local(path: str, *, where: str) -> Path:
     """Return the folder of a model that the user named.
 
     Raises:
-        InputFault: if it is no folder with a model.
+        InputFault: if it is not a folder with a model.
     """
     folder = Path(path).expanduser().absolute()
     if not (folder / "config.json").is_file() or not weight_files(folder):
         raise InputFault(
-            f"{path} holds no model",
+            f"{path} does not contain a model",
             where=where,
             cure="give the folder with config.json, the weights and the tokenizer",
         )
@@ -54,10 +54,10 @@ def local(path: str, *, where: str) -> Path:
 
 
 def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
-    """Return the folder of a hub's model: from the hub's cache on this machine, or fetched if `download` says so.
+    """Return the folder of a hub's model: from the hub's cache on this machine, or downloaded if `download` is true.
 
     Raises:
-        InputFault: if it is not in the cache and may not be downloaded.
+        InputFault: if it is not in the cache and `download` is false.
         MachineFault: if the download fails.
     """
     hub: Any = importlib.import_module("huggingface_hub")
@@ -89,7 +89,7 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of all that decides a model's vectors: configuration, tokenizer and weights."""
+    """Return a digest of everything that determines a model's vectors: configuration, tokenizer and weights."""
     whole = hashlib.sha256()
     with explained(folder):
         for path in _deciding(folder):
@@ -99,10 +99,10 @@ def digest(folder: Path) -> str:
 
 
 def state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return names, sizes and times of the files that `digest` reads: as cheap as it is not.
+    """Return names, sizes and times of the files that `digest` reads, which is much cheaper.
 
     Raises:
-        OSError: if one is gone.
+        OSError: if a file is gone.
     """
     return tuple((path.name, stat.st_size, stat.st_mtime_ns) for path in _deciding(folder) for stat in [path.stat()])
 
@@ -123,15 +123,15 @@ class TorchModel:
     """Tokenizer and layers of one model."""
 
     def __init__(self, name: str, recipe: EncoderRecipe, folder: Path, *, device: str) -> None:
-        """Read a model; nothing is fetched.
+        """Load a model without downloading anything.
 
         Raises:
-            InputFault: if the folder holds none that transformers can read, or there is no such device.
+            InputFault: if transformers cannot load a model from the folder, or the device does not exist.
         """
-        # transformers and torch carry no types, and are absent where only numpy is wanted.
+        # transformers and torch have no types, and are optional.
         self._torch: Any = importlib.import_module("torch")
         self._transformers: Any = importlib.import_module("transformers")
-        # Progress of reading, and tensors that an encoder does not need (the pooler's), are no news.
+        # Silence progress bars, and warnings about tensors that an encoder does not need (the pooler's).
         self._transformers.utils.logging.disable_progress_bar()
         self._transformers.utils.logging.set_verbosity_error()
         try:
@@ -144,7 +144,7 @@ class TorchModel:
         except CtxbenchError:
             raise
         except Exception as error:
-            # Both libraries raise what they like for a folder or a device that is not right.
+            # Both libraries raise arbitrary exceptions for an invalid folder or device.
             reason = str(error).strip().partition("\n")[0]
             raise InputFault(
                 f"cannot be read ({type(error).__name__}: {reason})",
@@ -168,7 +168,7 @@ class TorchModel:
         return -1 if token_id is None else int(token_id)
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector a text of a batch whose texts have equally many tokens."""
+        """Return one vector for each text of a batch; all texts have equally many tokens."""
         torch = self._torch
         with torch.inference_mode(), self._one_thread():
             ids = torch.tensor([list(text) for text in batch], device=self._device)
@@ -181,7 +181,7 @@ class TorchModel:
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
-        """Compute in one thread: several wait for each other at every product, ten times as long on a busy machine."""
+        """Compute in one thread: several wait for each other, up to ten times longer on a busy machine."""
         before = self._torch.get_num_threads()
         self._torch.set_num_threads(1)
         try:
@@ -190,7 +190,7 @@ class TorchModel:
             self._torch.set_num_threads(before)
 
     def _read_tokenizer(self, recipe: EncoderRecipe, folder: Path) -> Any:
-        # A projected model's configuration names a class of its own code, which is not run.
+        # A projected model's configuration names a class of its own code, which must not run.
         kind = "RobertaTokenizer" if recipe.architecture in ("RobertaModel", "T5EncoderModel") else "AutoTokenizer"
         return getattr(self._transformers, kind).from_pretrained(folder, local_files_only=True)
 
@@ -218,13 +218,13 @@ class TorchModel:
         if file.is_file():
             tensors: dict[str, Any] = importlib.import_module("safetensors.torch").load_file(file)
         else:
-            # Tensors only: a file of that kind may hold anything that Python can do.
+            # Tensors only: such a file may contain arbitrary pickled code.
             tensors = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
         return tensors
 
 
 def _complete(missing: Collection[str], folder: Path) -> None:
-    """See that every tensor was there: the libraries draw random numbers for one that is not."""
+    """Check that no tensor is missing: the libraries would fill in random numbers."""
     if missing:
         listed = ", ".join(sorted(missing)[:3])
         raise InputFault(f"lacks {len(missing)} tensors ({listed})", where=str(folder), cure="fetch the model again")

@@ -182,7 +182,7 @@ def test_nothing_to_keep_is_a_fault(tmp_path: Path) -> None:
 def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -> None:
     shop = repositories(tmp_path)[0]
     twin = repository(tmp_path / "twin", "shop", tmp_path)
-    with pytest.raises(InputFault, match="shop and shop both stand for CoderEval's project me/shop"):
+    with pytest.raises(InputFault, match="shop and shop both represent CoderEval's project me/shop"):
         by_project([shop, twin])
     shipped = by_project()[PYTHON, "pexip/os-python-cachetools"]
     assert shipped.name == "codereval-cachetools"

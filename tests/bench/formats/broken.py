@@ -128,7 +128,7 @@ def _usual(shape: Shape, kind: str, path: Path) -> tuple[str, ...]:
     first = f"{path}: {shape.key}[0]" if shape.key else f"{path}:1"
     last = {name: getattr(shape, name).rpartition(".")[2] for name in ("id", "target", "prompt", "path", "line")}
     return {
-        "cut json": (f"{path}:", "not whole JSON", "cut off"),
+        "cut json": (f"{path}:", "not complete JSON", "cut off"),
         "not an object": (first, "not a JSON object"),
         "empty file": (str(path), "no task in the file"),
         "not utf-8": (f"{path}:", "is not UTF-8", "byte"),
@@ -142,7 +142,7 @@ def _usual(shape: Shape, kind: str, path: Path) -> tuple[str, ...]:
         "prompt of a wrong type": (first, f"field {shape.prompt}"),
         "target of a wrong type": (first, f"field {shape.target}"),
         "empty target": (str(path), "empty"),
-        "double id": (str(path), "stands at", "too"),
+        "double id": (str(path), "is also at"),
         "path out of the repository": (first, last["path"], "inside"),
         "path of another language": (first, last["path"], "main.rs"),
         "cursor at odds with the prompt": (first, last["line"]),

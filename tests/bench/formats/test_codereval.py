@@ -325,7 +325,7 @@ def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"level": "easy"}, ("field level", "self_contained")),
-        ({"lineno": "seven"}, ("field lineno", "'seven' is no line number")),
+        ({"lineno": "seven"}, ("field lineno", "'seven' is not a line number")),
         ({"lineno": "0"}, ("field lineno", "counted from 1")),
         ({"end_lineno": "-3"}, ("field end_lineno",)),
         ({"all_context": "{cut"}, ("field all_context", "neither")),
@@ -336,7 +336,7 @@ def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
         ({"file_name": "A.java"}, ("field file_path", "either")),
         ({"file_content": " "}, ("field file_content", "empty")),
         ({"human_label": 3}, ("field human_label",)),
-        ({"_id": None, "file_content": None}, ("none of CoderEval's",)),
+        ({"_id": None, "file_content": None}, ("neither a task",)),
     ],
 )
 def test_a_field_that_makes_no_sense_is_named(changes: dict[str, Any], words: tuple[str, ...], tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def test_the_same_prompts_twice_are_refused(tmp_path: Path) -> None:
     raw, _ = prompts(tmp_path)
     again = tmp_path / "again.jsonl"
     again.write_bytes(Path(raw).read_bytes())
-    with pytest.raises(InputFault, match="field question_id.*stands at"):
+    with pytest.raises(InputFault, match="field question_id.*is also at"):
         read_tasks("codereval", [lines(tmp_path, "out.jsonl", result()), raw, str(again)])
 
 
@@ -502,7 +502,7 @@ def test_the_official_shape_comes_back(home: Home, tmp_path: Path) -> None:
 def test_a_sample_of_another_benchmark_is_no_record(home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, python()))
     (sample,) = made.samples
-    with pytest.raises(InputFault, match="no task of CoderEval"):
+    with pytest.raises(InputFault, match="not a task of CoderEval"):
         list(codereval.records([sample], {sample.id: Reference(id=sample.id, target="x")}))
 
 

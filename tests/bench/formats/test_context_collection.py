@@ -95,7 +95,7 @@ def test_answers_to_no_file_are_refused(tmp_path: Path) -> None:
         written(tmp_path, "kotlin-public", point(middle="x")),
         written(tmp_path, "answers-python-public", answer()),
     ]
-    with pytest.raises(InputFault, match=r"holds answers to no file .*give python-public\.jsonl beside it"):
+    with pytest.raises(InputFault, match=r"contains answers to a file .*give python-public\.jsonl beside it"):
         import_set("context_collection", files, Home(tmp_path / "home"), "theirs")
 
 

@@ -201,7 +201,7 @@ def test_tasks_of_a_missing_repository_are_counted(tmp_path: Path) -> None:
 
 
 def test_no_repository_at_all_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match="no-such-folder: is no folder"):
+    with pytest.raises(InputFault, match="no-such-folder: is not a folder"):
         imported(tmp_path, function(), repos=tmp_path / "no-such-folder")
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": "x = 1\n"})
     with pytest.raises(InputFault, match=r"no task matches the repositories \(source_mismatch 1\)"):
@@ -241,13 +241,13 @@ def test_double_ids_across_files_and_wrong_languages(tmp_path: Path, home: Home)
     other.write_text(json.dumps([_repoeval(1, "x"), _repoeval(0, "y")]))
     with pytest.raises(InputFault) as caught:
         read_tasks("repoeval", [str(path), str(other)])
-    assert str(caught.value).startswith(f"{other}: [1]: the id 'demo/0' stands at {path}:1 too")
+    assert str(caught.value).startswith(f"{other}: [1]: the id 'demo/0' is also at {path}:1")
     with pytest.raises(InputFault, match=r"a\.jsonl:1: 'demo/0' is a python sample, not java"):
         import_set("repoeval", [str(path)], home, "x", options=Options(language=JAVA_LANGUAGE))
 
 
 def test_a_bad_name_is_told_before_anything_is_read(home: Home) -> None:
-    with pytest.raises(InputFault, match="no name for a sample set"):
+    with pytest.raises(InputFault, match="not a name for a sample set"):
         import_set("ctxbench", ["gone.jsonl"], home, "../x")
 
 

@@ -250,7 +250,7 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
     assert [sample.id for sample in made.samples] == ["demo-main/0"]
     assert said == [
         f"{path}:2: demo-main/1 left out: source_mismatch"
-        " (prompt and answer do not stand in shop/pay.py where the record says)",
+        " (prompt and answer are not in shop/pay.py where the record says)",
         f"{path}:3: demo-main/2 left out: file_missing (gone.py)",
         "demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)",
     ]
@@ -258,7 +258,7 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
 
 
 def test_import_faults(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match=r"tasks.jsonl:2.*demo-main/0.*tasks.jsonl:1 too"):
+    with pytest.raises(InputFault, match=r"tasks.jsonl:2.*demo-main/0.*also at .*tasks.jsonl:1"):
         import_set("projbench", [task_file(tmp_path, record(), record())], home, "theirs")
     with pytest.raises(InputFault, match="no folder 'demo-main'.*put the repository at"):
         empty = tmp_path / "empty"
@@ -376,7 +376,7 @@ def test_any_task_comes_back(
     [
         ({"kind": Kind.FUNCTION}, "x", "line samples only"),
         ({}, "x(\n)", "an answer of several lines"),
-        ({"repo": "owner/demo"}, "x", "no folder's"),
+        ({"repo": "owner/demo"}, "x", "not a folder name"),
     ],
 )
 def test_what_has_no_place_is_refused(changes: dict[str, Any], target: str, words: str) -> None:

@@ -76,8 +76,8 @@ def write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
-    "cut line": ("t.jsonl", LINES[:-9], (":2", "not whole JSON", "column")),
-    "cut document": ("t.json", b'{"RECORDS": [\n{"a": 1},\n{"a"', (":3", "not whole JSON")),
+    "cut line": ("t.jsonl", LINES[:-9], (":2", "not complete JSON", "column")),
+    "cut document": ("t.json", b'{"RECORDS": [\n{"a": 1},\n{"a"', (":3", "not complete JSON")),
     "lines in a document": ("t.json", LINES, (":2", "extra data", ".jsonl")),
     "array in lines": ("t.jsonl", b"[1]\n", (":1", "not a JSON object")),
     "number in a list": ("t.json", b'{"RECORDS": [7]}', ("RECORDS[0]", "not a JSON object")),
@@ -86,9 +86,9 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     "nul": ("t.jsonl", b'{"a": "\0"}\n', (":1", "byte 7", "NUL")),
     "nul written out": ("t.jsonl", b'{"a": {"b": ["x", "\\u0000"]}}\n', (":1", "field a.b.1", "NUL")),
     "half surrogate": ("t.jsonl", b'{"a": "\\ud800"}\n', (":1", "field a", "surrogate")),
-    "nan": ("t.jsonl", b'{"a": NaN}\n', (":1", "NaN is no number")),
-    "number of digits": ("t.jsonl", b'{"a": ' + b"9" * 5000 + b"}\n", (":1", "not sound JSON")),
-    "field twice": ("t.jsonl", b'{"a": {"b": 1, "c": 2, "b": 3}}\n', (":1", "the field 'b' stands twice")),
+    "nan": ("t.jsonl", b'{"a": NaN}\n', (":1", "NaN is not a number")),
+    "number of digits": ("t.jsonl", b'{"a": ' + b"9" * 5000 + b"}\n", (":1", "not valid JSON")),
+    "field twice": ("t.jsonl", b'{"a": {"b": 1, "c": 2, "b": 3}}\n', (":1", "the field 'b' occurs twice")),
     "deep": ("t.jsonl", b'{"a": ' + b"[" * 100_000 + b"\n", (":1", "nested too deeply")),
     "deep, but not for a parser": ("t.jsonl", b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}", (":1", "nested too deeply")),
     "a small document of many values": (
@@ -97,10 +97,10 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
         (":1", "MiB of memory", ".jsonl"),
     ),
     "a small line of many values": ("t.jsonl", b'{"a": [' + b"{}," * 3_000_000 + b"{}]}", (":1", "MiB of memory")),
-    "no gzip": ("t.jsonl.gz", LINES, ("t.jsonl.gz", "no sound gzip file")),
+    "no gzip": ("t.jsonl.gz", LINES, ("t.jsonl.gz", "not a valid gzip file")),
     "gzip cut": ("t.jsonl.gz", gzip.compress(LINES)[:-9], ("t.jsonl.gz", "ends before its end")),
-    "gzip damaged": ("t.jsonl.gz", gzip.compress(LINES)[:10] + b"\xff" * 60, ("t.jsonl.gz", "no sound gzip file")),
-    "no parquet": ("t.parquet", LINES, ("t.parquet", "no sound Parquet file")),
+    "gzip damaged": ("t.jsonl.gz", gzip.compress(LINES)[:10] + b"\xff" * 60, ("t.jsonl.gz", "not a valid gzip file")),
+    "no parquet": ("t.parquet", LINES, ("t.parquet", "not a valid Parquet file")),
 }
 
 
@@ -164,14 +164,14 @@ def test_a_parquet_file_that_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": 1}] * 10)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(InputFault, match=r"t\.parquet: is no sound Parquet file"):
+    with pytest.raises(InputFault, match=r"t\.parquet: is not a valid Parquet file"):
         rows(path)
 
 
 def test_columns_that_json_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": {"raw": b"x"}}])
-    with pytest.raises(InputFault, match=r"row 0: field a\.raw: a bytes is no JSON data"):
+    with pytest.raises(InputFault, match=r"row 0: field a\.raw: a bytes is not JSON data"):
         rows(path)
     write_parquet(path, [{"a": "x\0"}])
     with pytest.raises(InputFault, match="row 0: field a: holds a NUL"):

@@ -243,7 +243,7 @@ def test_what_a_manifest_says_makes_the_same_suite_again(tmp_path: Path) -> None
 
 def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    with pytest.raises(InputFault, match="nothing of how 'other' is tested; .*--kind function"):
+    with pytest.raises(InputFault, match="does not say how 'other' is tested; .*--kind function"):
         suite_of(home, made, "other")
     (home.repos / "shop/1/tests/conftest.py").write_text("# changed")
     with pytest.raises(InputFault, match="not those that the sample set 'demo' was built from; remove that folder"):
@@ -256,13 +256,13 @@ def test_an_imported_set_that_cannot_be_judged_says_what_to_do(tmp_path: Path) -
     home, made = make(tmp_path)
     for source, cure in (("codereval", "import it again with --rebuild"), ("repoeval", "--kind function")):
         manifest = {"imported_from": source, "repositories": {"shop": {"language": "python"}}}
-        with pytest.raises(InputFault, match=f"nothing of how 'shop' is tested; .*{cure}"):
+        with pytest.raises(InputFault, match=f"does not say how 'shop' is tested; .*{cure}"):
             suite_of(home, replace(made, manifest=manifest), "shop")
 
 
 def test_a_manifest_with_other_types_is_refused(tmp_path: Path) -> None:
     home, made = make(tmp_path, lock="pytest")
-    with pytest.raises(InputFault, match="lock is no list of texts; build the set again"):
+    with pytest.raises(InputFault, match="lock is not a list of texts; build the set again"):
         suite_of(home, made, "shop")
 
 
@@ -283,7 +283,7 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
     with pytest.raises(InputFault, match="not those that the sample set 'demo' was built from"):
         suite_of(home, made, "shop")
     home, made = make(tmp_path / "d", added={"test_more.py": 1})
-    with pytest.raises(InputFault, match="added is no table of texts"):
+    with pytest.raises(InputFault, match="added is not a table of texts"):
         suite_of(home, made, "shop")
     with pytest.raises(InputFault, match="a folder ctxbench_tests/ of its own"):
         laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})

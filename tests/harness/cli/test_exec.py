@@ -229,7 +229,7 @@ GOOD = {"sample": "kit0/kit/tax.py#times_2", "text": "x"}
         ([{**GOOD, "indx": 0}], [":1", "field 'indx' is not known; did you mean index?"]),
         ([GOOD, GOOD], [":2", "field text", "completions.jsonl:1", "index"]),
         ([GOOD, {**GOOD, "sample": "kit0/kit/tax.py#times_1"}], [":2", "times_1", "did you mean"]),
-        ([GOOD, {**GOOD, "index": 0}], [":2", "field index", "completions.jsonl:1 too"]),
+        ([GOOD, {**GOOD, "index": 0}], [":2", "field index", "completions.jsonl:1"]),
         (["[1]"], [":1"]),
     ],
 )

@@ -157,7 +157,7 @@ def test_a_configuration_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_no_name_on_the_hub(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match="holds no model"):
+    with pytest.raises(InputFault, match="does not contain a model"):
         _ = package.hf(model=str(tmp_path)).version
 
 

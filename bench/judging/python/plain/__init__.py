@@ -1,6 +1,6 @@
-"""Whether a completion is plain: a reading of its syntax tree against an allow-list. Pure.
+"""Check whether a completion is plain, by its syntax tree and an allow-list. Pure.
 
-What a plain completion does cannot reach the tests that it runs beside; docs/verdicts.md says why.
+Plain code cannot reach the tests that run in its process; docs/verdicts.md explains why.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ctxbench.bench.languages.python import asts
 __all__ = ["Remark", "RepositoryWords", "remarks"]
 
 _FIELD_OF_FIELD = re.compile(r"\{[^{}]*[.\[]")
-"""A replacement field that looks into what it formats."""
+"""A replacement field that reads an attribute or item of its argument."""
 
 
 _RECORDS = ("collections.namedtuple", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum")
@@ -47,19 +47,19 @@ _CONSTANTS = frozenset(("None", "True", "False", "Ellipsis", "__debug__", "__nam
 
 
 class Remark(NamedTuple):
-    """One thing that is not plain."""
+    """A part of a completion that is not plain."""
 
     line: int
-    """1-based."""
+    """Line number from 1."""
     reason: str
 
     def __str__(self) -> str:
-        """Return it as it is shown."""
+        """Return the remark as displayed."""
         return f"line {self.line}: {self.reason}"
 
 
 class CompletionReader:
-    """Reads one completion."""
+    """Checks one completion."""
 
     def __init__(
         self,
@@ -70,21 +70,21 @@ class CompletionReader:
         ownership: Ownership,
         own: str,
     ) -> None:
-        """Take a completion.
+        """Store a completion.
 
         Args:
-            tree: its text.
-            names: what it and its file import and define.
-            file: what its file does alone.
+            tree: its syntax tree.
+            names: names that it and its file import and define.
+            file: names that its file alone imports and defines.
             repository: the words of its repository.
-            ownership: of its objects.
+            ownership: ownership of its objects.
             own: the name of its function, with the class of a method.
         """
         self._tree, self._names, self._file, self._repository = tree, names, file, repository
         self._ownership, self._own = ownership, own
         nodes = list(ast.walk(tree))
         self._holders = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
-        """Expression -> the attribute of it that is read."""
+        """Expression -> the attribute read from it."""
         self._called = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         self._functions = {node.name for node in nodes if isinstance(node, asts.FunctionNode)}
         self._decorating = {id(part) for node in nodes for part in decorators(node)}
@@ -95,7 +95,7 @@ class CompletionReader:
                 self._attributes.update(members(node))
 
     def remarks(self) -> Iterator[Remark]:
-        """Yield what is not plain."""
+        """Yield all remarks."""
         for node, reason in self._findings():
             yield Remark(getattr(node, "lineno", 1), reason)
 
@@ -154,7 +154,7 @@ class CompletionReader:
         return module in self._file.imports and not is_of_tests(module)
 
     def _may_read(self, attribute: str) -> bool:
-        """Say whether an attribute has a name that is known and harmless."""
+        """Return whether the name of an attribute is known and harmless."""
         known = attribute in allowed.ATTRIBUTES or attribute in self._repository.sources
         return (known or attribute in self._attributes) and not is_reaching(attribute)
 
@@ -175,7 +175,7 @@ class CompletionReader:
         elif name not in allowed.BUILTINS and not (self._names.starred and name in self._repository.sources):
             yield f"uses {name}"
         elif name == "super" and not self._is_super(node):
-            yield "uses super otherwise than for a method"
+            yield "uses super for something other than a method"
         elif name in ("setattr", "delattr", "getattr", "type", "next", "print") and id(node) not in self._called:
             yield f"takes {name} for a value"
 
@@ -184,7 +184,7 @@ class CompletionReader:
         return call is not None and id(call) in self._holders
 
     def _member(self, module: str, name: str) -> Iterator[str]:
-        """Yield what speaks against a name that is imported from a module."""
+        """Yield a remark if a name imported from a module is not allowed."""
         if _is_standard(module):
             if not allowed.is_allowed(module, name):
                 yield f"uses {module}.{name}"
@@ -216,7 +216,7 @@ class CompletionReader:
         yield from self._own_method(node)
 
     def _own_method(self, node: ast.Attribute) -> Iterator[str]:
-        """Yield a remark where the method is called with an object that it chose itself: it may change that."""
+        """Yield a remark if the method is called with an object of its own choice, which it could then change."""
         owner, _, leaf = self._own.rpartition(".")
         kind = node.value.id if isinstance(node.value, ast.Name) else ""
         if owner and node.attr == leaf and (self._names.knows(kind) or kind == "cls"):
@@ -270,14 +270,14 @@ class CompletionReader:
                 yield from self._changing_function(node.func, path)
             yield from self._builtin(node, node.func.id)
         if path in allowed.DECORATORS and "." in path and id(node) not in self._decorating:
-            yield f"uses {path} otherwise than to decorate"
+            yield f"uses {path} for something other than decorating"
         if path in _RECORDS:
             yield from self._namedtuple(node)
         if self._is_class_of(node.func) and (len(node.args) > 2 or any(isinstance(a, ast.Starred) for a in node.args)):
             yield "calls what may be type to make a class"
 
     def _is_class_of(self, node: ast.expr) -> bool:
-        """Say whether an expression is the class of something, as far as it shows."""
+        """Return whether an expression is visibly the class of something."""
         if isinstance(node, ast.Name):
             values = self._ownership.bindings.get(node.id, [])
             return any(self._is_class_of(value) for value in values if isinstance(value, ast.Call | ast.Attribute))
@@ -292,7 +292,7 @@ class CompletionReader:
             yield f"puts a function into {shown(attributes[0])}"
 
     def _is_function(self, node: ast.expr) -> bool:
-        """Say whether there is a function in an expression that is not called."""
+        """Return whether an expression contains a function that is not called."""
         for part in ast.walk(node):
             if isinstance(part, ast.Lambda):
                 return True
@@ -380,14 +380,14 @@ def _is_standard(module: str) -> bool:
 def remarks(
     repository: RepositoryWords, source: bytes, name: str, text: str, reference: str = ""
 ) -> tuple[Remark, ...]:
-    """Return what is not plain in a completion: each line with a reason, no reason twice; nothing of a plain one.
+    """Return remarks on code that is not plain in a completion, with lines, each reason once.
 
     Args:
         repository: the words of its repository.
         source: its file, with the reference in it.
         name: of the function, with the class of a method.
         text: the completion.
-        reference: the right function: whatever that uses is allowed. Nothing is, if empty.
+        reference: the reference function, whose code is allowed; empty for none.
     """
     usual = {remark.reason for remark in _read(repository, source, name, reference)} if reference else set()
     found: dict[str, Remark] = {}

@@ -1,4 +1,4 @@
-"""The allow-lists of `allowed.toml`, and the names that plain values have."""
+"""The allow-lists of `allowed.toml`, and the attribute names of plain values."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ _MODULES: Final = {name: frozenset(names.split()) for name, names in _LISTS["mod
 
 
 def is_module(name: str) -> bool:
-    """Say whether a module of the standard library may be used, at least in part."""
+    """Return whether a module of the standard library may be used, at least in part."""
     return name in _MODULES
 
 
 def is_allowed(module: str, name: str) -> bool:
-    """Say whether a name of a module of the standard library may be used."""
+    """Return whether a name in a module of the standard library may be used."""
     names = _MODULES.get(module, frozenset())
     if "*" in names:
         return (not name.startswith("_") and name not in STANDARD | REACHING) or name == module

@@ -1,4 +1,4 @@
-"""What a completion defines beside its function and in classes, and the parts of its syntax tree that define."""
+"""Check the definitions of a completion beside its function and in classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dropped(tree: ast.Module, own: str) -> Iterator[ast.AST]:
 
 
 def is_changed(node: ast.Attribute | ast.Subscript) -> bool:
-    """Say whether an attribute or item is set or deleted."""
+    """Return whether an attribute or item is set or deleted."""
     return isinstance(node.ctx, ast.Store | ast.Del)
 
 
@@ -45,7 +45,7 @@ def _is_read(node: ast.Name) -> bool:
 
 
 def written_annotations(node: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the annotations that are texts, which some libraries evaluate."""
+    """Yield the annotations that are strings, which some libraries evaluate."""
     found: list[ast.expr | None] = []
     if isinstance(node, ast.arg | ast.AnnAssign):
         found = [node.annotation]
@@ -58,18 +58,18 @@ def written_annotations(node: ast.AST) -> Iterator[ast.Constant]:
 
 
 def shown(node: ast.expr) -> str:
-    """Return the beginning of an expression on one line."""
+    """Return the beginning of an expression, on one line."""
     return " ".join(ast.unparse(node).split())[:60]
 
 
 _COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
-"""Attributes that tests read everywhere: defining one makes no value oblige."""
+"""Attributes that tests read everywhere; defining one is harmless."""
 
 Findings = Iterator[tuple[ast.AST, str]]
 
 
 def outermost(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
-    """Yield what stands beside the function and is no new helper: what hides other names, or runs on import."""
+    """Yield faults outside the function: names that hide others, code that runs at import. New helpers are fine."""
     leaf = own.rpartition(".")[2]
     found = 0
     for node in tree.body:
@@ -96,7 +96,7 @@ def outermost(tree: ast.Module, file: BoundNames, own: str, repository: Reposito
 
 
 def _hides(node: ast.AST, name: str, file: BoundNames, repository: RepositoryWords) -> Findings:
-    """Yield what is wrong with binding a name beside the function."""
+    """Yield a fault if a name bound beside the function is already used."""
     known = file.knows(name) or name in allowed.BUILTINS or name in repository.tests
     if known or is_dunder(name) or name.startswith(("test", "pytest", "setUp", "tearDown", "setup", "teardown")):
         yield node, f"binds {name} beside its function"
@@ -114,7 +114,7 @@ def _imports(node: ast.Import | ast.ImportFrom, file: BoundNames, repository: Re
 
 
 def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) -> Findings:
-    """Yield what makes a class more than a record with methods of its own."""
+    """Yield the features of a class that go beyond a record with methods."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from _class(node, names, repository)

@@ -1,4 +1,4 @@
-"""What the names of a file, of its repository and of a completion stand for."""
+"""The meanings of names in a file, its repository and a completion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEST_PATH = re.compile(r"(.*/)?(tests?/.*|conftest\.py|test_[^/]*\.py|[^/]*_tes
 TEST_TEXT = re.compile(
     r"(.*[/\\])?(tests?[/\\].*|conftest.*|test_.*\.py|.*_test\.py)|pytest.*|PYTEST_.*|unittest.*|ctxbench.*"
 )
-"""A string that names tests or what runs them."""
+"""A string that names tests or test runners."""
 _TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests?|test_.*|.*_tests?|ctxbench_.*")
 
 
@@ -27,11 +27,11 @@ class RepositoryWords:
 
     sources: frozenset[str]
     tests: frozenset[str]
-    """Those of its tests."""
+    """The words of its tests."""
 
     @classmethod
     def of(cls, tree: Mapping[str, bytes]) -> RepositoryWords:
-        """Read the words of path -> content."""
+        """Read the words of the files (path -> content)."""
         sources: set[bytes] = set()
         tests: set[bytes] = set()
         for path, content in tree.items():
@@ -49,18 +49,18 @@ class BoundNames:
     """The names that some statements bind."""
 
     modules: dict[str, str] = field(default_factory=dict)
-    """Name -> the module that it stands for."""
+    """Name -> the module that it refers to."""
     members: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Name -> the module that it comes from, and its name there."""
     imports: set[str] = field(default_factory=set)
-    """Modules that are imported."""
+    """Imported modules."""
     defined: dict[str, str] = field(default_factory=dict)
-    """Name -> what is defined under it, as a text; empty where that is no function or class."""
+    """Name -> the function or class defined under it, as text; empty for other values."""
     starred: list[str] = field(default_factory=list)
-    """Modules of which all names are imported."""
+    """Modules whose names are all imported (``*``)."""
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Bind what an import binds."""
+        """Add the names bound by an import."""
         if isinstance(node, ast.Import):
             for name in node.names:
                 self.imports.add(name.name)
@@ -79,11 +79,11 @@ class BoundNames:
                 self.members[name.asname or name.name] = (module, name.name)
 
     def knows(self, name: str) -> bool:
-        """Say whether a name is bound."""
+        """Return whether a name is bound."""
         return name in self.modules or name in self.members or name in self.defined
 
     def module(self, node: ast.expr) -> str:
-        """Return the module that an expression stands for, empty if that is not known."""
+        """Return the module that an expression refers to; empty if unknown."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id, "")
         if isinstance(node, ast.Attribute):
@@ -93,7 +93,7 @@ class BoundNames:
         return ""
 
     def path(self, node: ast.expr) -> str:
-        """Return the dotted path of what a name or attribute of a module stands for, else empty."""
+        """Return the dotted path of a name, or of an attribute of a module; empty otherwise."""
         if isinstance(node, ast.Name):
             if node.id in self.members:
                 return ".".join(self.members[node.id])
@@ -108,7 +108,7 @@ class BoundNames:
 
 @lru_cache(maxsize=32)
 def of_file(source: bytes) -> BoundNames:
-    """Return the names that a file binds at its top level; none if it cannot be read."""
+    """Return the names that a file binds at its top level; none if it cannot be parsed."""
     names = BoundNames()
     tree = asts.parse(source)
     for node in _top(tree) if tree else ():
@@ -129,7 +129,7 @@ def of_text(tree: ast.Module) -> BoundNames:
 
 
 def _top(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements that run when a file is imported, but for those of classes."""
+    """Yield the statements that run when a file is imported, except those in classes."""
     for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, asts.FunctionNode | ast.ClassDef | ast.Lambda):
@@ -148,17 +148,17 @@ def _bind(names: BoundNames, node: ast.AST) -> None:
 
 
 def is_reaching(name: str) -> bool:
-    """Say whether an attribute or a name of a module reaches for the interpreter, the tests or files."""
+    """Return whether a name gives access to the interpreter, the tests or files."""
     return name in allowed.REACHING or name.strip("_") in allowed.REACHING
 
 
 def is_of_tests(module: str) -> bool:
-    """Say whether a module is one of tests or of what runs them."""
+    """Return whether a module belongs to tests or test runners."""
     return any(_TEST_MODULE.fullmatch(part) for part in module.split("."))
 
 
 def is_dunder(name: str) -> bool:
-    """Say whether a name has two underscores at both ends."""
+    """Return whether a name has two underscores at both ends."""
     return name.startswith("__") and name.endswith("__")
 
 

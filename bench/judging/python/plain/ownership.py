@@ -1,6 +1,6 @@
-"""Which objects a completion has made itself, so that it may change them.
+"""Find the objects that a completion created itself and may therefore change.
 
-All of its scopes are read as one: a name is its own only if everything that is bound to it anywhere is.
+All its scopes are treated as one: a name counts as its own only if every value bound to it anywhere does.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from ctxbench.bench.languages.python import asts
 _OLD = frozenset(
     ["next", "getattr", "min", "max", "sum", "super", "property", "map", "filter", "zip", "reversed", "type"]
 )
-"""Builtins that may return what was there before."""
+"""Builtins that may return an existing object."""
 _ELEMENTS = frozenset(["split", "rsplit", "splitlines"])
 _NEW = ast.Constant(None)
-"""Stands for any new object."""
+"""Represents any new object."""
 _DISPLAYS = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _VALUES = ast.Constant | ast.JoinedStr | ast.Lambda | ast.BinOp | ast.Compare | ast.UnaryOp
 _UNKNOWN = ast.Name("", ast.Load())
 _NEW_SHELL = ast.Call(ast.Name("list", ast.Load()), [_UNKNOWN], [])
-"""Stands for a new container of what was there before."""
+"""Represents a new container of existing objects."""
 
 
 class Ownership:
-    """What is bound to each name, and what is put into it."""
+    """The values bound to each name, and the values put into its object."""
 
     def __init__(self, tree: ast.Module, names: BoundNames, own: str) -> None:
         """Read a completion.
 
         Args:
-            tree: its text.
-            names: what it and its file import and define.
+            tree: its syntax tree.
+            names: names that it and its file import and define.
             own: the name of its function, with the class of a method.
         """
         self._names = names
@@ -59,16 +59,16 @@ class Ownership:
         }
         """BoundNames whose objects have other names."""
         for method in _methods(tree, own):
-            # Which of them may be changed is known by their places, not by the name.
+            # `_selves` records the uses of this name that may be changed.
             for argument in _object(method):
                 self.bindings[argument.arg].remove(None)
 
     def is_self(self, node: ast.expr) -> bool:
-        """Say whether an expression is the object whose method this is."""
+        """Return whether an expression is the object that the method was called on."""
         return isinstance(node, ast.Name) and id(node) in self._selves and not self.bindings.get(node.id)
 
     def is_new(self, node: ast.expr | None, seen: frozenset[str] = frozenset()) -> bool:
-        """Say whether the completion has made the object itself that an expression stands for."""
+        """Return whether an expression refers to an object that the completion created."""
         if isinstance(node, ast.Name):
             values = self.bindings.get(node.id, [])
             if node.id in seen:
@@ -85,7 +85,7 @@ class Ownership:
         return isinstance(node, _DISPLAYS | _VALUES)
 
     def may_change(self, node: ast.expr) -> bool:
-        """Say whether the completion may change the contents of an object."""
+        """Return whether the completion may change the contents of an object."""
         if self.is_new(node) or self.is_self(node):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault":
@@ -102,7 +102,7 @@ class Ownership:
         return depth == 1 and self._is_new_inside(root)
 
     def _is_new_inside(self, node: ast.expr) -> bool:
-        """Say whether what an object of the completion's own holds is new, too."""
+        """Return whether the contents of the completion's own object are new, too."""
         if not isinstance(node, ast.Name) or not self.is_new(node) or node.id in self._aliased:
             return False
         values = [value for value in self.bindings[node.id] if value is not None]
@@ -129,7 +129,7 @@ class Ownership:
         return isinstance(node, _VALUES)
 
     def _makes(self, function: ast.expr) -> bool:
-        """Say whether calling something returns a new object."""
+        """Return whether a call of something returns a new object."""
         if isinstance(function, ast.Name) and function.id in self._classes:
             return True
         if isinstance(function, ast.Name) and function.id in allowed.BUILTINS:
@@ -158,16 +158,16 @@ def _methods(tree: ast.Module, own: str) -> Iterator[asts.FunctionNode]:
 
 
 def _object(method: asts.FunctionNode) -> list[ast.arg]:
-    """Return the parameter for the object whose method this is, if it has the usual name."""
+    """Return the parameter for the method's own object, if it has the usual name."""
     first = [*method.args.posonlyargs, *method.args.args][:1]
     return [argument for argument in first if argument.arg in ("self", "cls")]
 
 
 def _selves(tree: ast.Module, own: str) -> Iterator[int]:
-    """Yield the names that use the objects of methods, where these may be changed.
+    """Yield the ids of names that refer to a method's own object, where it may be changed.
 
-    Of the completion's own classes they are the methods that only the interpreter calls: others can be called with
-    any object.
+    In the completion's own classes, these are only in methods that the interpreter calls: other methods can be called
+    with any object.
     """
     for method in _methods(tree, own):
         if (is_dunder(method.name) and not method.decorator_list) or method in tree.body:
@@ -176,7 +176,7 @@ def _selves(tree: ast.Module, own: str) -> Iterator[int]:
 
 
 def _bound(node: ast.AST, *, outermost: bool) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield the names that a node binds, each with the value or None for one that is not known."""
+    """Yield the names that a node binds, each with its value, or None if that is unknown."""
     if isinstance(node, ast.arguments):
         for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs):
             yield argument.arg, None
@@ -201,7 +201,7 @@ def _bound(node: ast.AST, *, outermost: bool) -> Iterator[tuple[str, ast.expr | 
 
 
 def _combined(node: ast.AugAssign) -> ast.expr:
-    """Return the value of a name that is changed in place, if that makes a new object."""
+    """Return the value of a name after an augmented assignment that creates a new object."""
     return ast.BinOp(node.target, node.op, node.value)
 
 
@@ -234,7 +234,7 @@ def _each(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[str, ast.expr 
 
 
 def _put(node: ast.AST, called: set[int]) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names into whose objects a node puts something, each with that."""
+    """Yield each name whose object a node puts a value into, with that value."""
     targets: list[ast.expr] = []
     values: list[ast.expr] = []
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

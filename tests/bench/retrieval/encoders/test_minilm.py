@@ -84,7 +84,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match=r"holds no model; give the folder with config\.json"):
+    with pytest.raises(InputFault, match=r"does not contain a model; give the folder with config\.json"):
         get(f"minilm(path={tmp_path})")
 
 

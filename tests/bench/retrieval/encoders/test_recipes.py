@@ -247,6 +247,6 @@ def test_odd_parameters_are_faults(packages: None, tmp_path: Path) -> None:
         get(f"unixcoder(path={tmp_path}, pooling=last)")
     with pytest.raises(InputFault, match="mpnet: batch=0 does not fit"):
         get(f"mpnet(path={tmp_path}, batch=0)")
-    with pytest.raises(InputFault, match="contriever: /nowhere holds no model"):
+    with pytest.raises(InputFault, match="contriever: /nowhere does not contain a model"):
         get("contriever(path=/nowhere)")
     assert get(f"contriever(path={tmp_path})").width == 4
