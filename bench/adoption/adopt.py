@@ -111,6 +111,18 @@ def adopt(
     return adoption
 
 
+def draft_of(ref: str, home: Home, report: Report) -> tuple[RepoManifest, tuple[str, ...]]:
+    """Fetch a repository; return a manifest of it without tests, and what is doubtful about it. No file is written.
+
+    Raises:
+        InputFault: if there is no such source, or it holds no language that is supported.
+        MachineFault: if the source cannot be reached.
+    """
+    name = check_ref(ref)
+    draft, guessed, _ = _drafted(ref, name, home.root / f"{name}.toml", home, report)
+    return draft, guessed.doubts
+
+
 def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
     """Fetch a repository; return what its manifest says before tests are tried, the guess of its files, and these."""
     origin = resolve(ref, home, report)

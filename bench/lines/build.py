@@ -104,7 +104,7 @@ def sample_repository(
         line_candidates += usable
         drops += dropped
     index = VerbatimIndex(snapshot.texts)
-    cuts = [cut(candidate, repo=snapshot.name, seed=seed, place=protocol.cursor) for candidate in line_candidates]
+    cuts = [cut(candidate, repo=snapshot.name, seed=seed, protocol=protocol) for candidate in line_candidates]
     usable_cuts = _without(cuts, [fault(line_cut, index, protocol) for line_cut in cuts], drops)
     days: Mapping[str, Mapping[int, date] | None] = {}
     if added is not None:
@@ -314,6 +314,25 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
     about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo, protocol=protocol)
     return sets.save(home, name, built.samples, built.references, about, force=force)
+
+
+def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:
+    """Replace a built set of one repository by its first samples, which are those of a build with that limit.
+
+    Args:
+        home: where the set is.
+        sample_set: the set, as `build` wrote it.
+        count: samples to keep, at least 1.
+    """
+    samples = sample_set.samples[:count]
+    [(repo, entry)] = sample_set.manifest["repositories"].items()
+    kept = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}
+    # What else was counted of the whole set nobody knows of a part.
+    counts = {key: value for key, value in (entry | kept).items() if key in kept or not key.startswith("kept")}
+    totals = {key: counts[key] for key in sample_set.manifest["totals"] if key in counts}
+    about = {**sample_set.manifest, "per_repo": count, "repositories": {repo: counts}, "totals": totals}
+    references = [sample_set.references[sample.id] for sample in samples]
+    return sets.save(home, sample_set.name, samples, references, about, force=True)
 
 
 def build_samples(

@@ -43,6 +43,7 @@ _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 _BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
 FirstUse = Literal["name", "member"]
 CursorPlace = Literal["token", "value"]
+DrawKey = Literal["place", "text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +61,21 @@ class LineProtocol:
     cursor: CursorPlace = "token"
     """Where in a line a cursor stands: before a random ``token``, as the InferCom paper says, or before the ``value``
     that is assigned, returned, awaited or raised, as in the records that its authors released."""
+    draw: DrawKey = "place"
+    """What decides a line's cursor and turn: its ``place`` in the file, or its ``text``: then lines that a commit left
+    as they were, or only moved, stay the same samples."""
 
     def __str__(self) -> str:
         """Return the spec that `read_protocol` reads."""
-        options: dict[str, Value] = {"cursor": self.cursor, "first_use": self.first_use}
+        options: dict[str, Value] = {"cursor": self.cursor, "first_use": self.first_use, "draw": self.draw}
         return str(Spec(self.name, {key: value for key, value in options.items() if value != getattr(OURS, key)}))
 
 
 OURS = LineProtocol()
 
 
-def _ours() -> LineProtocol:
-    return OURS
+def _ours(*, draw: DrawKey = "place") -> LineProtocol:
+    return replace(OURS, draw=draw)
 
 
 def _projbench(*, cursor: CursorPlace = "token", first_use: FirstUse = "name") -> LineProtocol:
@@ -188,17 +192,17 @@ class Cut:
     """What follows the cursor, without the newline and trailing white space."""
 
 
-def cut(candidate: LineCandidate, *, repo: str, seed: int, place: CursorPlace = "token") -> Cut:
+def cut(candidate: LineCandidate, *, repo: str, seed: int, protocol: LineProtocol = OURS) -> Cut:
     """Put the cursor, by a fair coin, before a whole line, or inside it: see `LineProtocol.cursor`.
 
     Inside, it stands right before a token that is the line's first internal name or left of it.
     """
-    draw = _draw(seed, repo, candidate.path, candidate.line)
+    draw = _draw(*_key(candidate, repo, seed, protocol))
     if draw.random() < 0.5:
         return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
     starts = [start for start, _ in candidate.tokens if start <= candidate.column]
     # A line inside a string of several lines may begin with no token.
-    column = draw.choice(starts or [candidate.column]) if place == "token" else _value_start(candidate)
+    column = draw.choice(starts or [candidate.column]) if protocol.cursor == "token" else _value_start(candidate)
     return Cut(candidate=candidate, subkind=SINGLE_LINE, column=column, target=candidate.text[column:])
 
 
@@ -213,6 +217,10 @@ def _value_start(candidate: LineCandidate) -> int:
         depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
         follows = depth <= 0 and token in _BEFORE_VALUES
     return column
+
+
+def _key(candidate: LineCandidate, repo: str, seed: int, protocol: LineProtocol) -> tuple[str | int, ...]:
+    return seed, repo, candidate.path, candidate.text if protocol.draw == "text" else candidate.line
 
 
 def _draw(*key: str | int) -> Random:
@@ -243,7 +251,8 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
     """Return the cuts in the order of choice; a smaller set is always a beginning of a larger one.
 
     By our own protocol files take turns, in a random order that stays, so that a large file does not crowd out the
-    others; within a file the order is random too. By ProjBench's every line is drawn with the same chance.
+    others; within a file the order is random too. By its draw of texts a line's turn is decided by its text, a file's
+    by its path. By ProjBench's every line is drawn with the same chance.
     """
     if not protocol.filtered:
         drawn = sorted(cuts, key=lambda line_cut: (line_cut.candidate.path, line_cut.candidate.line))
@@ -253,10 +262,16 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
     for line_cut in cuts:
         files.setdefault(line_cut.candidate.path, []).append(line_cut)
     names = sorted(files)
-    _draw(seed, repo).shuffle(names)
-    for name in names:
-        files[name].sort(key=lambda line_cut: line_cut.candidate.line)
-        _draw(seed, repo, name).shuffle(files[name])
+    if protocol.draw == "text":
+        # A shuffle would exchange many for one file or line that is new; a key of its own keeps every other's turn.
+        names.sort(key=lambda name: _draw(seed, repo, name).random())
+        for file_cuts in files.values():
+            file_cuts.sort(key=lambda line_cut: _draw("turn", *_key(line_cut.candidate, repo, seed, protocol)).random())
+    else:
+        _draw(seed, repo).shuffle(names)
+        for name in names:
+            files[name].sort(key=lambda line_cut: line_cut.candidate.line)
+            _draw(seed, repo, name).shuffle(files[name])
     rounds = max((len(file_cuts) for file_cuts in files.values()), default=0)
     return [files[name][turn] for turn in range(rounds) for name in names if turn < len(files[name])]
 

@@ -50,6 +50,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "Write the scores of every sample, for other tools.",
     ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "decide": ("ctxbench.harness.cli.decide:decide", "Say whether an engine helps on your repository."),
     "power": ("ctxbench.harness.cli.compare:power", "Say how many repositories a difference takes."),
     "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),

@@ -15,6 +15,7 @@ from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, s
 from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
+    from ctxbench.bench.adoption.trial import Workbench
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
@@ -187,19 +188,12 @@ def add(
     if no_tests and sandbox is not None:
         raise click.UsageError("--sandbox is for tests, which --no-tests leaves out")
     from ctxbench.bench.adoption.adopt import adopt
-    from ctxbench.bench.adoption.trial import Workbench
-    from ctxbench.sandbox import wheels
 
-    machinery = Workbench(
-        sandbox=functools.partial(opened_sandbox, sandbox, home),
-        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
-        beside=functools.partial(_beside, sandbox, home),
-    )
     adoption = adopt(
         ref,
         home,
         folder or home.root / "manifests",
-        None if no_tests else machinery,
+        None if no_tests else workbench(sandbox, home),
         name=name or "",
         workers=workers,
         force=force,
@@ -217,6 +211,18 @@ def add(
             f"`ctxbench samples build trial --kind function --repo {adoption.path}` runs them",
         )
     return 0
+
+
+def workbench(sandbox: str | None, home: Home) -> Workbench:
+    """Return where tests of a repository to adopt run."""
+    from ctxbench.bench.adoption.trial import Workbench
+    from ctxbench.sandbox import wheels
+
+    return Workbench(
+        sandbox=functools.partial(opened_sandbox, sandbox, home),
+        lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
+        beside=functools.partial(_beside, sandbox, home),
+    )
 
 
 def _beside(sandbox: str | None, home: Home) -> Sandbox | None:

@@ -220,7 +220,7 @@ def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
         raise fault
 
 
-def _costs(costs: RunCosts) -> str:
+def costs_text(costs: RunCosts) -> str:
     """Return what a run cost, in words; the price only where it is known."""
     price = "" if costs.price is None else f", US$ {costs.price:.2g}"
     return (
@@ -244,7 +244,7 @@ def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None
         line += f"  seed {summary.seed}"
     click.echo(line)
     if summary.costs is not None:
-        click.echo(f"{summary.strategy}: {_costs(summary.costs)}", err=True)
+        click.echo(f"{summary.strategy}: {costs_text(summary.costs)}", err=True)
     if summary.repeats:
         click.echo(
             f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave the same prompts and "

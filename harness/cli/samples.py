@@ -57,6 +57,14 @@ def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> Sin
         raise click.BadParameter(str(error), ctx, param) from None
 
 
+since_option = click.option(
+    "--since",
+    metavar="COMMIT|DATE",
+    callback=_since,
+    help="Take only lines that were added after that commit or day, of sources with a git history.",
+)
+
+
 @click.group()
 def samples() -> None:
     """Build, show, import and export sample sets."""
@@ -105,12 +113,7 @@ def list_sets(home: Home) -> None:
 )
 @language_option("Use only the repositories in this language.")
 @after_option("Use only the repositories whose release was published after DATE.")
-@click.option(
-    "--since",
-    metavar="COMMIT|DATE",
-    callback=_since,
-    help="Take only lines that were added after that commit or day, of sources with a git history.",
-)
+@since_option
 @click.option(
     "--per-repo",
     type=click.IntRange(1),
@@ -164,9 +167,9 @@ def build(
     manifests = _manifests(standard_set, repos, kind, language, after)
     options: dict[str, Any] = {"per_repo": per_repo, "seed": seed, "workers": workers, "force": force}
     if kind == "function":
-        sample_set = _build_functions(manifests, home, name, sandbox, **options)
+        sample_set = build_functions(manifests, home, name, sandbox, **options)
     else:
-        sample_set = _build_lines(manifests, home, name, since, protocol, **options)
+        sample_set = build_lines(manifests, home, name, since, protocol, **options)
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
     if standard_set is not None and (language, after, since) == (None, None, None):
         _compare_with_published(standard_set, kind, sample_set)
@@ -264,9 +267,10 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
     return recent
 
 
-def _build_lines(
+def build_lines(
     manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
 ) -> SampleSet:
+    """Build a set of lines, by the protocol of that spec; `options` are those of `bench.lines.build.build`."""
     from ctxbench.bench.lines.build import build
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 
@@ -274,7 +278,7 @@ def _build_lines(
     return build(manifests, home, name, since=since, protocol=rules, report=say, progress=progress, **options)
 
 
-def _build_functions(
+def build_functions(
     manifests: Sequence[RepoManifest],
     home: Home,
     name: str,
@@ -283,6 +287,7 @@ def _build_functions(
     per_repo: int | None,
     **options: Any,
 ) -> SampleSet:
+    """Build a set of functions in a sandbox; `options` are those of `bench.functions.build.build`."""
     from ctxbench.bench.functions.build import build, check
     from ctxbench.bench.lines.candidates import OURS
     from ctxbench.sandbox import wheels

@@ -102,6 +102,20 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed) for name in names))
 
 
+def telling(pair: Compared, count: int) -> list[tuple[str, float]]:
+    """Return the samples at which two runs differ most, with this run minus the other: most in favour of it first.
+
+    Among them is the largest difference either way, where there is one. Equal differences are taken by name.
+    """
+    gaps = zip(pair.paired.samples, pair.paired.gap.values.tolist(), strict=True)
+    gains = {sample: -gap if pair.lower_is_better else gap for sample, gap in gaps if gap}
+    order = sorted(gains, key=lambda sample: (-abs(gains[sample]), sample))
+    sides = [[sample for sample in order if (gains[sample] > 0) is ahead][:1] for ahead in (True, False)]
+    chosen = list(dict.fromkeys([*sides[0], *sides[1], *order]))[:count]
+    sign = -1 if pair.lower_is_better else 1
+    return [(sample, sign * gains[sample]) for sample in sorted(chosen, key=lambda sample: (-gains[sample], sample))]
+
+
 def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int) -> list[Compared]:
     metric_scale = scale_of(first.run.profile, metric)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"

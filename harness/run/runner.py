@@ -309,18 +309,31 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
         cards = [card_of(spec, runs.resources.cells) for spec in strategies]
         runs.check(cards)
-        _estimate(runs, cards)
         if (cutoff := base.cutoff(generator)) is not None:
             add_cutoff(store, runs.resources.batcher.spec, cutoff)
+        return run_cards(runs, cards, progress=progress, report=report, share=share, cluster=cluster)
 
-        def attempt(card: StrategyCard, repetition: int) -> RunSummary:
-            mine = runs.planned if share is None else share.of(runs.planned, repository_of)
-            work = runs.attempt(card, repetition, mine)
-            return work.go(progress, cluster)
 
-        # A share does not tell whether the whole run repeats the one before.
-        greedy = runs.greedy and share is None
-        return _in_turn(store, cards, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
+def run_cards(
+    runs: Runs,
+    cards: Sequence[StrategyCard],
+    *,
+    progress: Progress = silent,
+    report: Callable[[RunSummary], None] = lambda _: None,
+    share: Share | None = None,
+    cluster: Cluster | None = None,
+) -> list[RunSummary]:
+    """Run strategies that were checked, one after the other; arguments, result and faults are those of `run`."""
+    _estimate(runs, cards)
+
+    def attempt(card: StrategyCard, repetition: int) -> RunSummary:
+        mine = runs.planned if share is None else share.of(runs.planned, repository_of)
+        work = runs.attempt(card, repetition, mine)
+        return work.go(progress, cluster)
+
+    # A share does not tell whether the whole run repeats the one before.
+    greedy = runs.greedy and share is None
+    return _in_turn(runs.store, cards, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:

@@ -46,6 +46,9 @@ VALUES = {
 }
 
 
+VALUE = read_protocol("projbench(cursor=value)")
+
+
 def leaves(text: str) -> tuple[Span, ...]:
     return Source(text, PYTHON).tokens([0])[1][0]
 
@@ -53,7 +56,7 @@ def leaves(text: str) -> tuple[Span, ...]:
 @pytest.mark.parametrize(("text", "name", "target"), VALUES.values(), ids=VALUES)
 def test_a_cursor_may_stand_before_the_value_alone(text: str, name: str, target: str) -> None:
     line = replace(candidate(text), tokens=leaves(text), column=text.index(name))
-    made = [cut(line, repo="demo", seed=seed, place="value") for seed in range(20)]
+    made = [cut(line, repo="demo", seed=seed, protocol=VALUE) for seed in range(20)]
     assert {(each.subkind, each.target) for each in made} == {(SINGLE_LINE, target), (NEXT_LINE, text)}
 
 
@@ -64,7 +67,7 @@ def test_cursors_of_the_released_records_stand_before_values(shared: Path) -> No
         text = record["prompt"].rpartition("\n")[2] + record["metadata"]["ground_truth"].rstrip()
         tokens = leaves(text)
         line = replace(candidate(text), tokens=tokens, column=tokens[-1][0])
-        drawn = {cut(line, repo="demo", seed=seed, place="value").column for seed in range(20)}
+        drawn = {cut(line, repo="demo", seed=seed, protocol=VALUE).column for seed in range(20)}
         assert drawn == {0, record["metadata"]["col_no"]}, text
     assert len(records) == 12
 

@@ -1,0 +1,518 @@
+"""`ctxbench decide`: whether one context engine helps a model more than another one, on one repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import (
+    Finite,
+    columns,
+    db_option,
+    format_option,
+    home_option,
+    run_workers_option,
+    sandbox_choice,
+    seed_option,
+    strategy_seconds_option,
+)
+from ctxbench.harness.cli.run import costs_text
+from ctxbench.harness.cli.samples import since_option
+from ctxbench.harness.cli.terminal import progress, remarks, say
+
+if TYPE_CHECKING:
+    from ctxbench.bench.repositories.git import Since
+    from ctxbench.bench.repositories.manifest import RepoManifest
+    from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.cells import StrategyCard
+    from ctxbench.harness.leaderboard.rows import Board, Group, Row
+    from ctxbench.harness.results import RunTable
+    from ctxbench.harness.run.attempt import RunSummary
+    from ctxbench.harness.run.runner import Runs
+    from ctxbench.harness.store import Store
+
+_SAMPLES = 200
+"""Samples without `--limit` and `--budget`."""
+_MOST = 1000
+"""The most samples that `--budget` chooses from."""
+_FEWEST = 20
+_SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, _MOST + 1, 50))
+"""The numbers of samples that `--budget` chooses from, so that a budget means the same samples on the next commit."""
+_WARM, _PILOT = 2, 16
+"""Samples that start the model and the engines, and samples that are timed."""
+_MARGIN = 0.85
+"""The part of the time left after the pilot that is planned: samples differ in what they take."""
+_TELLING = 3
+_COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds", "price")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_PROTOCOL = "ctxbench(draw=text)"
+_BETTER, _WORSE = "better", "worse"
+
+
+class Outcome(IntEnum):
+    """What the test shows of the strategies beside the first one; the value is the command's exit code."""
+
+    BETTER = 0
+    """At least one is better than the first."""
+    NOT_SHOWN = 10
+    WORSE = 11
+    """All are worse than the first."""
+
+
+def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds of a time such as ``90s``, ``10m`` or ``1.5h``."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", value.strip())
+    if match is None or not float(match[1]):
+        raise click.BadParameter(f"{value!r} is no time; write 90s, 10m or 1h", ctx, param)
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+@click.command()
+@click.argument("strategies", nargs=-1, required=True, metavar="A B...")
+@click.option(
+    "--repo",
+    "ref",
+    required=True,
+    metavar="SOURCE",
+    help="The repository: the path of a folder or an archive, git+URL@COMMIT, pypi:NAME==VERSION, debian:NAME, or the "
+    "path of a manifest, FILE.toml.",
+)
+@click.option(
+    "--generator",
+    default="incontext",
+    show_default=True,
+    metavar="SPEC",
+    help="The model that completes (see `ctxbench generator list`).",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["line", "function"]),
+    default="line",
+    show_default=True,
+    help="What to complete; functions need tests of the repository that run here.",
+)
+@click.option("--limit", type=click.IntRange(1, 100_000), metavar="N", help=f"Draw N samples; default: {_SAMPLES}.")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    callback=_budget,
+    help="Draw as many samples as the command can do in TIME (90s, 10m, 1h): a few are timed first, and the number is "
+    "kept.",
+)
+@since_option
+@click.option("--metric", metavar="METRIC", help="What decides; default: the one that ranks on a board.")
+@click.option(
+    "--max-cost",
+    type=Finite(min=0, min_open=True),
+    metavar="DOLLARS",
+    help="Begin no more samples once the new answers cost so much (see docs/costs.md).",
+)
+@run_workers_option
+@strategy_seconds_option
+@sandbox_choice("Where engines live and tests run.")
+@seed_option("Seed of the draw, of strategies and of decoding.")
+@format_option("table", "json")
+@home_option
+@db_option
+def decide(
+    *,
+    strategies: tuple[str, ...],
+    ref: str,
+    generator: str,
+    kind: str,
+    limit: int | None,
+    budget: float | None,
+    since: Since | None,
+    metric: str | None,
+    form: str,
+    home: Home,
+    db: str | None,
+    **choices: Any,
+) -> int:
+    """Say whether a strategy helps on your repository: are B, C, … better than A, by how much, at which cost?
+
+    A, B, … are strategies as `ctxbench run --strategy` takes them, engines among them. Samples are drawn from the one
+    repository, and the answer holds for it alone. The same command goes on where it stopped, and on a later commit asks
+    the model only about what changed. Exit code: 0 if one is better than A, 10 if that is not shown, 11 if all are
+    worse; 1 and 2 are errors.
+    """
+    from ctxbench.bench.spec import expand
+    from ctxbench.harness.papers.presets import spec_of
+    from ctxbench.harness.run.runner import card_of, fault_of, open_runs, run_cards
+    from ctxbench.harness.run.spec import RunOptions
+    from ctxbench.harness.store import open_store
+
+    began = time.monotonic()
+    specs = [spec_of(spec) for text in strategies for spec in expand(text)]
+    if len(specs) < 2:
+        raise click.UsageError("Give two strategies or more: A, and those to compare with it.")
+    _check_kind(kind, since=since, budget=budget)
+    manifest = _manifest(ref, kind, home, choices["sandbox"])
+    planned = _Planned(home, (manifest.name, str(budget), generator, str(choices["seed"]), *specs)) if budget else None
+    count = min(filter(None, (limit, planned.count() if planned else None)), default=_MOST if planned else _SAMPLES)
+    sample_set = _built(manifest, kind, home, since, count, choices)
+    with (
+        open_store(db or home.database) as store,
+        remarks(),
+        open_runs(home, store, sample_set, generator, RunOptions(**choices)) as opened,
+    ):
+        runs = opened
+        cards = [card_of(spec, runs.resources.cells) for spec in specs]
+        _check_different(cards)
+        runs.check(cards)
+        if planned is not None and budget is not None and planned.count() is None:
+            runs = _fitted(home, runs, cards, began + budget, planned)
+        say(_prospect(runs))
+        summaries = run_cards(runs, cards, progress=progress)
+        if (fault := fault_of(summaries)) is not None:
+            raise fault
+        answer = _Answer.of(home, store, runs.sample_set, summaries, metric, seconds=time.monotonic() - began)
+        click.echo(answer.json() if form == "json" else answer.text(), nl=False)
+    return answer.outcome
+
+
+def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None:
+    if kind == "function" and (since or budget):
+        name = "--since" if since else "--budget"
+        raise click.UsageError(f"{name} is for --kind line; for functions give --limit")
+
+
+def _check_different(cards: Sequence[StrategyCard]) -> None:
+    specs = [card.spec for card in cards]
+    twice = next((spec for place, spec in enumerate(specs) if spec in specs[:place]), None)
+    if twice is not None:
+        raise InputFault(f"{twice} is given twice", cure="name each strategy once")
+
+
+def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManifest:
+    """Return what is known, or guessed, of a repository; its tests are tried only where they are needed.
+
+    Raises:
+        InputFault: if there is no such source, or its tests are needed and none of them passes here.
+        MachineFault: if the source cannot be reached.
+    """
+    from ctxbench.bench.adoption import adopt
+    from ctxbench.bench.repositories.manifest import load
+    from ctxbench.harness.cli.repo import workbench
+
+    if ref.endswith(".toml") and Path(ref).is_file():
+        return load(ref)
+    _keep_out(home, Path(ref))
+    if kind == "line":
+        manifest, doubts = adopt.draft_of(ref, home, say)
+        for doubt in doubts:
+            say(f"{manifest.name}: {doubt}")
+        return manifest
+    adoption = adopt.adopt(ref, home, home.root / "decide", workbench(sandbox, home), force=True, report=say)
+    if adoption.manifest.tests is None:
+        why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "it has none that run"
+        cure = "leave --kind out: lines need no tests; or give a manifest with [tests] (docs/functions.md)"
+        raise InputFault(f"its tests judge no function here: {why}", where=adoption.manifest.name, cure=cure)
+    return adoption.manifest
+
+
+def _keep_out(home: Home, folder: Path) -> None:
+    """Let git ignore a home inside the repository: a clone with a new folder would no longer be its commit."""
+    from ctxbench.bench.files import write_atomic
+
+    rules = home.root / ".gitignore"
+    if home.root.is_relative_to(folder.expanduser().resolve()) and not rules.exists():
+        home.root.mkdir(parents=True, exist_ok=True)
+        write_atomic(rules, "*\n")
+
+
+def _built(
+    manifest: RepoManifest, kind: str, home: Home, since: Since | None, count: int, choices: Mapping[str, Any]
+) -> SampleSet:
+    from ctxbench.harness.cli import samples
+
+    options = {"per_repo": count, "seed": choices["seed"], "workers": os.cpu_count() or 1, "force": True}
+    # A set's name is shorter than that of a repository may be.
+    name = f"decide-{manifest.name}"[:80]
+    if kind == "function":
+        return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
+    return samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The number of samples that was chosen for a budget, kept so that the same command draws the same samples."""
+
+    home: Home
+    key: tuple[str, ...]
+
+    @property
+    def _file(self) -> Path:
+        from ctxbench.bench.files import sha256
+
+        return self.home.cache / "decide" / f"{sha256(json.dumps(self.key))[:16]}.txt"
+
+    def count(self) -> int | None:
+        """Return the number; None if none was chosen."""
+        try:
+            text = self._file.read_text(encoding="ascii")
+        except (OSError, ValueError):
+            return None
+        return int(text) if text.isdigit() and int(text) in range(1, _MOST + 1) else None
+
+    def keep(self, count: int) -> None:
+        """Keep the number."""
+        from ctxbench.bench.files import write_atomic
+
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(self._file, str(count))
+
+
+def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, planned: _Planned) -> Runs:
+    """Time a few samples, and return the runs over as many as can be done until `end`.
+
+    Raises:
+        InputFault: if the time is too short for the fewest, or a pilot's sample fails.
+    """
+    whole = runs.sample_set
+    _pilot(home, runs, cards, whole, _WARM)
+    seconds = _pilot(home, runs, cards, whole, _PILOT)
+    left = (end - time.monotonic()) * _MARGIN
+    each = sum(seconds)
+    count = next((size for size in reversed(_SIZES) if size * each <= left), 0)
+    if len(whole.samples) * each <= left:
+        count = len(whole.samples)
+    if not count:
+        needed = (_FEWEST * each / _MARGIN - (end - time.monotonic())) / 60
+        raise InputFault(
+            f"{_FEWEST} samples take about {_FEWEST * each:.0f} s, and there are {max(0.0, left):.0f} s for them",
+            where="--budget",
+            cure=f"give about {max(1, round(needed + 0.5))}m more, or --limit N",
+        )
+    named = ", ".join(f"{card.spec} {of:.2g} s" for card, of in zip(cards, seconds, strict=True))
+    say(f"a sample takes: {named}; {count} samples take about {count * each:.0f} s")
+    planned.keep(count)
+    return _over(home, runs, whole, count)
+
+
+def _pilot(home: Home, runs: Runs, cards: Sequence[StrategyCard], whole: SampleSet, count: int) -> list[float]:
+    """Run the first samples, and forget the runs but not the answers; return the seconds a sample of each strategy."""
+    from ctxbench.harness.run.runner import fault_of
+    from ctxbench.harness.store.tables import delete_run
+
+    part = _over(home, runs, whole, count)
+    seconds, summaries = [], []
+    for card in cards:
+        began = time.monotonic()
+        summaries.append(part.attempt(card, 0, part.planned).go(progress))
+        seconds.append((time.monotonic() - began) / len(part.planned))
+    fault = fault_of(summaries)
+    for summary in summaries:
+        delete_run(runs.store, summary.run)
+    if fault is not None:
+        raise fault
+    return seconds
+
+
+def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
+    """Return the runs over the first samples of a set, which takes the set's place."""
+    from ctxbench.bench.lines.build import beginning
+
+    part = beginning(home, whole, count)
+    return replace(runs, sample_set=part, planned=part.samples)
+
+
+def _prospect(runs: Runs) -> str:
+    """Return what a run could show, before it begins."""
+    files = len({sample.path for sample in runs.planned})
+    return f"{len(runs.planned)} samples of {files} files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """A sample at which two strategies differ much."""
+
+    place: str
+    """Path and line."""
+    difference: float
+    """In the unit of the metric that decides."""
+    reference: str
+    answers: Mapping[str, str]
+    """Strategy -> its answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What the runs say of the question."""
+
+    sample_set: SampleSet
+    board: Board
+    group: Group
+    chosen: Row
+    """The strategy of the sentence: the best of those that are compared with the first."""
+    outcome: Outcome
+    telling: tuple[_Shown, ...]
+    costs: Mapping[str, str]
+    """Strategy -> what its run cost."""
+    seconds: float
+
+    @classmethod
+    def of(
+        cls,
+        home: Home,
+        store: Store,
+        sample_set: SampleSet,
+        summaries: Sequence[RunSummary],
+        metric: str | None,
+        *,
+        seconds: float,
+    ) -> _Answer:
+        """Compare finished runs with the first of them."""
+        from ctxbench.harness import cutoffs
+        from ctxbench.harness.leaderboard import board
+        from ctxbench.harness.store.runs import run_tables
+
+        by_run = {table.run.id: table for table in run_tables(store, samples=sample_set.name)}
+        tables = [by_run[summary.run] for summary in summaries]
+        shown = board(
+            tables,
+            metric=metric,
+            baseline=tables[0].run.strategy,
+            published="none",
+            cutoffs=cutoffs.of_home(home),
+        )
+        [group] = shown.groups
+        others = [row for row in group.rows if row is not group.base]
+        chosen = max(others, key=lambda row: _lead(group, row))
+        verdicts = [_verdict(group, row) for row in others]
+        outcome = Outcome.BETTER if _BETTER in verdicts else Outcome.NOT_SHOWN
+        return cls(
+            sample_set=sample_set,
+            board=shown,
+            group=group,
+            chosen=chosen,
+            outcome=Outcome.WORSE if set(verdicts) == {_WORSE} else outcome,
+            telling=tuple(_telling(store, sample_set, tables, chosen.run.id, group.metric)),
+            costs={summary.strategy: costs_text(summary.costs) for summary in summaries if summary.costs},
+            seconds=seconds,
+        )
+
+    @property
+    def repository(self) -> str:
+        """The repository's name."""
+        return str(next(iter(self.sample_set.manifest["repositories"])))
+
+    @property
+    def sentence(self) -> str:
+        """Whether the chosen strategy is better than the first, by how much, and at which cost."""
+        from ctxbench.harness.leaderboard import numbers
+        from ctxbench.harness.leaderboard.columns import label
+        from ctxbench.harness.leaderboard.rows import listed, pair_verdict
+
+        group, row = self.group, self.chosen
+        base = group.base
+        assert base is not None
+        difference, unit = row.difference[group.metric], group.scales[group.metric].unit
+        verdict = {_BETTER: "is better than", _WORSE: "is worse than"}.get(
+            _verdict(group, row), "is not shown to differ from"
+        )
+        interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+        files = len({sample.path for sample in self.sample_set.samples})
+        more = [
+            f"{numbers.amount(abs(gap))} {'more' if gap > 0 else 'fewer'} {what}"
+            for key, what in (("context_tokens", "tokens"), ("seconds", "seconds"))
+            if (gap := (row.costs.get(key) or 0.0) - (base.costs.get(key) or 0.0))
+        ]
+        told = pair_verdict(difference, unit)
+        return (
+            f"{label(row)} {verdict} {label(base)} on {self.repository}: {group.metric} {interval} {unit}, p "
+            f"{numbers.p_value(difference.p)}, over {difference.n_common} samples in {files} files"
+            f"{f', with {listed(more)} a sample' if more else ''}{f' ({told})' if told else ''}."
+        )
+
+    @property
+    def claim(self) -> str:
+        """What the answer is limited to."""
+        return f"This holds for {self.repository} as it is at this commit, for this model, and for no other repository."
+
+    def text(self) -> str:
+        """Return the sentence, a table, the telling samples and the costs."""
+        from ctxbench.harness.cli.leaderboard import printed
+
+        lines = [self.sentence, self.claim, "", printed(self.board, "table", columns=[self.group.metric, *_COLUMNS])]
+        for sample in self.telling:
+            rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
+            lines += [f"{sample.place}  {self.group.metric} {sample.difference:+.1f}", *columns(rows), ""]
+        lines += columns([(name, cost) for name, cost in self.costs.items()])
+        lines.append(f"{self.seconds:.0f} s in all; exit code {int(self.outcome)}, {self.outcome.name.lower()}")
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+
+    def json(self) -> str:
+        """Return the same as one JSON object, at full precision."""
+        from dataclasses import asdict
+
+        from ctxbench.harness.leaderboard.render import records
+
+        [entry] = self.sample_set.manifest["repositories"].values()
+        record = {
+            "outcome": self.outcome.name.lower(),
+            "exit_code": int(self.outcome),
+            "sentence": self.sentence,
+            "claim": self.claim,
+            "repository": self.repository,
+            "source": entry["source"],
+            "samples": len(self.sample_set.samples),
+            "files": len({sample.path for sample in self.sample_set.samples}),
+            "samples_digest": self.sample_set.digest,
+            "metric": self.group.metric,
+            "baseline": self.group.baseline,
+            "strategies": records(self.board),
+            "telling": [asdict(sample) for sample in self.telling],
+            "seconds": round(self.seconds, 1),
+        }
+        return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _verdict(group: Group, row: Row) -> str:
+    from ctxbench.harness.leaderboard.columns import COLUMNS
+
+    return str(COLUMNS["verdict"].value(group, row))
+
+
+def _lead(group: Group, row: Row) -> tuple[bool, float]:
+    """Return by what the strategies beside the first are ordered: what is better first, then by the difference."""
+    difference = row.difference.get(group.metric)
+    mean = (difference.mean if difference else None) or 0.0
+    return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean
+
+
+def _telling(store: Store, sample_set: SampleSet, tables: Sequence[RunTable], chosen: str, metric: str) -> list[_Shown]:
+    """Return the samples at which the chosen strategy differs most from the first, with both answers."""
+    from ctxbench.bench.samples import find
+    from ctxbench.bench.visible import visible
+    from ctxbench.harness.leaderboard.compare import compare, telling
+    from ctxbench.harness.store.runs import completed
+
+    base, other = tables[0], next(table for table in tables if table.run.id == chosen)
+    [pair] = compare([base, other], metric=metric)
+    texts = {table.run.strategy: completed(store, table.run.id).texts for table in (base, other)}
+
+    def line(text: str) -> str:
+        return visible(" ".join(text.split()))
+
+    shown = []
+    for id_, gap in telling(pair, _TELLING):
+        sample = find(sample_set, id_)
+        place = f"{sample.path}:{sample.first_line + sample.cursor.line + 1}"
+        answers = {name: line(of[id_][0].text) if of.get(id_) else "" for name, of in texts.items()}
+        reference = line(sample_set.references[id_].target)
+        shown.append(_Shown(place=visible(place), difference=gap, reference=reference, answers=answers))
+    return shown
