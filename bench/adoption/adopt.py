@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from ctxbench.bench.adoption.guess import UNKNOWN, Guess, guess
+from ctxbench.bench.adoption.guess import MIXED, UNKNOWN, Guess, guess
 from ctxbench.bench.adoption.trial import MOST_NAMED, FetchedProject, Trial, Workbench, tried
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
@@ -111,8 +111,8 @@ def adopt(
     return adoption
 
 
-def draft_of(ref: str, home: Home, report: Report) -> tuple[RepoManifest, tuple[str, ...]]:
-    """Fetch a repository; return a manifest of it without tests, and what is doubtful about it. No file is written.
+def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
+    """Fetch a repository; return a manifest of it for line samples. No file of it is written.
 
     Raises:
         InputFault: if there is no such source, or it holds no language that is supported.
@@ -120,7 +120,10 @@ def draft_of(ref: str, home: Home, report: Report) -> tuple[RepoManifest, tuple[
     """
     name = check_ref(ref)
     draft, guessed, _ = _drafted(ref, name, home.root / f"{name}.toml", home, report)
-    return draft, guessed.doubts
+    for doubt in guessed.doubts:
+        if doubt.startswith(MIXED):
+            report(f"{name}: {doubt}")
+    return draft
 
 
 def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:

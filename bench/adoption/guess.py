@@ -66,7 +66,7 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
     smaller = min(sizes.values())
     if smaller > sizes[language] // 5:
         other = next(language_ for language_, size in sizes.items() if size == smaller)
-        doubts.append(f"a part of it is {other.label}: it was taken for a repository in {language.label}")
+        doubts.append(f"{MIXED}{other.label}: it was taken for a repository in {language.label}")
     exclude = tuple(f"**/{name}/*" for name in VENDORED if any(f"/{name}/" in f"/{path}" for path in tree))
     if language == JAVA:
         requirements, suite = DeclaredRequirements(version=_pom_version(tree)), java_guess(tree)
@@ -98,6 +98,8 @@ def _words(text: str) -> list[str]:
 
 
 UNKNOWN = "LicenseRef-unknown"
+MIXED = "a part of it is "
+"""How the doubt begins about a repository in two languages."""
 _LICENCE_FILE = re.compile(
     r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )

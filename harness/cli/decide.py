@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import (
     Finite,
@@ -160,6 +160,7 @@ def decide(
     if len(specs) < 2:
         raise click.UsageError("Give two strategies or more: A, and those to compare with it.")
     _check_kind(kind, since=since, budget=budget)
+    _check_metric(metric)
     manifest = _manifest(ref, kind, home, choices["sandbox"])
     planned = _Planned(home, (manifest.name, str(budget), generator, str(choices["seed"]), *specs)) if budget else None
     count = min(filter(None, (limit, planned.count() if planned else None)), default=_MOST if planned else _SAMPLES)
@@ -181,7 +182,19 @@ def decide(
             raise fault
         answer = _Answer.of(home, store, runs.sample_set, summaries, metric, seconds=time.monotonic() - began)
         click.echo(answer.json() if form == "json" else answer.text(), nl=False)
-    return answer.outcome
+    return int(answer.outcome)
+
+
+def _check_metric(metric: str | None) -> None:
+    """Refuse a metric that no run has, before anything is run.
+
+    Raises:
+        UnknownName: if there is none of that name.
+    """
+    from ctxbench.harness.metrics import DEFAULT, common_metric, metrics
+
+    if metric is not None and metric not in metrics(DEFAULT) and common_metric(metric) is None:
+        raise UnknownName("metric", metric, metrics(DEFAULT))
 
 
 def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None:
@@ -212,10 +225,7 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
         return load(ref)
     _keep_out(home, Path(ref))
     if kind == "line":
-        manifest, doubts = adopt.draft_of(ref, home, say)
-        for doubt in doubts:
-            say(f"{manifest.name}: {doubt}")
-        return manifest
+        return adopt.draft_of(ref, home, say)
     adoption = adopt.adopt(ref, home, home.root / "decide", workbench(sandbox, home), force=True, report=say)
     if adoption.manifest.tests is None:
         why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "it has none that run"
@@ -287,13 +297,12 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, p
     seconds = _pilot(home, runs, cards, whole, _PILOT)
     left = (end - time.monotonic()) * _MARGIN
     each = sum(seconds)
-    count = next((size for size in reversed(_SIZES) if size * each <= left), 0)
-    if len(whole.samples) * each <= left:
-        count = len(whole.samples)
+    count = fitting(left, each, most=len(whole.samples))
     if not count:
-        needed = (_FEWEST * each / _MARGIN - (end - time.monotonic())) / 60
+        fewest = min(_FEWEST, len(whole.samples))
+        needed = (fewest * each / _MARGIN - (end - time.monotonic())) / 60
         raise InputFault(
-            f"{_FEWEST} samples take about {_FEWEST * each:.0f} s, and there are {max(0.0, left):.0f} s for them",
+            f"{fewest} samples take about {fewest * each:.0f} s, and there are {max(0.0, left):.0f} s for them",
             where="--budget",
             cure=f"give about {max(1, round(needed + 0.5))}m more, or --limit N",
         )
@@ -301,6 +310,18 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, p
     say(f"a sample takes: {named}; {count} samples take about {count * each:.0f} s")
     planned.keep(count)
     return _over(home, runs, whole, count)
+
+
+def fitting(seconds: float, each: float, *, most: int) -> int:
+    """Return how many samples to do in some seconds: all of `most`, or one of few sizes; 0 if not the fewest.
+
+    Args:
+        seconds: the time for them.
+        each: the seconds that a sample takes by all strategies together.
+        most: how many there are.
+    """
+    sizes = [size for size in _SIZES if size < most and size * each <= seconds]
+    return most if most * each <= seconds else max(sizes, default=0)
 
 
 def _pilot(home: Home, runs: Runs, cards: Sequence[StrategyCard], whole: SampleSet, count: int) -> list[float]:
@@ -452,7 +473,7 @@ class _Answer:
             rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
             lines += [f"{sample.place}  {self.group.metric} {sample.difference:+.1f}", *columns(rows), ""]
         lines += columns([(name, cost) for name, cost in self.costs.items()])
-        lines.append(f"{self.seconds:.0f} s in all; exit code {int(self.outcome)}, {self.outcome.name.lower()}")
+        lines.append(f"{self.seconds:.0f} s in all; exit code {int(self.outcome)}")
         return "".join(f"{line.rstrip()}\n" for line in lines)
 
     def json(self) -> str:

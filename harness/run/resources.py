@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from ctxbench.bench import apis, code_tokens
 from ctxbench.bench.code_tokens import P50kBase
@@ -263,8 +265,15 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
     paths = [home.root.absolute(), home.cache, Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
     sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
-    paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]
+    paths += [_folder(source) for source in sources if source.startswith(("local:", "git+file:"))]
     return [path for path in paths if path.is_absolute() and path.exists()]
+
+
+def _folder(source: str) -> Path:
+    """Return the folder or archive of a source on this machine."""
+    if source.startswith("local:"):
+        return Path(source.removeprefix("local:"))
+    return Path(url2pathname(urlsplit(source.rpartition("@")[0]).path))
 
 
 def _check_summariser(model: Generator, spec: str) -> None:

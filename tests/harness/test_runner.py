@@ -619,12 +619,13 @@ def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
     assert len(bench.rows("SELECT * FROM result")) == 8
 
 
-def test_what_no_strategy_may_read(tmp_path: Path) -> None:
-    source = tmp_path / "checkout"
+@pytest.mark.parametrize("spelling", ["local:{path}", "git+{url}@0123456789"])
+def test_what_no_strategy_may_read(tmp_path: Path, spelling: str) -> None:
+    source = tmp_path / "a check@out"
     source.mkdir()
     bench = Bench(tmp_path)
     entry = next(iter(bench.set.manifest["repositories"].values()))
-    entry["source"] = f"local:{source}"
+    entry["source"] = spelling.format(path=source, url=source.as_uri())
     hidden = kept_from_strategies(bench.home, bench.store.where, bench.set)
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
 

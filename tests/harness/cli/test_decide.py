@@ -1,0 +1,193 @@
+"""`ctxbench decide`: which strategy helps on one repository, as a user and as a CI job meet it."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxbench.bench import samples
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli import decide
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.trees import write_tree
+
+COUNT = 12
+"""Files with samples."""
+STRATEGIES = """
+from pathlib import PurePath
+from ctxbench import Context, Snippet, strategy
+
+def shown(text):
+    return Context(snippets=(Snippet(path="notes.py", text=text),))
+
+@strategy("nothing")
+def nothing(query, repo):
+    return shown("# nothing")
+
+@strategy("hint")
+def hint(query, repo):
+    return shown(f"# HINT {PurePath(query.path).stem}.")
+
+@strategy("broken")
+def broken(query, repo):
+    raise RuntimeError("no index")
+"""
+
+
+def use(number: int, *, added: str = "") -> str:
+    return (
+        f"from shop.core import make_{number}\n\n\n{added}def use_{number}(order):\n"
+        f"    total_{number} = make_{number}(order, {number * 7}, label='of {number}')\n"
+        f"    return [total_{number}, make_{number}(total_{number}, {number}, label='again {number}')]\n"
+    )
+
+
+FILES = {
+    "shop/__init__.py": "",
+    "shop/core.py": "".join(
+        f"def make_{n}(order, amount, *, label):\n    return order + amount\n\n\n" for n in range(COUNT)
+    ),
+    **{f"shop/use_{n}.py": use(n) for n in range(COUNT)},
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(STRATEGIES)
+    records: list[dict[str, str]] = [
+        {"contains": f"HINT use_{n}.", "text": f"make_{n}(order, {n * 7}, label='of {n}')"} for n in range(COUNT)
+    ]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*records, {"text": "?"}]))
+    return write_tree(tmp_path / "shop", FILES)
+
+
+def git(folder: Path, *words: str) -> None:
+    own = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *own, *words], cwd=folder, check=True, capture_output=True)
+
+
+def run(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint")) -> Result:
+    folder = shop.parent
+    specs = [name if "." in name else f"{folder / 'mine.py'}@{name}" for name in strategies]
+    generator = f"scripted(answers='{folder / 'answers.jsonl'}')"
+    place = ["--home", str(folder / "home"), "--repo", str(shop)]
+    return run_cli("decide", *place, "--generator", generator, "--workers", "1", *specs, *words)
+
+
+def record(result: Result) -> dict[str, Any]:
+    return dict(json.loads(result.out))
+
+
+@pytest.mark.parametrize(
+    ("strategies", "code", "words"),
+    [
+        (("nothing", "hint"), 0, "hint is better than"),
+        (("hint", "nothing"), 11, "nothing is worse than"),
+        (("nothing", "lc.infile"), 10, "lc.infile is not shown to differ from"),
+        (("nothing", "lc.infile", "hint"), 0, "hint is better than"),
+    ],
+)
+def test_the_exit_code_and_the_sentence(shop: Path, strategies: tuple[str, ...], code: int, words: str) -> None:
+    result = run(shop, strategies=strategies)
+    assert result.code == code, result
+    sentence, claim, *_ = result.out.splitlines()
+    assert words in sentence and f"over {2 * COUNT} samples in {COUNT} files" in sentence
+    assert "no other repository" in claim
+
+
+def test_json_has_what_a_job_needs_and_the_same_again_is_the_same(shop: Path) -> None:
+    first, again = (record(run(shop, "--format", "json")) for _ in range(2))
+    assert (first["outcome"], first["exit_code"], first["metric"]) == ("better", 0, "es")
+    assert {row["strategy"].rpartition("@")[2] for row in first["strategies"]} == {"nothing", "hint"}
+    assert [sample["difference"] > 0 for sample in first["telling"]] == [True] * 3
+    place, line = first["telling"][0]["place"].split(":")
+    assert first["telling"][0]["reference"] in FILES[place].splitlines()[int(line) - 1]
+    assert {key: first[key] for key in first if key != "seconds"} == {
+        key: again[key] for key in again if key != "seconds"
+    }
+
+
+def test_a_commit_asks_the_model_only_about_what_it_changed(shop: Path) -> None:
+    git(shop, "init", "-q")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "one")
+    first = run(shop)
+    assert first.code == 0, first
+    home = Home(shop.parent / "home")
+    before = {s.id: s for s in samples.load(home, "decide-shop").samples}
+    (shop / "shop" / "use_3.py").write_text(use(3, added="# moved\n\n\n"))
+    (shop / "shop" / "more.py").write_text(
+        "from shop.core import make_1\n\n\nnew = make_1(5, 55, label='more than five')\n"
+    )
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "two")
+    after = {s.id: s for s in samples.load(home, "decide-shop").samples} if run(shop).code == 0 else {}
+    source = samples.load(home, "decide-shop").manifest["repositories"]["shop"]["source"]
+    assert source.startswith("git+file:")
+    moved = {(s.path, s.cursor.column, s.subkind) for s in before.values()}
+    assert moved < {(s.path, s.cursor.column, s.subkind) for s in after.values()}
+    same = [id_ for id_ in before if "use_3" not in id_]
+    assert all(after[id_].prefix == before[id_].prefix for id_ in same) and len(after) == len(before) + 1
+
+
+def test_a_budget_says_what_can_be_done_and_keeps_to_it(shop: Path) -> None:
+    result = run(shop, "--budget", "10m")
+    assert result.code == 0, result
+    assert "a sample takes" in result.err and f"{2 * COUNT} samples of {COUNT} files" in result.err
+    again = run(shop, "--budget", "10m")
+    assert "a sample takes" not in again.err and again.code == 0
+    assert run_cli("runs", "--home", str(shop.parent / "home")).out.count("decide-shop") == 2, (
+        "no run of the pilot stays"
+    )
+    assert_fault(run(shop, "--budget", "0.01s"), "--budget", "samples take about", "more, or --limit")
+
+
+def test_the_plan_is_the_largest_that_fits() -> None:
+    assert [decide.fitting(seconds, 2.0, most=170) for seconds in (39, 40, 99, 339, 340, 1e9)] == [
+        0,
+        20,
+        40,
+        150,
+        170,
+        170,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "strategies", "said"),
+    [
+        ([], ("nothing", "nothing"), "is given twice"),
+        ([], ("nothing", "broken"), "no index"),
+        (["--kind", "function"], ("icl.direct", "gold"), "its tests judge no function here"),
+        (["--metric", "esx"], ("nothing", "hint"), "esx"),
+    ],
+)
+def test_faults(shop: Path, words: list[str], strategies: tuple[str, ...], said: str) -> None:
+    assert_fault(run(shop, *words, strategies=strategies), said)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "neither Python nor Java"),
+        ({"readme.txt": "hello"}, "neither Python nor Java"),
+        ({"a.py": "x = 1\ny = 2\nz = 3\n"}, "no line of 'odd' can become a sample"),
+    ],
+)
+def test_repositories_that_give_nothing(shop: Path, files: dict[str, str], said: str) -> None:
+    folder = write_tree(shop.parent / "odd", files)
+    folder.mkdir(exist_ok=True)
+    assert_fault(run(shop, "--repo", str(folder)), said)
+
+
+@pytest.mark.parametrize(
+    "words", [["--budget", "soon"], ["--budget", "0m"], ["--kind", "function", "--budget", "1m"], ["--limit", "0"]]
+)
+def test_wrong_usage(shop: Path, words: list[str]) -> None:
+    assert run(shop, *words).code == 2
+
+
+def test_one_strategy_is_a_wrong_usage(shop: Path) -> None:
+    assert run(shop, strategies=("nothing",)).code == 2
