@@ -172,7 +172,7 @@ def decide(
     ):
         runs = opened
         cards = [card_of(spec, runs.resources.cells) for spec in specs]
-        _check_different(cards)
+        _check_cards(cards)
         runs.check(cards)
         if planned is not None and budget is not None and planned.count() is None:
             runs = _fitted(home, runs, cards, began + budget, planned)
@@ -203,7 +203,18 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None
         raise click.UsageError(f"{name} is for --kind line; for functions give --limit")
 
 
-def _check_different(cards: Sequence[StrategyCard]) -> None:
+def _check_cards(cards: Sequence[StrategyCard]) -> None:
+    """Refuse what no test could compare.
+
+    Raises:
+        InputFault: if a strategy is given twice, or the first one, or all others, are controls.
+    """
+    from ctxbench.strategies.registry import CONTROLS
+
+    controls = [card.spec for card in cards if card.spec in CONTROLS]
+    if cards[0].spec in controls or len(controls) == len(cards) - 1:
+        cure = "put a strategy first, and name another one beside the controls"
+        raise InputFault(f"{controls[0]} is a control, made with the answers: no test compares it", cure=cure)
     specs = [card.spec for card in cards]
     twice = next((spec for place, spec in enumerate(specs) if spec in specs[:place]), None)
     if twice is not None:
@@ -226,7 +237,9 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
     _keep_out(home, Path(ref))
     if kind == "line":
         return adopt.draft_of(ref, home, say)
-    adoption = adopt.adopt(ref, home, home.root / "decide", workbench(sandbox, home), force=True, report=say)
+    # What a manifest for others would need, that they run in both back ends, is not asked.
+    here = replace(workbench(sandbox, home), beside=lambda: None)
+    adoption = adopt.adopt(ref, home, home.root / "decide", here, force=True, report=say)
     if adoption.manifest.tests is None:
         why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "it has none that run"
         cure = "leave --kind out: lines need no tests; or give a manifest with [tests] (docs/functions.md)"
@@ -293,8 +306,9 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, p
         InputFault: if the time is too short for the fewest, or a pilot's sample fails.
     """
     whole = runs.sample_set
-    _pilot(home, runs, cards, whole, _WARM)
-    seconds = _pilot(home, runs, cards, whole, _PILOT)
+    seconds = _pilot(home, runs, cards, whole, _WARM)
+    if time.monotonic() < end:
+        seconds = _pilot(home, runs, cards, whole, _PILOT)
     left = (end - time.monotonic()) * _MARGIN
     each = sum(seconds)
     count = fitting(left, each, most=len(whole.samples))
@@ -462,7 +476,7 @@ class _Answer:
     @property
     def claim(self) -> str:
         """What the answer is limited to."""
-        return f"This holds for {self.repository} as it is at this commit, for this model, and for no other repository."
+        return f"This holds for {self.repository} as it is now, by this model, and for no other repository."
 
     def text(self) -> str:
         """Return the sentence, a table, the telling samples and the costs."""

@@ -70,7 +70,7 @@ def git(folder: Path, *words: str) -> None:
 
 def run(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint")) -> Result:
     folder = shop.parent
-    specs = [name if "." in name else f"{folder / 'mine.py'}@{name}" for name in strategies]
+    specs = [name if "." in name or name == "gold" else f"{folder / 'mine.py'}@{name}" for name in strategies]
     generator = f"scripted(answers='{folder / 'answers.jsonl'}')"
     place = ["--home", str(folder / "home"), "--repo", str(shop)]
     return run_cli("decide", *place, "--generator", generator, "--workers", "1", *specs, *words)
@@ -159,6 +159,7 @@ def test_the_plan_is_the_largest_that_fits() -> None:
     ("words", "strategies", "said"),
     [
         ([], ("nothing", "nothing"), "is given twice"),
+        ([], ("nothing", "gold"), "gold is a control"),
         ([], ("nothing", "broken"), "no index"),
         (["--kind", "function"], ("icl.direct", "gold"), "its tests judge no function here"),
         (["--metric", "esx"], ("nothing", "hint"), "esx"),
