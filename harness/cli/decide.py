@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.attempt import RunSummary
     from ctxbench.harness.run.runner import Runs
     from ctxbench.harness.store import Store
+    from ctxbench.harness.store.scores import RunCosts
 
 _SAMPLES = 200
 """Samples without `--limit` and `--budget`."""
@@ -54,7 +55,7 @@ _WARM, _PILOT = 2, 16
 _MARGIN = 0.85
 """The part of the time left after the pilot that is planned: samples differ in what they take."""
 _TELLING = 3
-_COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds", "price")
+_COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _PROTOCOL = "ctxbench(draw=text)"
 _BETTER, _WORSE = "better", "worse"
@@ -426,6 +427,7 @@ class _Answer:
         )
         [group] = shown.groups
         others = [row for row in group.rows if row is not group.base]
+        costs = {summary.run: summary.costs for summary in summaries}
         chosen = max(others, key=lambda row: _lead(group, row))
         verdicts = [_verdict(group, row) for row in others]
         outcome = Outcome.BETTER if _BETTER in verdicts else Outcome.NOT_SHOWN
@@ -436,7 +438,7 @@ class _Answer:
             chosen=chosen,
             outcome=Outcome.WORSE if set(verdicts) == {_WORSE} else outcome,
             telling=tuple(_telling(store, sample_set, tables, chosen.run.id, group.metric)),
-            costs={summary.strategy: costs_text(summary.costs) for summary in summaries if summary.costs},
+            costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
             seconds=seconds,
         )
 
@@ -476,19 +478,28 @@ class _Answer:
     @property
     def claim(self) -> str:
         """What the answer is limited to."""
-        return f"This holds for {self.repository} as it is now, by this model, and for no other repository."
+        from ctxbench.harness.results import only_copies
+
+        copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
+        return f"This holds for {self.repository} as it is now, by {self.group.generator}, and nowhere else.{copies}"
 
     def text(self) -> str:
         """Return the sentence, a table, the telling samples and the costs."""
-        from ctxbench.harness.cli.leaderboard import printed
+        from ctxbench.harness.leaderboard.notes import priced, warnings
+        from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
+        from ctxbench.harness.leaderboard.sections import screen_table
 
-        lines = [self.sentence, self.claim, "", printed(self.board, "table", columns=[self.group.metric, *_COLUMNS])]
+        group = self.group
+        shown = [group.metric, *_COLUMNS, *["price"] * priced(group)]
+        lines = [self.sentence, self.claim, ""]
+        lines += [printed([rich_table(screen_table(group, shown), WIDTH)], width=WIDTH)]
+        lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]
         for sample in self.telling:
             rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
-            lines += [f"{sample.place}  {self.group.metric} {sample.difference:+.1f}", *columns(rows), ""]
+            lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
         lines += columns([(name, cost) for name, cost in self.costs.items()])
         lines.append(f"{self.seconds:.0f} s in all; exit code {int(self.outcome)}")
-        return "".join(f"{line.rstrip()}\n" for line in lines)
+        return "".join(f"{line.rstrip()}\n" for line in "\n".join(lines).split("\n"))
 
     def json(self) -> str:
         """Return the same as one JSON object, at full precision."""
@@ -514,6 +525,13 @@ class _Answer:
             "seconds": round(self.seconds, 1),
         }
         return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _cost(row: Row, costs: RunCosts) -> str:
+    """Return what the run of a row cost, its engines' seconds apart."""
+    index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
+    engine = f", of which {index:.1f} s of its index and {queries:.1f} s of its queries" if index or queries else ""
+    return costs_text(costs) + engine
 
 
 def _verdict(group: Group, row: Row) -> str:
