@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ from ctxbench.harness.cli.options import (
     seed_option,
     strategy_seconds_option,
 )
-from ctxbench.harness.cli.run import costs_text
 from ctxbench.harness.cli.samples import since_option
 from ctxbench.harness.cli.terminal import progress, remarks, say
 
@@ -36,12 +34,8 @@ if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.cells import StrategyCard
-    from ctxbench.harness.leaderboard.rows import Board, Group, Row
-    from ctxbench.harness.results import RunTable
-    from ctxbench.harness.run.attempt import RunSummary
+    from ctxbench.harness.decision import Answer
     from ctxbench.harness.run.runner import Runs
-    from ctxbench.harness.store import Store
-    from ctxbench.harness.store.scores import RunCosts
 
 _SAMPLES = 200
 """Samples without `--limit` and `--budget`."""
@@ -54,21 +48,9 @@ _WARM, _PILOT = 2, 16
 """Samples that start the model and the engines, and samples that are timed."""
 _MARGIN = 0.85
 """The part of the time left after the pilot that is planned: samples differ in what they take."""
-_TELLING = 3
-_COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+_COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _PROTOCOL = "ctxbench(draw=text)"
-_BETTER, _WORSE = "better", "worse"
-
-
-class Outcome(IntEnum):
-    """What the test shows of the strategies beside the first one; the value is the command's exit code."""
-
-    BETTER = 0
-    """At least one is better than the first."""
-    NOT_SHOWN = 10
-    WORSE = 11
-    """All are worse than the first."""
 
 
 def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -93,10 +75,10 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 )
 @click.option(
     "--generator",
-    default="incontext",
+    default="none",
     show_default=True,
     metavar="SPEC",
-    help="The model that completes (see `ctxbench generator list`).",
+    help="The model that completes (see `ctxbench generator list`); none: no model, retrieval alone is compared.",
 )
 @click.option(
     "--kind",
@@ -151,6 +133,7 @@ def decide(
     worse; 1 and 2 are errors.
     """
     from ctxbench.bench.spec import expand
+    from ctxbench.harness.decision import answer_of
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import card_of, fault_of, open_runs, run_cards
     from ctxbench.harness.run.spec import RunOptions
@@ -181,8 +164,9 @@ def decide(
         summaries = run_cards(runs, cards, progress=progress)
         if (fault := fault_of(summaries)) is not None:
             raise fault
-        answer = _Answer.of(home, store, runs.sample_set, summaries, metric, seconds=time.monotonic() - began)
-        click.echo(answer.json() if form == "json" else answer.text(), nl=False)
+        seconds = time.monotonic() - began
+        answer = answer_of(home, store, runs.sample_set, summaries, metric=metric, seconds=seconds)
+        click.echo(answer.json() if form == "json" else _text(answer), nl=False)
     return int(answer.outcome)
 
 
@@ -372,200 +356,20 @@ def _prospect(runs: Runs) -> str:
     return f"{len(runs.planned)} samples of {files} files"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """A sample at which two strategies differ much."""
+def _text(answer: Answer) -> str:
+    """Return the sentence, a table, the telling samples and the costs."""
+    from ctxbench.harness.leaderboard.notes import priced, warnings
+    from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
+    from ctxbench.harness.leaderboard.sections import screen_table
 
-    place: str
-    """Path and line."""
-    difference: float
-    """In the unit of the metric that decides."""
-    reference: str
-    answers: Mapping[str, str]
-    """Strategy -> its answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """What the runs say of the question."""
-
-    sample_set: SampleSet
-    board: Board
-    group: Group
-    chosen: Row
-    """The strategy of the sentence: the best of those that are compared with the first."""
-    outcome: Outcome
-    telling: tuple[_Shown, ...]
-    costs: Mapping[str, str]
-    """Strategy -> what its run cost."""
-    seconds: float
-
-    @classmethod
-    def of(
-        cls,
-        home: Home,
-        store: Store,
-        sample_set: SampleSet,
-        summaries: Sequence[RunSummary],
-        metric: str | None,
-        *,
-        seconds: float,
-    ) -> _Answer:
-        """Compare finished runs with the first of them."""
-        from ctxbench.harness import cutoffs
-        from ctxbench.harness.leaderboard import board
-        from ctxbench.harness.store.runs import run_tables
-
-        by_run = {table.run.id: table for table in run_tables(store, samples=sample_set.name)}
-        tables = [by_run[summary.run] for summary in summaries]
-        shown = board(
-            tables,
-            metric=metric,
-            baseline=tables[0].run.strategy,
-            published="none",
-            cutoffs=cutoffs.of_home(home),
-        )
-        [group] = shown.groups
-        others = [row for row in group.rows if row is not group.base]
-        costs = {summary.run: summary.costs for summary in summaries}
-        chosen = max(others, key=lambda row: _lead(group, row))
-        verdicts = [_verdict(group, row) for row in others]
-        outcome = Outcome.BETTER if _BETTER in verdicts else Outcome.NOT_SHOWN
-        return cls(
-            sample_set=sample_set,
-            board=shown,
-            group=group,
-            chosen=chosen,
-            outcome=Outcome.WORSE if set(verdicts) == {_WORSE} else outcome,
-            telling=tuple(_telling(store, sample_set, tables, chosen.run.id, group.metric)),
-            costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
-            seconds=seconds,
-        )
-
-    @property
-    def repository(self) -> str:
-        """The repository's name."""
-        return str(next(iter(self.sample_set.manifest["repositories"])))
-
-    @property
-    def sentence(self) -> str:
-        """Whether the chosen strategy is better than the first, by how much, and at which cost."""
-        from ctxbench.harness.leaderboard import numbers
-        from ctxbench.harness.leaderboard.columns import label
-        from ctxbench.harness.leaderboard.rows import listed, pair_verdict
-
-        group, row = self.group, self.chosen
-        base = group.base
-        assert base is not None
-        difference, unit = row.difference[group.metric], group.scales[group.metric].unit
-        verdict = {_BETTER: "is better than", _WORSE: "is worse than"}.get(
-            _verdict(group, row), "is not shown to differ from"
-        )
-        interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
-        files = len({sample.path for sample in self.sample_set.samples})
-        more = [
-            f"{numbers.amount(abs(gap))} {'more' if gap > 0 else 'fewer'} {what}"
-            for key, what in (("context_tokens", "tokens"), ("seconds", "seconds"))
-            if (gap := (row.costs.get(key) or 0.0) - (base.costs.get(key) or 0.0))
-        ]
-        told = pair_verdict(difference, unit)
-        return (
-            f"{label(row)} {verdict} {label(base)} on {self.repository}: {group.metric} {interval} {unit}, p "
-            f"{numbers.p_value(difference.p)}, over {difference.n_common} samples in {files} files"
-            f"{f', with {listed(more)} a sample' if more else ''}{f' ({told})' if told else ''}."
-        )
-
-    @property
-    def claim(self) -> str:
-        """What the answer is limited to."""
-        from ctxbench.harness.results import only_copies
-
-        copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
-        return f"This holds for {self.repository} as it is now, by {self.group.generator}, and nowhere else.{copies}"
-
-    def text(self) -> str:
-        """Return the sentence, a table, the telling samples and the costs."""
-        from ctxbench.harness.leaderboard.notes import priced, warnings
-        from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
-        from ctxbench.harness.leaderboard.sections import screen_table
-
-        group = self.group
-        shown = [group.metric, *_COLUMNS, *["price"] * priced(group)]
-        lines = [self.sentence, self.claim, ""]
-        lines += [printed([rich_table(screen_table(group, shown), WIDTH)], width=WIDTH)]
-        lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]
-        for sample in self.telling:
-            rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
-            lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
-        lines += columns([(name, cost) for name, cost in self.costs.items()])
-        lines.append(f"{self.seconds:.0f} s in all; exit code {int(self.outcome)}")
-        return "".join(f"{line.rstrip()}\n" for line in "\n".join(lines).split("\n"))
-
-    def json(self) -> str:
-        """Return the same as one JSON object, at full precision."""
-        from dataclasses import asdict
-
-        from ctxbench.harness.leaderboard.render import records
-
-        [entry] = self.sample_set.manifest["repositories"].values()
-        record = {
-            "outcome": self.outcome.name.lower(),
-            "exit_code": int(self.outcome),
-            "sentence": self.sentence,
-            "claim": self.claim,
-            "repository": self.repository,
-            "source": entry["source"],
-            "samples": len(self.sample_set.samples),
-            "files": len({sample.path for sample in self.sample_set.samples}),
-            "samples_digest": self.sample_set.digest,
-            "metric": self.group.metric,
-            "baseline": self.group.baseline,
-            "strategies": records(self.board),
-            "telling": [asdict(sample) for sample in self.telling],
-            "seconds": round(self.seconds, 1),
-        }
-        return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _cost(row: Row, costs: RunCosts) -> str:
-    """Return what the run of a row cost, its engines' seconds apart."""
-    index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
-    engine = f", of which {index:.1f} s of its index and {queries:.1f} s of its queries" if index or queries else ""
-    return costs_text(costs) + engine
-
-
-def _verdict(group: Group, row: Row) -> str:
-    from ctxbench.harness.leaderboard.columns import COLUMNS
-
-    return str(COLUMNS["verdict"].value(group, row))
-
-
-def _lead(group: Group, row: Row) -> tuple[bool, float]:
-    """Return by what the strategies beside the first are ordered: what is better first, then by the difference."""
-    difference = row.difference.get(group.metric)
-    mean = (difference.mean if difference else None) or 0.0
-    return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean
-
-
-def _telling(store: Store, sample_set: SampleSet, tables: Sequence[RunTable], chosen: str, metric: str) -> list[_Shown]:
-    """Return the samples at which the chosen strategy differs most from the first, with both answers."""
-    from ctxbench.bench.samples import find
-    from ctxbench.bench.visible import visible
-    from ctxbench.harness.leaderboard.compare import compare, telling
-    from ctxbench.harness.store.runs import completed
-
-    base, other = tables[0], next(table for table in tables if table.run.id == chosen)
-    [pair] = compare([base, other], metric=metric)
-    texts = {table.run.strategy: completed(store, table.run.id).texts for table in (base, other)}
-
-    def line(text: str) -> str:
-        return visible(" ".join(text.split()))
-
-    shown = []
-    for id_, gap in telling(pair, _TELLING):
-        sample = find(sample_set, id_)
-        place = f"{sample.path}:{sample.first_line + sample.cursor.line + 1}"
-        answers = {name: line(of[id_][0].text) if of.get(id_) else "" for name, of in texts.items()}
-        reference = line(sample_set.references[id_].target)
-        shown.append(_Shown(place=visible(place), difference=gap, reference=reference, answers=answers))
-    return shown
+    group = answer.group
+    shown = [group.metric, *_COLUMNS, *["price"] * priced(group)]
+    lines = [answer.sentence, answer.claim, ""]
+    lines += [printed([rich_table(screen_table(group, shown), WIDTH)], width=WIDTH)]
+    lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]
+    for sample in answer.telling:
+        rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
+        lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
+    lines += columns([(name, cost) for name, cost in answer.costs.items()])
+    lines.append(f"{answer.seconds:.0f} s in all; exit code {int(answer.outcome)}")
+    return "".join(f"{line.rstrip()}\n" for line in "\n".join(lines).split("\n"))

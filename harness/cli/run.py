@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
     from ctxbench.harness.run.scheduling import Share
     from ctxbench.harness.run.spec import RunOptions
-    from ctxbench.harness.store.scores import RunCosts
 
 
 @click.command()
@@ -220,15 +219,6 @@ def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
         raise fault
 
 
-def costs_text(costs: RunCosts) -> str:
-    """Return what a run cost, in words; the price only where it is known."""
-    price = "" if costs.price is None else f", US$ {costs.price:.2g}"
-    return (
-        f"{costs.tokens_in:,.0f} tokens in, {costs.tokens_out:,.0f} out{price}, "
-        f"{costs.generator_seconds:.1f} s of the model, {costs.strategy_seconds:.1f} s of the strategy"
-    )
-
-
 def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None:
     from ctxbench.harness.metrics import mean_pass_at_k
 
@@ -244,7 +234,7 @@ def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None
         line += f"  seed {summary.seed}"
     click.echo(line)
     if summary.costs is not None:
-        click.echo(f"{summary.strategy}: {costs_text(summary.costs)}", err=True)
+        click.echo(f"{summary.strategy}: {summary.costs}", err=True)
     if summary.repeats:
         click.echo(
             f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave the same prompts and "

@@ -213,6 +213,14 @@ class RunCosts:
     generator_seconds: float
     strategy_seconds: float
 
+    def __str__(self) -> str:
+        """Return them in words; the price only where it is known."""
+        price = "" if self.price is None else f", US$ {self.price:.2g}"
+        return (
+            f"{self.tokens_in:,.0f} tokens in, {self.tokens_out:,.0f} out{price}, "
+            f"{self.generator_seconds:.1f} s of the model, {self.strategy_seconds:.1f} s of the strategy"
+        )
+
 
 def costs_of_run(connection: Connection, run: str) -> RunCosts:
     """Return what a run cost so far, as if it had been asked for alone."""

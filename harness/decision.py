@@ -1,0 +1,223 @@
+"""What runs over one repository say of the question of `ctxbench decide`: a sentence, a table, samples and costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet, find
+from ctxbench.bench.visible import visible
+from ctxbench.harness import cutoffs
+from ctxbench.harness.diagnostics import RETRIEVED
+from ctxbench.harness.leaderboard import Board, Group, Row, board, numbers
+from ctxbench.harness.leaderboard.columns import COLUMNS, label
+from ctxbench.harness.leaderboard.compare import compare, telling
+from ctxbench.harness.leaderboard.render import records
+from ctxbench.harness.leaderboard.rows import listed, pair_verdict
+from ctxbench.harness.results import RunTable, only_copies
+from ctxbench.harness.run.attempt import RunSummary
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.details import completion_texts, detail
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.scores import RunCosts
+
+_TELLING, _PLACES = 3, 4
+"""Samples that are shown, and places of each where no model answered."""
+_BETTER, _WORSE = "better", "worse"
+
+
+class Outcome(IntEnum):
+    """What the test shows of the strategies beside the first one; the value is the command's exit code."""
+
+    BETTER = 0
+    """At least one is better than the first."""
+    NOT_SHOWN = 10
+    WORSE = 11
+    """All are worse than the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSample:
+    """A sample at which two strategies differ much."""
+
+    place: str
+    """Path and line."""
+    difference: float
+    """In the unit of the metric that decides."""
+    reference: str
+    answers: Mapping[str, str]
+    """Strategy -> its answer; the places that it showed where no model was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the runs say of the question."""
+
+    sample_set: SampleSet
+    board: Board
+    group: Group
+    chosen: Row
+    """The strategy of the sentence: the best of those that are compared with the first."""
+    outcome: Outcome
+    telling: tuple[ShownSample, ...]
+    costs: Mapping[str, str]
+    """Strategy -> what its run cost."""
+    seconds: float
+
+    @property
+    def repository(self) -> str:
+        """The repository's name."""
+        return str(next(iter(self.sample_set.manifest["repositories"])))
+
+    @property
+    def sentence(self) -> str:
+        """Whether the chosen strategy is better than the first, by how much, and at which cost."""
+        group, row = self.group, self.chosen
+        base = group.base
+        assert base is not None
+        difference, unit = row.difference[group.metric], group.scales[group.metric].unit
+        verdict = {_BETTER: "is better than", _WORSE: "is worse than"}.get(
+            _verdict(group, row), "is not shown to differ from"
+        )
+        interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+        units = difference.unit.count(difference.units)
+        more = [
+            f"{numbers.amount(abs(gap))} {'more' if gap > 0 else 'fewer'} {what}"
+            for key, what in (("context_tokens", "tokens"), ("seconds", "seconds"))
+            if (gap := (row.costs.get(key) or 0.0) - (base.costs.get(key) or 0.0))
+        ]
+        told = pair_verdict(difference, unit)
+        return (
+            f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
+            f"{numbers.p_value(difference.p)}, over {difference.n_common} samples in {units}"
+            f"{f', with {listed(more)} a sample' if more else ''}{f' ({told})' if told else ''}."
+        )
+
+    @property
+    def claim(self) -> str:
+        """What the answer is limited to."""
+        copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
+        model = f"by {self.group.generator}" if self.chosen.run.completions else "for retrieval without a model"
+        return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}"
+
+    def json(self) -> str:
+        """Return all of it as one JSON object, at full precision."""
+        [entry] = self.sample_set.manifest["repositories"].values()
+        record = {
+            "outcome": self.outcome.name.lower(),
+            "exit_code": int(self.outcome),
+            "sentence": self.sentence,
+            "claim": self.claim,
+            "repository": self.repository,
+            "source": entry["source"],
+            "samples": len(self.sample_set.samples),
+            "files": len({sample.path for sample in self.sample_set.samples}),
+            "samples_digest": self.sample_set.digest,
+            "metric": self.group.metric,
+            "baseline": self.group.baseline,
+            "strategies": records(self.board),
+            "telling": [asdict(sample) for sample in self.telling],
+            "seconds": round(self.seconds, 1),
+        }
+        return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def answer_of(
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    summaries: Sequence[RunSummary],
+    *,
+    metric: str | None,
+    seconds: float,
+) -> Answer:
+    """Compare whole runs with the first of them.
+
+    Args:
+        home: where the days are to which models were trained.
+        store: where the runs are.
+        sample_set: their samples, of one repository.
+        summaries: of two runs or more; the first is no control.
+        metric: what decides; None for what ranks on a board.
+        seconds: that the command took so far.
+
+    Raises:
+        UnknownName: if the runs do not have the metric.
+    """
+    by_run = {table.run.id: table for table in run_tables(store, samples=sample_set.name)}
+    tables = [by_run[summary.run] for summary in summaries]
+    shown = board(
+        tables,
+        metric=metric,
+        baseline=tables[0].run.strategy,
+        published="none",
+        cutoffs=cutoffs.of_home(home),
+    )
+    [group] = shown.groups
+    others = [row for row in group.rows if row is not group.base and not row.run.control]
+    costs = {summary.run: summary.costs for summary in summaries}
+    chosen = max(others, key=lambda row: _lead(group, row))
+    verdicts = [_verdict(group, row) for row in others]
+    outcome = Outcome.BETTER if _BETTER in verdicts else Outcome.NOT_SHOWN
+    return Answer(
+        sample_set=sample_set,
+        board=shown,
+        group=group,
+        chosen=chosen,
+        outcome=Outcome.WORSE if set(verdicts) == {_WORSE} else outcome,
+        telling=tuple(_telling(store, sample_set, tables, chosen.run.id, group.metric)),
+        costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
+        seconds=seconds,
+    )
+
+
+def _cost(row: Row, costs: RunCosts) -> str:
+    """Return what the run of a row cost, its engines' seconds apart."""
+    index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
+    engine = f", of which {index:.1f} s of its index and {queries:.1f} s of its queries" if index or queries else ""
+    return f"{costs}{engine}"
+
+
+def _verdict(group: Group, row: Row) -> str:
+    return str(COLUMNS["verdict"].value(group, row))
+
+
+def _lead(group: Group, row: Row) -> tuple[bool, float]:
+    """Return by what the strategies beside the first are ordered: what is better first, then by the difference."""
+    difference = row.difference.get(group.metric)
+    mean = (difference.mean if difference else None) or 0.0
+    return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean
+
+
+def _brought(store: Store, run: str, sample: str) -> str:
+    """Return a strategy's answer to a sample; where no model was asked, the first places that it showed."""
+    completion = completion_texts(store, run, sample, 0)
+    if completion is not None:
+        return completion.text
+    pieces = [piece for piece in detail(store, run, sample).pieces if piece.kind in RETRIEVED and piece.end]
+    places = [f"{place.path}:{place.start + 1}-{place.end}" for piece in pieces for place in piece.places]
+    more = [f"{len(places) - _PLACES} more"] * (len(places) > _PLACES)
+    return ", ".join([*places[:_PLACES], *more]) or "shows nothing"
+
+
+def _telling(
+    store: Store, sample_set: SampleSet, tables: Sequence[RunTable], chosen: str, metric: str
+) -> list[ShownSample]:
+    """Return the samples at which the chosen strategy differs most from the first, with both answers."""
+    base, other = tables[0], next(table for table in tables if table.run.id == chosen)
+    [pair] = compare([base, other], metric=metric)
+
+    def line(text: str) -> str:
+        return visible(" ".join(text.split()))
+
+    shown = []
+    for id_, gap in telling(pair, _TELLING):
+        sample = find(sample_set, id_)
+        place = f"{sample.path}:{sample.first_line + sample.cursor.line + 1}"
+        answers = {of.run.strategy: line(_brought(store, of.run.id, id_)) for of in (base, other)}
+        reference = line(sample_set.references[id_].target)
+        shown.append(ShownSample(place=visible(place), difference=gap, reference=reference, answers=answers))
+    return shown
