@@ -83,7 +83,7 @@ class Answer:
             _verdict(group, row), "is not shown to differ from"
         )
         interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
-        units = difference.unit.count(difference.units)
+        units = "" if difference.unit.refusal else f" in {difference.unit.count(difference.units)}"
         more = [
             f"{numbers.amount(abs(gap))} {'more' if gap > 0 else 'fewer'} {what}"
             for key, what in (("context_tokens", "tokens"), ("seconds", "seconds"))
@@ -92,7 +92,7 @@ class Answer:
         told = pair_verdict(difference, unit)
         return (
             f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
-            f"{numbers.p_value(difference.p)}, over {difference.n_common} samples in {units}"
+            f"{numbers.p_value(difference.p)}, over {difference.n_common} samples{units}"
             f"{f', with {listed(more)} a sample' if more else ''}{f' ({told})' if told else ''}."
         )
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,7 +161,7 @@ def decide(
         runs.check(cards)
         if planned is not None and budget is not None and planned.count() is None:
             runs = _fitted(home, runs, cards, began + budget, planned)
-        say(_prospect(runs))
+        say(_prospect(runs, metric, len(cards) - 1))
         summaries = run_cards(runs, cards, progress=progress)
         if (fault := fault_of(summaries)) is not None:
             raise fault
@@ -350,10 +351,22 @@ def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
     return replace(runs, sample_set=part, planned=part.samples)
 
 
-def _prospect(runs: Runs) -> str:
-    """Return what a run could show, before it begins."""
-    files = len({sample.path for sample in runs.planned})
-    return f"{len(runs.planned)} samples of {files} files"
+def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
+    """Return what a run could show, before it begins; which difference only where it is known how such ones scatter."""
+    from ctxbench.harness.leaderboard import numbers
+    from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
+    from ctxbench.harness.metrics import COPYABLE
+    from ctxbench.harness.results import only_copies
+
+    sizes = Counter(sample.path for sample in runs.planned)
+    drawn = f"{len(runs.planned)} samples of {len(sizes)} files"
+    metric = metric or (COPYABLE if only_copies(runs.resources.batcher.spec) else "es")
+    if metric not in WITHIN_ONE or any(sample.tested for sample in runs.planned):
+        return drawn
+    least = detectable(list(sizes.values()), WITHIN_ONE[metric], pairs=pairs)
+    if least is None:
+        return f"{drawn}: too few files for a test"
+    return f"{drawn}: a difference of about {numbers.amount(least)} in {metric} would be shown in four of five cases"
 
 
 def _text(answer: Answer) -> str:
