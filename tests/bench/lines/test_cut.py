@@ -89,6 +89,25 @@ def test_choosing_fewer_gives_a_beginning_and_spreads_over_files() -> None:
     assert order != ordered(cuts, repo="demo", seed=1)
 
 
+def test_drawn_by_text_a_line_keeps_its_turn_where_others_move_it_or_join_it() -> None:
+    protocol = read_protocol("ctxbench(draw=text)")
+
+    def drawn(new: int) -> list[tuple[str, str, int]]:
+        texts = [(path, f"value = price(cart, {n})", n + new) for path in "abc" for n in range(-new, 20)]
+        lines = [candidate(text, path=path, line=line) for path, text, line in texts]
+        cuts = [cut(line, repo="demo", seed=0, protocol=protocol) for line in lines]
+        order = ordered(cuts, repo="demo", seed=0, protocol=protocol)
+        return [(line_cut.candidate.path, line_cut.candidate.text, line_cut.column) for line_cut in order]
+
+    before, after = drawn(0), drawn(1)
+    # Files take turns, so that lines of one file alone keep their order among each other.
+    for path in "abc":
+        assert [line for line in after if line[0] == path and line in before] == [
+            line for line in before if line[0] == path
+        ]
+    assert len(set(before[:30]) & set(after[:30])) > 25
+
+
 FAULTS = {
     "fine": ("value = price(cart, 1)", SINGLE_LINE, 8, ["value = price(cart, 1)", "other = 2"], ""),
     "elsewhere in the repository": ("x = f(a)", NEXT_LINE, 0, ["x = f(a)", "    x = f(a)  "], "verbatim"),
