@@ -1,6 +1,8 @@
 """`ctxbench decide`: which strategy helps on one repository, as a user and as a CI job meet it."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,11 @@ def run(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint
     return run_cli("decide", *place, "--generator", generator, "--workers", "1", *specs, *words)
 
 
+def answers(home: Home) -> int:
+    with contextlib.closing(sqlite3.connect(home.root / "results.db")) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM generation_fact").fetchone()[0])
+
+
 def record(result: Result) -> dict[str, Any]:
     return dict(json.loads(result.out))
 
@@ -117,6 +124,7 @@ def test_a_commit_asks_the_model_only_about_what_it_changed(shop: Path) -> None:
     assert first.code == 0, first
     home = Home(shop.parent / "home")
     before = {s.id: s for s in samples.load(home, "decide-shop").samples}
+    asked = answers(home)
     (shop / "shop" / "use_3.py").write_text(use(3, added="# moved\n\n\n"))
     (shop / "shop" / "more.py").write_text(
         "from shop.core import make_1\n\n\nnew = make_1(5, 55, label='more than five')\n"
@@ -129,6 +137,7 @@ def test_a_commit_asks_the_model_only_about_what_it_changed(shop: Path) -> None:
     moved = {(s.path, s.cursor.column, s.subkind) for s in before.values()}
     assert moved < {(s.path, s.cursor.column, s.subkind) for s in after.values()}
     same = [id_ for id_ in before if "use_3" not in id_]
+    assert 0 < answers(home) - asked <= 2 * (len(after) - len(same)), "an answer a strategy and changed sample"
     assert all(after[id_].prefix == before[id_].prefix for id_ in same) and len(after) == len(before) + 1
 
 
