@@ -29,7 +29,7 @@ _TELLING, _PLACES = 3, 4
 _BETTER, _WORSE = "better", "worse"
 
 
-class Outcome(IntEnum):
+class Decision(IntEnum):
     """What the test shows of the strategies beside the first one; the value is the command's exit code."""
 
     BETTER = 0
@@ -53,15 +53,15 @@ class ShownSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DecisionReport:
     """What the runs say of the question."""
 
     sample_set: SampleSet
     board: Board
     group: Group
-    chosen: Row
+    leader: Row
     """The strategy of the sentence: the best of those that are compared with the first."""
-    outcome: Outcome
+    decision: Decision
     telling: tuple[ShownSample, ...]
     costs: Mapping[str, str]
     """Strategy -> what its run cost."""
@@ -74,8 +74,8 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """Whether the chosen strategy is better than the first, by how much, and at which cost."""
-        group, row = self.group, self.chosen
+        """Whether the leading strategy is better than the first, by how much, and at which cost."""
+        group, row = self.group, self.leader
         base = group.base
         assert base is not None
         difference, unit = row.difference[group.metric], group.scales[group.metric].unit
@@ -89,26 +89,26 @@ class Answer:
             for key, what in (("context_tokens", "tokens"), ("seconds", "seconds"))
             if (gap := (row.costs.get(key) or 0.0) - (base.costs.get(key) or 0.0))
         ]
-        told = pair_verdict(difference, unit)
+        verdict_text = pair_verdict(difference, unit)
         return (
             f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
             f"{numbers.p_value(difference.p)}, over {difference.n_common} samples{units}"
-            f"{f', with {listed(more)} a sample' if more else ''}{f' ({told})' if told else ''}."
+            f"{f', with {listed(more)} a sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
         )
 
     @property
     def claim(self) -> str:
         """What the answer is limited to."""
         copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
-        model = f"by {self.group.generator}" if self.chosen.run.completions else "for retrieval without a model"
+        model = f"by {self.group.generator}" if self.leader.run.completions else "for retrieval without a model"
         return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}"
 
     def json(self) -> str:
         """Return all of it as one JSON object, at full precision."""
         [entry] = self.sample_set.manifest["repositories"].values()
         record = {
-            "outcome": self.outcome.name.lower(),
-            "exit_code": int(self.outcome),
+            "decision": self.decision.name.lower(),
+            "exit_code": int(self.decision),
             "sentence": self.sentence,
             "claim": self.claim,
             "repository": self.repository,
@@ -133,7 +133,7 @@ def answer_of(
     *,
     metric: str | None,
     seconds: float,
-) -> Answer:
+) -> DecisionReport:
     """Compare whole runs with the first of them.
 
     Args:
@@ -149,26 +149,26 @@ def answer_of(
     """
     by_run = {table.run.id: table for table in run_tables(store, samples=sample_set.name)}
     tables = [by_run[summary.run] for summary in summaries]
-    shown = board(
+    whole_board = board(
         tables,
         metric=metric,
         baseline=tables[0].run.strategy,
         published="none",
         cutoffs=cutoffs.of_home(home),
     )
-    [group] = shown.groups
+    [group] = whole_board.groups
     others = [row for row in group.rows if row is not group.base and not row.run.control]
     costs = {summary.run: summary.costs for summary in summaries}
-    chosen = max(others, key=lambda row: _lead(group, row))
+    leader = max(others, key=lambda row: _lead(group, row))
     verdicts = [_verdict(group, row) for row in others]
-    outcome = Outcome.BETTER if _BETTER in verdicts else Outcome.NOT_SHOWN
-    return Answer(
+    decision = Decision.BETTER if _BETTER in verdicts else Decision.NOT_SHOWN
+    return DecisionReport(
         sample_set=sample_set,
-        board=shown,
+        board=whole_board,
         group=group,
-        chosen=chosen,
-        outcome=Outcome.WORSE if set(verdicts) == {_WORSE} else outcome,
-        telling=tuple(_telling(store, sample_set, tables, chosen.run.id, group.metric)),
+        leader=leader,
+        decision=Decision.WORSE if set(verdicts) == {_WORSE} else decision,
+        telling=tuple(_telling(store, sample_set, tables, leader.run.id, group.metric)),
         costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
         seconds=seconds,
     )
@@ -204,20 +204,20 @@ def _brought(store: Store, run: str, sample: str) -> str:
 
 
 def _telling(
-    store: Store, sample_set: SampleSet, tables: Sequence[RunTable], chosen: str, metric: str
+    store: Store, sample_set: SampleSet, tables: Sequence[RunTable], leader: str, metric: str
 ) -> list[ShownSample]:
-    """Return the samples at which the chosen strategy differs most from the first, with both answers."""
-    base, other = tables[0], next(table for table in tables if table.run.id == chosen)
+    """Return the samples at which the leading strategy differs most from the first, with both answers."""
+    base, other = tables[0], next(table for table in tables if table.run.id == leader)
     [pair] = compare([base, other], metric=metric)
 
     def line(text: str) -> str:
         return visible(" ".join(text.split()))
 
-    shown = []
+    largest_gaps = []
     for id_, gap in telling(pair, _TELLING):
         sample = find(sample_set, id_)
         place = f"{sample.path}:{sample.first_line + sample.cursor.line + 1}"
         answers = {of.run.strategy: line(_brought(store, of.run.id, id_)) for of in (base, other)}
         reference = line(sample_set.references[id_].target)
-        shown.append(ShownSample(place=visible(place), difference=gap, reference=reference, answers=answers))
-    return shown
+        largest_gaps.append(ShownSample(place=visible(place), difference=gap, reference=reference, answers=answers))
+    return largest_gaps

@@ -326,9 +326,11 @@ def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:
     """
     samples = sample_set.samples[:count]
     [(repo, entry)] = sample_set.manifest["repositories"].items()
-    kept = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}
+    new_counts = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}
     # What else was counted of the whole set nobody knows of a part.
-    counts = {key: value for key, value in (entry | kept).items() if key in kept or not key.startswith("kept")}
+    counts = {
+        key: value for key, value in (entry | new_counts).items() if key in new_counts or not key.startswith("kept")
+    }
     totals = {key: counts[key] for key in sample_set.manifest["totals"] if key in counts}
     about = {**sample_set.manifest, "per_repo": count, "repositories": {repo: counts}, "totals": totals}
     references = [sample_set.references[sample.id] for sample in samples]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.cells import StrategyCard
-    from ctxbench.harness.decision import Answer
+    from ctxbench.harness.decision import DecisionReport
     from ctxbench.harness.run.runner import Runs
 
 _SAMPLES = 200
@@ -168,7 +168,7 @@ def decide(
         seconds = time.monotonic() - began
         answer = answer_of(home, store, runs.sample_set, summaries, metric=metric, seconds=seconds)
         click.echo(answer.json() if form == "json" else _text(answer), nl=False)
-    return int(answer.outcome)
+    return int(answer.decision)
 
 
 def _check_metric(metric: str | None) -> None:
@@ -369,20 +369,20 @@ def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
     return f"{drawn}: a difference of about {numbers.amount(least)} in {metric} would be shown in four of five cases"
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: DecisionReport) -> str:
     """Return the sentence, a table, the telling samples and the costs."""
     from ctxbench.harness.leaderboard.notes import priced, warnings
     from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
     from ctxbench.harness.leaderboard.sections import screen_table
 
     group = answer.group
-    shown = [group.metric, *_COLUMNS, *["price"] * priced(group)]
+    headings = [group.metric, *_COLUMNS, *["price"] * priced(group)]
     lines = [answer.sentence, answer.claim, ""]
-    lines += [printed([rich_table(screen_table(group, shown), WIDTH)], width=WIDTH)]
+    lines += [printed([rich_table(screen_table(group, headings), WIDTH)], width=WIDTH)]
     lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]
     for sample in answer.telling:
         rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
         lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
     lines += columns([(name, cost) for name, cost in answer.costs.items()])
-    lines.append(f"{answer.seconds:.0f} s in all; exit code {int(answer.outcome)}")
+    lines.append(f"{answer.seconds:.0f} s in all; exit code {int(answer.decision)}")
     return "".join(f"{line.rstrip()}\n" for line in "\n".join(lines).split("\n"))

@@ -111,9 +111,9 @@ def telling(pair: Compared, count: int) -> list[tuple[str, float]]:
     gains = {sample: -gap if pair.lower_is_better else gap for sample, gap in gaps if gap}
     order = sorted(gains, key=lambda sample: (-abs(gains[sample]), sample))
     sides = [[sample for sample in order if (gains[sample] > 0) is ahead][:1] for ahead in (True, False)]
-    chosen = list(dict.fromkeys([*sides[0], *sides[1], *order]))[:count]
+    samples = list(dict.fromkeys([*sides[0], *sides[1], *order]))[:count]
     sign = -1 if pair.lower_is_better else 1
-    return [(sample, sign * gains[sample]) for sample in sorted(chosen, key=lambda sample: (-gains[sample], sample))]
+    return [(sample, sign * gains[sample]) for sample in sorted(samples, key=lambda sample: (-gains[sample], sample))]
 
 
 def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int) -> list[Compared]:

@@ -110,7 +110,7 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
         "    return Context(snippets=(Snippet(path='shop/core.py', text=repo.read('shop/core.py'), end=48),))\n"
     )
     found = record(run(shop, "--generator", "none", "--format", "json", strategies=("nothing", "core")))
-    assert (found["outcome"], found["metric"]) == ("better", "definition_recall@1024")
+    assert (found["decision"], found["metric"]) == ("better", "definition_recall@1024")
     assert "without a model" in found["claim"]
     answers_of = [list(sample["answers"].values()) for sample in found["telling"]]
     assert answers_of == [["shows nothing", "shop/core.py:1-48"]] * 3
@@ -118,7 +118,7 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
 
 def test_json_has_what_a_job_needs_and_the_same_again_is_the_same(shop: Path) -> None:
     first, again = (record(run(shop, "--format", "json")) for _ in range(2))
-    assert (first["outcome"], first["exit_code"], first["metric"]) == ("better", 0, "es")
+    assert (first["decision"], first["exit_code"], first["metric"]) == ("better", 0, "es")
     assert {row["strategy"].rpartition("@")[2] for row in first["strategies"]} == {"nothing", "hint"}
     assert [sample["difference"] > 0 for sample in first["telling"]] == [True] * 3
     place, line = first["telling"][0]["place"].split(":")
