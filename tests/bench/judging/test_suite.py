@@ -51,7 +51,7 @@ def test_a_text_of_no_function_is_refused() -> None:
         suite.job(shop.sample(), shop.reference(), "return 1", "s")
     with pytest.raises(InputFault, match="has no file"):
         suite.job(make_sample(span=(0, 1), name="f"), shop.reference(), "def f(): pass", "s")
-    with pytest.raises(InputFault, match="no function.*--kind function"):
+    with pytest.raises(InputFault, match="not a function.*--kind function"):
         suite.blank(make_sample())
 
 
