@@ -1,11 +1,11 @@
-"""Cells: processes in which strategies run, apart from samples, references and one another.
+"""Cells: processes in which strategies run, separated from samples, references and one another.
 
-A cell is a process that holds one query and a channel. The repository's view and the model stay on the trusted side
-and are asked over the channel, so that a cell holds no answers. A cell lives for one sample: what a strategy stores,
-even on disk, goes with it. Where the kernel has Landlock, the home folder cannot be opened, nothing outside a private
-temporary folder can be written, and no network is reached; elsewhere `describe` says ``isolation: process``.
+A cell is a process with one query and a channel. The repository's view and the model stay on the trusted side, and the
+cell asks them over the channel, so it contains no answers. A cell lives for one sample; whatever the strategy stores,
+even on disk, is deleted with it. With Landlock, a cell cannot open the home folder, writes only to a private temporary
+folder, and reaches no network. Without it, `describe` returns ``isolation: process``.
 
-Not covered: a strategy that already carries the answers in its own file.
+A cell does not protect against a strategy that contains the answers in its own file.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MODULES = {
     **dict.fromkeys(("Registrations", "checked", "open_cells", "open_registrations"), "pool"),
     "copies": "process",
 }
-"""Name -> its module. The server of cells imports this package too, and every cell pays for what its server holds."""
+"""Name -> its module. The fork server imports this package too, and every cell inherits the server's memory."""
 
 
 def __getattr__(name: str) -> object:
-    """Return what the package gives, of a module that is imported when the first of it is asked for."""
+    """Return a name of the package; its module is imported on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -25,20 +25,18 @@ _CELLS_FOLDER = Path(__file__).parent
 
 
 class RemoteRepository:
-    """The `Repository` of the query, read over the channel; holds only the answers so far."""
+    """The `Repository` of the query, read over the channel; it caches only what the strategy has read."""
 
     def __init__(self, ask: Ask, name: str, language: Language) -> None:
-        """Make a stand-in for the view of that name."""
+        """Create a proxy for the view called `name`."""
         self._ask, self.name, self.language = ask, name, language
         self.files = functools.cache(self._files)
         self.read = functools.cache(self._read)
 
     def _files(self) -> tuple[str, ...]:
-        """Return the paths, sorted."""
         return tuple(self._question("files"))
 
     def _read(self, path: str) -> str:
-        """Return a file's text; the target file up to the cursor."""
         text: str = self._question("read", path=path)
         return text
 
@@ -67,7 +65,7 @@ class RemoteRepository:
         return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
 
     def _question(self, call: str, **arguments: Any) -> Any:
-        """Ask; an argument of a wrong type raises at once, with the author's line in the traceback."""
+        """Check the argument types here, so that the traceback contains the author's line, and ask."""
         return self._ask(call=call, **fitting(call, arguments))
 
 
@@ -75,11 +73,11 @@ class RemoteEngine:
     """A context engine, asked over the channel."""
 
     def __init__(self, question: Callable[..., Any], name: str) -> None:
-        """Make a stand-in for the engine of that spec."""
+        """Create a proxy for the engine with the spec `name`."""
         self._question, self._name = question, name
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the places that the engine answers with, best first."""
+        """Return the engine's results, best first."""
         return wire.load_found(self._question("engine", name=self._name, text=text, top=top, before=before))
 
 
@@ -87,7 +85,7 @@ class RemoteModel:
     """The model, asked over the channel."""
 
     def __init__(self, ask: Ask, *, instructs: bool, summarises: bool) -> None:
-        """Make a stand-in for a model that does or does not follow instructions, and for its summariser."""
+        """Create a proxy for the model: whether it follows instructions, and whether it summarises."""
         self._ask, self.instructs, self.summarises = ask, instructs, summarises
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
@@ -101,7 +99,7 @@ class RemoteSandbox:
     """The sandbox, asked over the channel."""
 
     def __init__(self, ask: Ask) -> None:
-        """Make a stand-in for the run's sandbox."""
+        """Create a proxy for the run's sandbox."""
         self._ask = ask
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
@@ -112,7 +110,7 @@ class RemoteSandbox:
 
 
 class Ask:
-    """Questions to the trusted side, one at a time, whichever thread asks."""
+    """Questions to the trusted side, one at a time. Safe to use from many threads at once."""
 
     def __init__(self, channel: socket.socket) -> None:
         """Ask over `channel`."""
@@ -122,7 +120,7 @@ class Ask:
         """Return the answer.
 
         Raises:
-            InputFault: as the trusted side's object raised it.
+            InputFault: the fault that the trusted side reported.
         """
         with self._lock:
             protocol.send(self._channel, question)
@@ -163,25 +161,25 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         repo = RemoteRepository(ask, job["name"], query.language)
         if not job["checks"]:
             return {"prompt": wire.dump_prompt(bound(query, repo, model, sandbox))}
-        from ctxbench.strategies import conformance  # noqa: PLC0415 - no part of a run
+        from ctxbench.strategies import conformance  # noqa: PLC0415 - runs do not need it
 
         prompt, network = conformance.in_process(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:
-        # The message is our own: the strategy raised nothing.
+        # The message is ctxbench's: the strategy itself raised nothing.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
-    except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
+    except BaseException as error:  # noqa: BLE001 - the trusted side reports whatever a strategy raises
         return _error(error, bound.strategy.source)
 
 
 def _error(error: BaseException, source: str = "") -> dict[str, Any]:
-    """Return the report of an exception, with its last place in the folder of `source`, the strategy's file."""
+    """Return the report of an exception, with its last line in the folder of `source`, the strategy's file."""
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
         # Release the strategy's memory, and use the reserve.
         traceback.clear_frames(error.__traceback__)
         resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
-    # Frames that call the strategy tell its author nothing.
+    # The frames that call the strategy do not help its author.
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     frames = [frame for frame in frames if not _is_ours(frame[0])]
     frames = [frame for frame in frames if source and frame[0].is_relative_to(Path(source).parent)] or frames

@@ -1,9 +1,9 @@
-"""The kernel's part in cells: privileges that are given up for good, namespaces, and what processes use.
+"""The kernel's part in cells: dropping privileges for good, namespaces, and resource use of processes.
 
-The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its own
-once; each cell gets on top of them its own process numbers and its own temporary folder.
-Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``
-or ``/dev/shm`` in the view: they show the machine and other cells.
+The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its
+namespaces once; each cell then gets its own process numbers and its own temporary folder.
+Linux only: as root, or as a plain user if the kernel permits user namespaces. The view contains no ``/proc``, ``/sys``
+or ``/dev/shm``, because they show the machine and other cells.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-# The same numbers on every architecture.
+# These numbers are the same on every architecture.
 _MOUNT_SETATTR = 442
 _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
-"""Flags of mount calls and attributes of mounts. Reading leaves no access times: the mounts are read-only."""
+"""Flags of mount calls and attributes of mounts. The mounts are read-only, so reading changes no access times."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -31,10 +31,9 @@ _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 PARENT = "/cell"
 FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
-"""The folder that a cell may write to, in the view: empty, in memory, gone with the cell.
+"""The only writable folder in a cell's view: empty at first, in memory, deleted with the cell.
 
-A rule of Landlock about a folder with a mount on it would hold for the folder below the mount, so the rule is made of
-its parent.
+A Landlock rule about a mount point would apply to the folder below the mount, so the rule names its parent.
 """
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -42,60 +41,60 @@ _OWN_PIDS = "/proc/self/ns/pid"
 _DAC_READ_SEARCH = 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
 _VERSION = 0x20080522
-"""Version of the structure that sets capabilities: two halves of 32."""
+"""Version of the structure that sets capabilities: two halves of 32 bits."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROC = Path("/proc")
 _STATE, _BEGAN, _PAGES = 0, 19, 21
-"""Fields of ``/proc/PID/stat`` behind the name: state; when it began; resident pages."""
+"""Fields of ``/proc/PID/stat`` after the name: state, start time, resident pages."""
 _COUNTS = ((11, 12), (7,), (13, 14), (8,))
-"""Those of each of `Counts`: time in the program and in the kernel, minor faults, both of the children."""
+"""Fields of ``/proc/PID/stat`` for `Counts`: user and system time, minor faults, and the same of the children."""
 Process = tuple[int, int]
-"""A process's number, and when it began: numbers are used again."""
+"""A process's number and its start time, because the kernel reuses numbers."""
 
 
 class Namespaces:
-    """The server's own namespaces, which it has entered, and what it takes to give a cell its own."""
+    """The server's own namespaces, and the calls that give each cell its own."""
 
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
-        """Enter them, in a child that goes on instead of this process, which must have no threads.
+        """Enter the namespaces in a child that replaces this process; this process must have no threads.
 
         Args:
-            visible: absolute paths that the view holds; the current folder is there too, empty unless among them.
-            hidden: absolute paths that it does not, wherever they are.
-            stage: an empty folder to put the view together in.
+            visible: absolute paths in the view; the current folder exists too, empty unless it is among them.
+            hidden: absolute paths that the view covers, even inside visible ones.
+            stage: an empty folder to build the view in.
 
         Raises:
-            OSError: if the kernel does not grant it; then this process may be left halfway.
+            OSError: if the kernel refuses; this process may then be half set up.
         """
         if not sys.platform.startswith("linux"):
             raise OSError("no namespaces here")
         self.own_users = _unshare_all()
-        """Whether there is a user namespace too, which has no other user than this one."""
+        """Whether the server has a user namespace, which contains only this user."""
         _become_first()
         self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         _mount(None, "/", None, _REC | _PRIVATE)
         _build(visible, sorted(hidden), stage)
         current_folder = Path.cwd()
         os.chdir(stage)
-        # The view on top of the old root, which is then let go.
+        # Mount the view on top of the old root, then detach the old root.
         _check(_libc().pivot_root(b".", b"."), "pivot_root")
         _check(_libc().umount2(b".", _DETACH), "the old root")
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork; the child is the first process of its own namespace: it sees no other, and what it starts ends with it.
+        """Fork a child that is the first process of its own namespace; its descendants end with it.
 
         Raises:
-            OSError: if there can be no process.
+            OSError: if no process can be created.
         """
-        # Return to the server's namespace first: a process can unshare its children's only once.
+        # Return to the server's namespace first: a process can unshare its children's namespace only once.
         _check(_libc().setns(self._pids, _NEWPID), "own process numbers")
         _check(_libc().unshare(_NEWPID), "process numbers")
         return os.fork()
 
     def furnish(self, uid: int | None) -> None:
-        """Give this cell its folder, owned by `uid`; None for the user that it runs as.
+        """Mount this cell's folder, owned by `uid`; None for the current user.
 
         Raises:
             OSError: if the kernel refuses.
@@ -107,7 +106,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` raises nothing, in a process of its own."""
+    """Return whether `attempt` succeeds in a process of its own."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -133,7 +132,7 @@ def _unshare_all() -> bool:
 
 
 def _become_first() -> None:
-    """Go on as the first process of a namespace; the old process waits for it, and ends with its exit code."""
+    """Continue in a child, the first process of the namespace; the parent waits and exits with the child's code."""
     pid = os.fork()
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -142,7 +141,6 @@ def _become_first() -> None:
 
 
 def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
-    """Put the view together at `stage`."""
     _mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")
     bound: list[str] = []
     for path in sorted(visible):
@@ -161,7 +159,7 @@ def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
 
 
 def _cover(hidden: Sequence[str], stage: str) -> None:
-    """Mount something empty over each existing path: its names, sizes and times must not be seen either."""
+    """Mount something empty over each existing path, to hide its names, sizes and times too."""
     folder, file = Path(stage, ".nothing"), Path(stage, ".empty")
     folder.mkdir(0o555)
     file.touch(0o444)
@@ -208,27 +206,27 @@ def _libc() -> ctypes.CDLL:
 
 
 def prctl(option: int, value: int) -> int:
-    """Set an attribute of this process (see its manual page); 0 if that was done. Nothing happens but on Linux."""
+    """Set an attribute of this process, as in the manual page; return 0 on success. Does nothing outside Linux."""
     return int(_libc().prctl(option, value, 0, 0, 0)) if sys.platform.startswith("linux") else 0
 
 
 def bound_privileges() -> None:
-    """Keep programs that this process or its children execute from gaining privileges; held ones stay."""
+    """Prevent programs that this process or its children execute from gaining privileges; current ones stay."""
     if not sys.platform.startswith("linux"):
         return
     number = 0
-    while prctl(_PR_CAPBSET_DROP, number) == 0:  # a plain user cannot, and has none
+    while prctl(_PR_CAPBSET_DROP, number) == 0:  # fails for a plain user, who has no capabilities
         number += 1
     prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
-    """Become the user `uid`, None to stay the same one, and give up every capability.
+    """Become the user `uid` and drop every capability.
 
     Args:
-        uid: the user.
-        reads_all: whether to keep one capability, to read files of other users; executed programs lose it.
+        uid: the user; None to stay the current one.
+        reads_all: whether to keep the capability to read other users' files; executed programs lose it.
 
     Raises:
         OSError: if the kernel refuses.
@@ -242,18 +240,20 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
     if not sys.platform.startswith("linux"):
         return
     capabilities = _DAC_READ_SEARCH if reads_all else 0
-    # Effective, permitted, inheritable: the low half of each, then the high ones.
+    # Effective, permitted, inheritable: the low half of each, then the high halves.
     head, sets = (ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)
     _check(_libc().capset(head, sets), "capset")
 
 
 class Counts(NamedTuple):
-    """What one process has used: ticks of processor time, and page faults."""
+    """What one process has used: ticks of processor time, and page faults.
+
+    The children's counts include only ended children that the process has waited for.
+    """
 
     ticks: int = 0
     faults: int = 0
     childrens_ticks: int = 0
-    """Of children that have ended, as far as it has waited for them; so the next."""
     childrens_faults: int = 0
 
 
@@ -265,26 +265,26 @@ class Usage:
     memory: int
     """Bytes; memory that several processes share may be counted for each."""
     runnable: bool
-    """Whether one of them works, or would if a processor were free."""
+    """Whether a process is running or waits for a free processor."""
 
 
 def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
-    """Return the use of a process and its descendants; nothing for a process that is not there.
+    """Return the use of a process and its descendants; zero for a process that does not exist.
 
     Args:
         pid: the process.
-        earlier: descendants of before, which count although their parents may have ended.
+        earlier: descendants seen before, which count even if their parents have ended.
     """
     pages = 0
     runnable = False
     processes: dict[Process, Counts] = {}
     visited: set[int] = set()
-    # Parents first: what is handed to a parent meanwhile must not be counted for both.
+    # Parents first: a child that ends meanwhile adds its use to its parent, and must not be counted twice.
     to_visit: list[tuple[int, int | None]] = [*earlier, (pid, None)]
     while to_visit:
         number, beginning = to_visit.pop()
         process = _PROC / str(number)
-        with contextlib.suppress(OSError):  # it may end meanwhile
+        with contextlib.suppress(OSError):  # the process may end meanwhile
             fields = _stat(process)
             began = int(fields[_BEGAN])
             if number in visited or beginning not in (None, began):
@@ -301,24 +301,24 @@ def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
 
 
 class Work:
-    """The work of a cell's processes, added up from look to look."""
+    """The work of a cell's processes, summed from one look to the next."""
 
     def __init__(self) -> None:
-        """Begin before the first look."""
+        """Start before the first look."""
         self.processes: Mapping[Process, Counts] = {}
-        """Those of the last look."""
+        """The processes of the last look."""
         self._unclaimed = (0, 0)
 
     @property
     def escapes(self) -> bool:
-        """Whether processes have ended that nobody waited for: more work may have gone with them than was seen."""
+        """Whether processes have ended without a parent that waited for them; some of their work may be uncounted."""
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the seconds that were worked since the last look.
+        """Return the seconds of work since the last look.
 
-        A child's work becomes its parent's when that has waited for it, or is in no count any more: then what was
-        seen of it stays counted.
+        A child's work moves to its parent when the parent waits for it. If no parent waits, the work that was already
+        seen stays counted.
         """
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
@@ -335,7 +335,7 @@ class Work:
 
 
 def ended_for_memory() -> int:
-    """Return how many processes of this machine the kernel has ended for want of memory; 0 where it does not say."""
+    """Return how many processes the kernel has killed because the machine ran out of memory; 0 if unknown."""
     with contextlib.suppress(OSError):
         _, name, counts = _PROC.joinpath("vmstat").read_bytes().partition(b"\noom_kill ")
         return int(counts.split(None, 1)[0]) if name else 0
@@ -343,12 +343,12 @@ def ended_for_memory() -> int:
 
 
 def _stat(process: Path) -> list[str]:
-    # The process chooses its name, whose end can only be found from behind.
+    # The process chooses its name, which may contain ")": search from the end.
     return process.joinpath("stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
 
 
 def own_memory(pid: int) -> int:
-    """Return the bytes that a process holds, with its part of shared memory; 0 if that may not be read."""
+    """Return the bytes that a process holds, with its share of shared memory; 0 if the kernel refuses to tell."""
     with contextlib.suppress(OSError):
         for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

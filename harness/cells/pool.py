@@ -1,4 +1,4 @@
-"""The trusted side of cells: fork them, answer their questions, and learn what strategies say of themselves."""
+"""The trusted side of cells: starts them, answers their questions, and reads strategies' registrations."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ from ctxbench.strategies.registry import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0
-"""Seconds of work, and of waiting, that the import of a strategy may take when only its registration is wanted."""
+"""Seconds of work, and of waiting, that reading a strategy's registration may take."""
 CHECK_WAIT = 60.0
-"""Seconds that a strategy may wait on one of the tiny samples of `checked`."""
+"""Seconds that a strategy may wait on one of the small samples of `checked`."""
 _REMARKS_EVERY = 10.0
-"""Seconds between two remarks that a sample takes long."""
+"""Seconds between two log lines about slow samples."""
 _LOG = logging.getLogger(__name__)
 _MEND = "mend its file, or uninstall the package that provides it"
 _MOST_RESTARTS = 20
-"""Servers that are started again in one run after they were killed."""
+"""Restarts of killed servers in one run."""
 _MOST = 100
 _AT_ONCE = 8
 
 
 class ForkedCells:
-    """Cells made by fork servers, each a process of its own for one sample."""
+    """Cells of fork servers; each is a process of its own for one sample."""
 
     def __init__(
         self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
@@ -76,30 +76,28 @@ class ForkedCells:
         self._remarks = Remarks()
         self._hidden, self._visible = [*hidden, *filter(Path.exists, SHIPPED_ANSWERS)], visible_paths()
         self._servers: dict[tuple[str, ...], ForkServer] = {}
-        """What cells see beside the usual files: the folders of a strategy file, or nothing -> their server."""
+        """Folders that cells see in addition to the usual files (a strategy file's, or none) -> their server."""
         self._restarts = 0
         self._starting = threading.Lock()
         self._telling = threading.Lock()
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
-        """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
-
-        That is ``process+landlock+namespaces`` where the kernel grants all of it.
+        """Return the isolation that was reached: ``process+landlock+namespaces``, or less if the kernel refuses some.
 
         Raises:
-            MachineFault: if no cell could be had.
+            MachineFault: if no cell could be started.
         """
         with self._starting:
             servers = list(self._servers.values())
-        # The weakest of those that have started: no cell has less.
+        # The weakest server counts: every cell has at least its isolation.
         reports = [dict(server.report) for server in servers or [self._server()]]
         return min(reports, key=lambda report: len(report["isolation"]))
 
     def _server(self, *more: str) -> ForkServer:
-        """Return the server whose cells see `more` absolute paths: what a view holds is settled when its server starts.
+        """Return the server whose cells also see the absolute paths `more`; a server's view is fixed when it starts.
 
-        Without namespaces cells have no view of their own, and one server hides their folders from one another.
+        Without namespaces cells have no view of their own, so one server is enough.
         """
         with self._starting:
             self._drop_ended()
@@ -112,7 +110,7 @@ class ForkedCells:
             return self._servers[more]
 
     def _drop_ended(self) -> None:
-        """Forget servers that were killed, a few times a run: the next cell starts another."""
+        """Forget killed servers, a limited number of times a run; the next cell starts a new one."""
         for key, server in list(self._servers.items()):
             if self._restarts < _MOST_RESTARTS and server.ended(0):
                 self._restarts += 1
@@ -120,18 +118,18 @@ class ForkedCells:
                 server.close()
 
     def card(self, spec: str) -> StrategyCard:
-        """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
+        """Return the card of a strategy; only ctxbench's own modules are imported in this process."""
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
-        """Return what a strategy says of itself once a cell has imported it.
+        """Return a strategy's registration, read in a cell.
 
         Args:
-            name: of an installed strategy, or ``file.py@name``.
+            name: the name of an installed strategy, or ``file.py@name``.
 
         Raises:
-            InputFault: if there is none, or it cannot be imported.
-            MachineFault: if no cell could be had.
+            InputFault: if the strategy does not exist, or cannot be imported.
+            MachineFault: if no cell could be started.
         """
         subject = "its import"
         with self._slots, self._cell(name, subject, self._import_bounds, cure=_MEND) as talk:
@@ -148,7 +146,7 @@ class ForkedCells:
         return self._prompt(spec, query, repo, generate, execute)[0]
 
     def checked(self, spec: str) -> list[StrategyCheck]:
-        """Run the conformance list on a strategy; see `Cells.card` for what it raises."""
+        """Run the conformance list on a strategy; raises like `Cells.card`."""
 
         def attempt(
             query: Query, repo: Repository, generate: Model, execute: Execute | None
@@ -156,7 +154,7 @@ class ForkedCells:
             try:
                 return self._prompt(spec, query, repo, generate, execute, checks=True)
             except StrategyFault as fault:
-                # A check needs neither the place nor the advice to check.
+                # A check's report needs neither the place nor the advice to run a check.
                 raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
 
         return findings(self.card(spec).kinds, attempt)
@@ -224,12 +222,12 @@ class ForkedCells:
             with talk.paused():
                 return {"value": questions.answer(call, message)}
         except NoRanker:
-            raise  # not the strategy's to answer for: the user is told at once
+            raise  # the user must install the encoder: end the run
         except InputFault as fault:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
     def _elsewhere(self, talk: Talk, ask: Callable[[], T]) -> T:
-        """Ask model or sandbox; meanwhile another cell may work, and this cell's clock stands still."""
+        """Ask the model or the sandbox; meanwhile another cell may use the slot, and this cell's clock is paused."""
         with talk.paused():
             self._slots.release()
             try:
@@ -239,12 +237,12 @@ class ForkedCells:
 
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
-        """Have a cell forked, to talk with; end it, whatever happens."""
+        """Start a cell and yield the conversation with it; always end the cell."""
         server = self._server(*beside(spec))
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
-        # Counted for the machine as a whole: what the kernel ended before this cell began was no part of it.
+        # The count is the whole machine's: only an increase since this cell began matters.
         ended_before = ended_for_memory()
         with self._remarks.of_cell() as output:
             try:
@@ -252,7 +250,7 @@ class ForkedCells:
                     server.start(job, theirs, output)
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
-                # It is not the strategy's fault if the server ended, or another process used up the memory.
+                # If the server ended or the machine's memory ran out, the strategy is not to blame.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
@@ -277,7 +275,7 @@ class ForkedCells:
                     server.end(job)
 
     def _remark(self, whose: str, words: str) -> None:
-        """Log that a sample takes long, unless such a line was logged a moment ago."""
+        """Log that a sample takes long, at most every `_REMARKS_EVERY` seconds."""
         with self._telling:
             if time.monotonic() - self._remarked >= _REMARKS_EVERY:
                 self._remarked = time.monotonic()
@@ -297,14 +295,14 @@ def open_cells(
     limits: StrategyBounds | None = None,
     common: Mapping[str, Any] | None = None,
 ) -> Iterator[ForkedCells]:
-    """Have cells; end all of them on leaving.
+    """Open cells; end all of them on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
-        workers: how many strategies may work at once; those that wait for the model do not count.
-        limits: of a strategy on one sample; None for the usual ones.
-        common: what all cells have in common: as ``tokenizer`` the file of p50k_base, to count budgets with, and as
-            ``templates`` what summaries are asked with; None for our own of both.
+        workers: strategies that may work at once; those that wait for the model do not count.
+        limits: the limits of a strategy on one sample; None for the defaults.
+        common: settings of all cells: ``tokenizer`` is the p50k_base file that counts budgets, ``templates`` are the
+            prompts that ask for summaries; None for ctxbench's own.
     """
     cells = ForkedCells(hidden, workers, limits or StrategyBounds(), common)
     try:
@@ -315,7 +313,7 @@ def open_cells(
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Open registrations without a run; cells start when a strategy that is not our own is needed."""
+    """Open registrations without a run; the first strategy that is not ctxbench's own starts the cells."""
     lock = threading.Lock()
     started: list[ForkedCells] = []
     with contextlib.ExitStack() as stack:
@@ -330,11 +328,11 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
 
 
 def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
-    """Run the conformance list on a strategy in the cells of a run; it waits for less, with no other work meanwhile.
+    """Run the conformance list on a strategy in cells like a run's; its limit of waiting is at most `CHECK_WAIT`.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
-        MachineFault: if no cell could be had.
+        MachineFault: if no cell could be started.
     """
     with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, CHECK_WAIT))) as cells:
         return cells.checked(spec)
@@ -344,7 +342,7 @@ class Registrations:
     """Registrations, each read once. Safe to use from many threads."""
 
     def __init__(self, read: Callable[[str], Registration]) -> None:
-        """Read registrations that are not ours by `read`, which must not import their code in this process."""
+        """Read foreign registrations with `read`, which must not import their code in this process."""
         self._read = read
         self._registrations: dict[str, Registration] = {}
         self._bound: dict[str, Bound[Registration]] = {}
@@ -353,8 +351,8 @@ class Registrations:
         """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
 
         Raises:
-            InputFault: if there is none, or its module or file cannot be imported.
-            MachineFault: if no cell could be had.
+            InputFault: if it does not exist, or its module or file cannot be imported.
+            MachineFault: if no cell could be started.
         """
         if name not in self._registrations:
             _check_file(name)
@@ -362,11 +360,11 @@ class Registrations:
         return self._registrations[name]
 
     def bound(self, spec: str) -> Bound[Registration]:
-        """Return the strategy that a spec spells, parameters checked.
+        """Return the strategy of a spec, with checked parameters.
 
         Raises:
-            InputFault: if the spec cannot be read, the name is unknown, or a parameter does not fit.
-            MachineFault: if no cell could be had.
+            InputFault: if the spec cannot be parsed, the name is unknown, or a parameter is invalid.
+            MachineFault: if no cell could be started.
         """
         if spec not in self._bound:
             parsed = specs.parse(spec)
@@ -374,21 +372,21 @@ class Registrations:
         return self._bound[spec]
 
     def file_versions(self, spec: str) -> Mapping[str, str]:
-        """Return the versions of the strategies that a spec names and that stand in files, by name.
+        """Return the versions of the strategies in files (``file.py@name``) that a spec names, by name.
 
         Raises:
             InputFault: see `bound`.
-            MachineFault: likewise.
+            MachineFault: see `bound`.
         """
         bound = self.bound(spec)
-        names = _names(bound, spec) if "@" in bound.spec else []  # nothing is parsed for most, sample by sample
+        names = _names(bound, spec) if "@" in bound.spec else []  # called for every sample: parse only if needed
         return {name: self.get(name).version for name in names if "@" in name}
 
     def installed(self) -> Mapping[str, Registration | InputFault]:
-        """Return the registrations of all installed strategies by name, or the faults of those that cannot be imported.
+        """Return the registrations of all installed strategies by name, or a fault for each that cannot be imported.
 
         Raises:
-            MachineFault: if no cell could be had.
+            MachineFault: if no cell could be started.
         """
         names = registry.names()
         with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -404,7 +402,7 @@ class Registrations:
 
 
 def _check_file(name: str) -> None:
-    """Check that the file of ``file.py@name`` is there: a cell cannot tell a folder from a file it may not open."""
+    """Check that the file of ``file.py@name`` exists; a cell could not distinguish a folder from a hidden file."""
     path, at, _ = name.rpartition("@")
     if at:
         with explained(path):
@@ -414,7 +412,7 @@ def _check_file(name: str) -> None:
 
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
-    """Return whether all code of a strategy, wrapped strategies included, is our own."""
+    """Return whether all code of a strategy, wrapped strategies included, is ctxbench's own."""
     return all("@" not in name and registry.is_ours(name) for name in _names(bound, spec))
 
 
@@ -423,5 +421,5 @@ def _names(bound: Bound[Registration], spec: str) -> list[str]:
 
 
 def _is_read_here(name: str) -> bool:
-    """Return whether a name belongs to our own code, or to nothing, which the registry then reports."""
+    """Return whether a name is ctxbench's own or unknown; the registry then reports an unknown name."""
     return "@" not in name and (name not in registry.names() or registry.is_ours(name))

@@ -1,7 +1,7 @@
-"""The trusted side of the cells' processes: the fork server, the files that they see, and what they print.
+"""The trusted side of the cells' processes: the fork server, the files that cells see, and what they print.
 
-Cells see files of this machine, of Python and of the strategy, and never the copies of answers among them. The trusted
-side works both out, and imports no package for it.
+Cells see files of this machine, of Python and of the strategy, except copies of answers. The trusted side finds both
+lists of files without importing any package.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ctxbench.sandbox.bubblewrap import host
 _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _SET_VARIABLES = {
-    "LOGNAME": "cell",  # there is no table of users to look in
+    "LOGNAME": "cell",  # cells see no table of users
     # Sums split over threads can differ in the last bit, and threads do not survive a fork.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -45,24 +45,24 @@ _SET_VARIABLES = {
 }
 _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
-"""Seconds after which a living run has surely locked its folder."""
+"""Seconds within which a running run has locked its folder."""
 _USERS = 64
-"""So many cells at once have a user each."""
+"""Cells at once that have a user each."""
 MOST_OF_CELL = 1 << 12
-"""Bytes shown of what one strategy prints for one sample."""
+"""Bytes shown of a strategy's output for one sample."""
 _PRINTED = "strategy: "
-"""Begins each line of it."""
+"""Prefix of each line of a strategy's output."""
 MOST = 1 << 16
-"""Bytes shown of a whole run: a line for each sample would hide what the run itself says."""
+"""Bytes shown of all strategies' output in a run; more would hide the run's own output."""
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
-"""Files of ``/etc`` that a program needs beside those in a box."""
+"""Files of ``/etc`` that a program needs in addition to those of a box."""
 _SITES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
 REFERENCE_FOLDER = Path(__file__).parents[1] / "reference"
-"""The shipped results: what other strategies scored, sample by sample, was measured with the answers."""
+"""The shipped results: other strategies' scores of each sample reveal something about its answer."""
 SHIPPED_ANSWERS = (REFERENCE_FOLDER, Path(specs.__file__).parent / "repos" / "codereval-tests")
-"""What ctxbench ships that says more than a strategy may know: those results, and tests of CoderEval's functions."""
+"""Shipped files that reveal answers: these results, and tests of CoderEval's functions."""
 _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
@@ -72,13 +72,13 @@ class ForkServer:
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Start it; each process of a cell may hold so many bytes of memory.
+        """Start the server; each process of a cell may hold `memory` bytes.
 
-        No cell may read `hidden` paths; `visible` ones are in the cells' own view of the files, where they have one.
-        `common` is as for `open_cells`.
+        No cell may read `hidden` paths. With namespaces, cells see only `visible` paths. `common` is as for
+        `open_cells`.
 
         Raises:
-            MachineFault: if it cannot be started.
+            MachineFault: if the server cannot be started.
         """
         self._lock = threading.Lock()
         self.scratch = Scratch()
@@ -86,7 +86,7 @@ class ForkServer:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ctxbench.harness.cells.server", str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
-            stdout=2,  # the server's own words only: what strategies print goes elsewhere
+            stdout=2,  # only the server's own output: strategies print to a file of their own
             pass_fds=[theirs.fileno()],
             env=_environment(),
             start_new_session=True,
@@ -119,11 +119,11 @@ class ForkServer:
 
     @property
     def separates(self) -> bool:
-        """Whether its cells see no files but those that it was started with, because they have a view of their own."""
+        """Whether its cells have a view of their own, with only the files that the server was started with."""
         return "namespaces" in self.report["isolation"]
 
     def start(self, job: int, channel: socket.socket, output: int) -> None:
-        """Have a cell forked that takes its job from `channel` and prints to `output`.
+        """Order a cell that takes its job from `channel` and prints to `output`.
 
         Raises:
             OSError: if the process is gone.
@@ -141,7 +141,7 @@ class ForkServer:
             self._control.sendall(ORDER.pack(END, job))
 
     def ended(self, seconds: float) -> bool:
-        """Return whether the process ends within some seconds."""
+        """Return whether the process ends within `seconds`."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -158,17 +158,17 @@ class ForkServer:
 
 
 def _environment() -> dict[str, str]:
-    """Return the server's environment: no keys, tokens or settings of ours; the same modules to import."""
+    """Return the server's environment: without keys, tokens or settings, with the same import path."""
     variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}
 
 
 class Scratch:
-    """A folder that is this run's while the process lives: the lock on it ends with the process."""
+    """A temporary folder of this run; the lock on it ends with the process."""
 
     def __init__(self) -> None:
-        """Make and lock the folder.
+        """Create and lock the folder.
 
         Raises:
             MachineFault: if the disk is full.
@@ -180,7 +180,7 @@ class Scratch:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it."""
+        """Remove the folder and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
@@ -200,17 +200,17 @@ def sweep() -> None:
 
 
 class Remarks:
-    """Shows what strategies print, up to a limit. Safe to use from many threads at once."""
+    """Prints the output of strategies, up to a limit. Safe to use from many threads at once."""
 
     def __init__(self) -> None:
-        """Begin with the whole space free."""
+        """Start with the whole limit left."""
         self._left, self._lock = MOST, threading.Lock()
 
     @contextlib.contextmanager
     def of_cell(self) -> Iterator[int]:
         """Yield a descriptor for a cell to print to; show the output on stderr at the end.
 
-        It is a file in memory and no pipe, so that nobody has to read while the strategy works.
+        The descriptor is a file in memory: a pipe would need a reader while the strategy works.
         """
         handle = _file()
         try:
@@ -225,7 +225,7 @@ class Remarks:
         if self._left <= 0:
             return
         printed = visible(raw[:MOST_OF_CELL].decode("utf-8", "replace"))
-        # Marked, so that no line of a strategy can be taken for one of ours.
+        # The prefix distinguishes a strategy's lines from ctxbench's own.
         text = "".join(f"{_PRINTED}{line}\n" for line in printed.removesuffix("\n").split("\n"))
         with self._lock:
             if self._left <= 0:
@@ -248,7 +248,7 @@ def _file() -> int:
 
 
 def visible_paths() -> list[str]:
-    """Return the paths that every cell needs: the system's programs, the interpreter, the importable packages."""
+    """Return the paths that every cell needs: system programs, the interpreter, importable packages."""
     paths = [*host.SYSTEM, *map(str, host.etc()), *(f"/etc/{name}" for name in _ETC)]
     paths += [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *map(str, _imported())]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -256,7 +256,7 @@ def visible_paths() -> list[str]:
 
 
 def check_unseen(path: Path) -> None:
-    """Refuse a path for answers that strategies could read there.
+    """Check that strategies cannot read `path`, where answers are to be written.
 
     Raises:
         InputFault: if it lies in one of `visible_paths`.
@@ -271,9 +271,9 @@ def check_unseen(path: Path) -> None:
 
 
 def beside(spec: str) -> list[str]:
-    """Return the folders of the strategy files that a spec names, at any depth: a file may import its neighbours.
+    """Return the folders of the strategy files that a spec names, at any depth, because a file may import neighbours.
 
-    A missing file and an unreadable spec have none: the cell says what is wrong.
+    A missing file or an invalid spec has no folder; the cell then reports the fault.
     """
     if "@" not in spec:
         return []
@@ -281,7 +281,7 @@ def beside(spec: str) -> list[str]:
 
 
 def private(path: str) -> bool:
-    """Return whether others than its owner cannot read a path, or a module that lies in it."""
+    """Return whether only the owner can read a path, or one of the modules in it."""
     try:
         modules = [entry.path for entry in os.scandir(path) if entry.name.endswith(".py")]
         return not _readable_by_others(path) or not all(map(_readable_by_others, modules))
@@ -320,7 +320,7 @@ def _imported() -> Iterator[Path]:
         yield folder
         # These may be links to other places.
         yield from (folder / room for room in ("bench", "harness", "sandbox", "strategies"))
-    # Packages that are installed from where they are developed may be in no folder of the path.
+    # Editable installs may lie outside every folder of the path.
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("__editable__"):
             yield from map(Path, getattr(module, "MAPPING", {}).values())
@@ -332,16 +332,16 @@ def _imported() -> Iterator[Path]:
 
 
 def _with_real(paths: Iterable[str]) -> list[str]:
-    """Return the existing paths, in order, each also with its links resolved."""
+    """Return the existing paths in order, each also with its links resolved."""
     both = [form for path in paths for form in (os.path.normpath(path), os.path.realpath(path))]
     return [path for path in dict.fromkeys(both) if path != "/" and Path(path).is_absolute() and Path(path).exists()]
 
 
 def copies(files: Iterable[str]) -> list[Path]:
-    """Return installed packages that hold one of the files, and the caches of pip and uv: to be hidden from cells.
+    """Return what to hide from cells: installed packages with one of the files, and the caches of pip and uv.
 
-    A repository that is also installed here holds every answer about itself. A strategy that imports such a package
-    then fails with a message.
+    An installed copy of a repository contains every answer about it. A strategy that imports the package then fails
+    with a message.
 
     Args:
         files: paths inside the benchmark's repositories; ``src/rich/text.py`` is looked for as

@@ -1,9 +1,8 @@
-"""The protocol of cells: what they do, the fault of a strategy, all limits, and messages of length-prefixed JSON.
+"""The protocol of cells: their interface, strategy faults, all limits, and messages in length-prefixed JSON.
 
-Never pickle: a message from a cell may hold anything that a strategy made up, so every number and key is checked.
-Exceeding a limit is the strategy's fault, for that sample alone. Each is at least twenty times what the strategies of
-the two papers use at most on real repositories (docs/isolation.md has the numbers), so that only a strategy gone wild
-meets it.
+Messages are never pickled, because a strategy can put anything into one: every number and key is checked.
+Exceeding a limit is the strategy's fault, for that sample alone. Each limit is at least twenty times what the two
+papers' strategies use on real repositories (docs/isolation.md has the numbers), so only a runaway strategy exceeds it.
 """
 
 from __future__ import annotations
@@ -31,43 +30,43 @@ T = TypeVar("T")
 MESSAGE = 8 << 20
 """Bytes of one message from a cell."""
 CHARACTERS = 2_500_000
-"""Of a prompt."""
+"""Characters of a prompt."""
 BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
 PLACES, LINES = 20_000, 1_000_000
-"""Of a prompt, kept and dropped blocks together: places, and the lines that these span."""
+"""Places of a prompt, in kept and dropped blocks together, and the lines that these places span."""
 LAST_LINE = 10_000_000
 SCORE = 1e12
-"""The largest number, above and below 0, that a block may be scored with."""
+"""The largest absolute value of a block's score."""
 WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
-"""Characters of a flag, role or reason; of a part of a fault; of a path; of a docstring or a traceback."""
+"""Characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
 CANDIDATES = 5_000
 """Texts that one question compares."""
 TOKENS = 32_768
-"""Tokens that one draft may have."""
+"""Tokens of one draft."""
 GIGABYTE = 1 << 30
 RESERVE = 64 << 20
-"""Bytes of memory that are left to a cell for its report when it holds too much."""
+"""Bytes of memory reserved for a cell's report after it has exceeded its limit."""
 OVERLAP = 40
-"""Windows of retrieval that may hold one line: 40 times the repository is then indexed."""
+"""Retrieval windows that may contain the same line; the index is then 40 times the repository's size."""
 _WORK, _WAITS = 60.0, 5
-"""Seconds, and how many times as long a strategy may wait as work."""
+"""Seconds of work, and how many times as long a strategy may wait."""
 LIMIT = 64 << 20
-"""The largest message to a cell, in bytes; those from a cell are much smaller."""
+"""Bytes of one message to a cell."""
 ORDER = struct.Struct(">cQ")
 """An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
 START, END = b"J", b"K"
 GREETING = b"\n"
-"""A cell's first byte, before the strategy is there: the number of its process comes with it."""
+"""A cell's first byte, sent before the strategy is imported; the kernel adds the cell's process number."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
-"""Digits: none of our numbers is as long, and Python's own may be without end."""
+"""Digits of a whole number; Python's own integers have no limit."""
 
 
 class StrategyFault(InputFault):
-    """Raised when a strategy failed on a sample: it raised, hung, died, or returned no prompt."""
+    """Raised when a strategy failed on a sample: it raised, hung, crashed, or returned no prompt."""
 
     traceback: str = ""
-    """The strategy's own traceback, if it raised; for the run's record, not for the one-line message."""
+    """The strategy's own traceback, if it raised; stored in the run's record, absent from the one-line message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +77,13 @@ class StrategyCard:
     """The canonical spelling."""
     kinds: frozenset[Kind]
     languages: frozenset[str]
-    """Of the samples that it accepts; empty for all."""
+    """Languages of the samples that it accepts; empty for all."""
     drafts: bool
     """Whether it asks the model before its final prompt."""
     executes: bool
-    """Whether it runs what the model wrote, in the sandbox."""
+    """Whether it runs the model's code in the sandbox."""
     unmasked: bool
-    """Whether it is shown the import lines that samples mask."""
+    """Whether it sees the import lines that samples mask."""
     version: str
     """A digest of the files that define it; empty if unknown."""
     summary: str
@@ -123,14 +122,14 @@ class Cells(Protocol):
         Args:
             spec: the strategy.
             query: the sample's query.
-            repo: its view; stays on this side.
-            generate: the model; called on this side, in the calling thread. Its exceptions are raised here.
-            execute: the sandbox, for strategies that run the model's code; called as `generate` is.
+            repo: the query's view; stays on the trusted side.
+            generate: the model; called on the trusted side, in the calling thread. Its exceptions are raised here.
+            execute: the sandbox, for strategies that run the model's code; called like `generate`.
 
         Raises:
             InputFault: if the spec is wrong.
             StrategyFault: if the strategy failed on this sample.
-            MachineFault: if no cell could be had.
+            MachineFault: if no cell could be started.
         """
         ...
 
@@ -143,7 +142,7 @@ class Cells(Protocol):
         ...
 
     def describe(self) -> Mapping[str, str]:
-        """Return how strategies are kept apart, for the run's record; ``isolation`` is always there."""
+        """Return how strategies are isolated, for the run's record; the key ``isolation`` always exists."""
         ...
 
 
@@ -152,7 +151,7 @@ class InlineCells:
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt."""
-        from ctxbench.strategies import resolve  # noqa: PLC0415 - a cell's server has this module too
+        from ctxbench.strategies import resolve  # noqa: PLC0415 - the fork server imports this module too
 
         return resolve(spec)(query, repo, generate, execute)
 
@@ -163,59 +162,59 @@ class InlineCells:
         return StrategyCard.of(resolve(spec))
 
     def describe(self) -> Mapping[str, str]:
-        """Say that there is no isolation."""
+        """Return ``isolation: none``."""
         return {"isolation": "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StrategyBounds:
-    """The limits for one sample."""
+    """The limits of a strategy on one sample."""
 
     work: float = _WORK
-    """Processor time of the cell's own processes."""
+    """Seconds of processor time of the cell's own processes."""
     wait: float = _WAITS * _WORK
-    """Seconds in which none of them could have worked, although no question was open."""
+    """Seconds in which none of the cell's processes could run, although no question was pending."""
     memory: int = 4 * GIGABYTE
-    """Bytes that they hold at once, each of them and all together."""
+    """Bytes that the cell's processes may hold at once, each and all together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
-    """Bytes of all answers."""
+    """Bytes of all answers to the cell."""
     questions: int = 100_000
-    """About the repository."""
+    """Questions about the repository."""
     searches: int = 2_000
-    """Questions among these that a ranker answers: an encoder's work is no time of the serving thread."""
+    """Questions that a ranker answers. An encoder's work does not count as time of the serving thread."""
     drafts: int = 200
     """Calls of the model."""
     programs: int = 200
     """Calls of the sandbox."""
     indices: int = 80
-    """Kinds of index (windows of a size and stride; units under a ranker) that are asked for."""
+    """Different indices asked for: windows of a size and stride, or units under a ranker."""
     seconds: float = 120.0
-    """Processor time of the thread that serves the strategy, the first use of each index left out."""
+    """Seconds of processor time of the thread that serves the strategy, without the first use of each index."""
     index_seconds: float = 7200.0
-    """Processor time of these first uses: an index is built once for all samples, and the first question waits."""
+    """Seconds of processor time of these first uses: an index is built once for all samples, on the first question."""
 
     @classmethod
     def of_work(cls, seconds: float) -> StrategyBounds:
-        """Return the usual bounds but for the processor time, and the waiting, of the cell's own processes."""
+        """Return the default bounds with another limit for the work and the waiting of the cell's own processes."""
         return cls(work=seconds, wait=_WAITS * seconds)
 
 
 class Excess(Exception):
-    """Raised when a strategy exceeds a bound, which the text names."""
+    """Raised when a strategy exceeds a bound; the message names the bound."""
 
     def __init__(self, what: str, *, cure: str = "") -> None:
-        """Name the bound, and the cure; empty for the usual one, to check the strategy."""
+        """Name the bound and the cure; an empty cure stands for the default, to check the strategy."""
         self.cure = cure
         super().__init__(what)
 
 
 class Account:
-    """The use of one strategy on one sample so far. Belongs to one thread, whose processor time it counts."""
+    """What a strategy has used on one sample. Belongs to one thread, and counts that thread's processor time."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
-        """Begin at zero."""
+        """Start at zero."""
         self._bounds = bounds
         self._used: Counter[str] = Counter()
         self._indices: set[Hashable] = set()
@@ -223,7 +222,7 @@ class Account:
         self._indexing = 0.0
 
     def take(self, what: str, amount: int = 1) -> None:
-        """Add to the use of something that a field of `StrategyBounds` limits.
+        """Add to the use of `what`, a field of `StrategyBounds`.
 
         Raises:
             Excess: if the limit is exceeded.
@@ -235,10 +234,10 @@ class Account:
             raise Excess(f"{noun}: more than {most:,}")
 
     def check_time(self) -> None:
-        """Check that there is processor time left.
+        """Check that processor time is left.
 
         Raises:
-            Excess: if there is none.
+            Excess: if a limit of processor time is exceeded.
         """
         spent = time.thread_time() - self._began - self._indexing
         for seconds, most, what in (
@@ -250,10 +249,10 @@ class Account:
 
     @contextlib.contextmanager
     def asking(self, index: Hashable) -> Iterator[None]:
-        """Count the time inside as building an index, if this is the first question that needs it.
+        """Count the time inside the context as building an index, if this is the first question that needs it.
 
         Raises:
-            Excess: if it needs one index too many.
+            Excess: if the strategy asks for too many indices.
         """
         first = index is not None and index not in self._indices
         if first:
@@ -274,16 +273,16 @@ class Garbage(ValueError):
 def send(
     channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMIT, look: Callable[[], None] | None = None
 ) -> int:
-    """Send one message and return its size in bytes; block until it is taken.
+    """Send one message and return its size in bytes; block until the other side has read it.
 
     Args:
         channel: to the other side.
         message: the message.
-        most: the most bytes that it may have.
-        look: called now and then while the message waits, if the channel has a timeout; may raise to end the wait.
+        most: the largest size in bytes.
+        look: called after each timeout of the channel while the message waits; may raise to end the wait.
 
     Raises:
-        Garbage: if it has more bytes than `most`.
+        Garbage: if the message has more than `most` bytes.
     """
     raw = json.dumps(message).encode("ascii")
     if len(raw) > most:
@@ -295,7 +294,7 @@ def send(
 
 
 def take(channel: socket.socket) -> dict[str, Any]:
-    """Return the next message of the trusted side, which is not checked.
+    """Return the next message of the trusted side, without checks.
 
     Raises:
         EOFError: if the other side has gone.
@@ -312,12 +311,12 @@ def receive(
 
     Args:
         channel: to the other side.
-        most: the most bytes that it may have.
-        look: called now and then while a part is missing, if the channel has a timeout; may raise to end the wait.
+        most: the largest size in bytes.
+        look: called after each part and each timeout of the channel; may raise to end the wait.
 
     Raises:
         EOFError: if the other side has gone.
-        Garbage: if it is not a JSON object, or over the limit.
+        Garbage: if the message is not a JSON object, or over the limit.
     """
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, look))
     if length > most:
@@ -367,13 +366,13 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> float:
-    raise Garbage(f"{word} is no number")
+    raise Garbage(f"{word} is not a number")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise Garbage(f"{text:.20} is no number")
+        raise Garbage(f"{text:.20} is not a number")
     return number
 
 

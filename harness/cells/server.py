@@ -1,8 +1,8 @@
 """The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
 
-A fresh, single-threaded interpreter that never holds a sample. It gives up its privileges, then forks
-one process for each job; the job itself comes over the cell's own channel, past this process. It
-leaves no process behind and ends with the trusted side, however that ends.
+The server is a fresh, single-threaded interpreter that never sees a sample. It drops its privileges, then forks one
+process for each job; the job itself comes over the cell's own channel. The server leaves no process behind and ends
+with the trusted side, even if that is killed.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
 from ctxbench.strategies import layout
 
 _SYSTEM = ("/dev", "/proc", "/sys")
-"""Closed to cells but for the next paths: root could read every answer from a disk's device or the kernel's memory."""
+"""Hidden from cells except for `_SYSTEM_SHOWN`: root could read answers from a disk's device or kernel memory."""
 _SYSTEM_SHOWN = (
     *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
     *(f"/proc/{name}" for name in ("cpuinfo", "version", "filesystems")),
     "/sys/devices/system/cpu",
 )
 _FURNISHING = ("mount", "unshare", "setns")
-"""Calls that give a cell its namespaces; refused to the cell itself."""
+"""Calls that set up a cell's namespaces; the cell itself may not use them."""
 _REFUSED_CALLS = (
     *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
-    # A container engine's socket, and other ways out.
+    # A cell could reach a container engine's socket, or leave in other ways,
     *("socket", "pidfd_open", "pidfd_send_signal", "process_mrelease", "mknod", "mknodat"),
-    # One cell could leave a note there for a later one,
+    # leave a note for a later cell,
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
-    # or tell one beside it: by a file that it opens or has in memory, by how much of the machine it uses,
+    # signal to another cell by opening or caching a file or by using the machine's resources,
     *("inotify_init", "inotify_init1", "inotify_add_watch", "mincore", "fadvise64", "preadv2", "sysinfo"),
     # or slow others down.
     *("io_setup", "sync", "syncfs", "setpriority", "getpriority", "ioprio_set", "ioprio_get"),
     *("sched_setparam", "sched_setscheduler", "sched_setattr"),
 )
 _REFUSED_WITHOUT_NAMESPACES = (
-    # There the files are everybody's: their times, rights and owners are under no rule of Landlock.
+    # Cells share the files then, and Landlock does not protect their times, rights and owners.
     *("utime", "utimes", "futimesat", "utimensat", "chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown"),
     *("fchownat", "statfs", "fstatfs", *_FURNISHING),
 )
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC, _ADD_SEALS, _GET_SEALS = 0, 1, 2, 3, 4, 1030, 1033, 1034
 _LOCKS = (6, 7, 37, 38)
-"""``F_SETLK``, ``F_SETLKW`` and those of open files."""
+"""``F_SETLK``, ``F_SETLKW`` and the same for open file descriptions."""
 _TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED = 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451
 _JUDGED = (
-    # A lock on a file that all read would be seen by others. Nobody but its own processes could meet a cell at a
-    # file that it may write, so that a lock counts as taken.
+    # Other cells would see a lock on a shared file. A cell's writable files are private to it, so every lock is
+    # reported as taken.
     ArgumentRule(
         call="fcntl",
         argument=1,
@@ -77,29 +77,29 @@ _JUDGED = (
         error=errno.EINVAL,
     ),
     ArgumentRule(call="flock", argument=1, passed=(), pretended=tuple(range(16))),
-    # What Python asks of a descriptor; no typing into terminals, no attributes of files.
+    # Python's own requests only: a cell may not type into terminals or change attributes of files.
     ArgumentRule(
         call="ioctl",
         argument=1,
         passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
         error=errno.ENOTTY,
     ),
-    # Memory of several processes is in no process's size once those that wrote to it have ended.
+    # Shared memory counts for no process once the processes that wrote to it have ended.
     ArgumentRule(call="mmap", argument=3, all_bits=(mmap.MAP_SHARED, mmap.MAP_ANONYMOUS)),
-    # Any advice about its memory but to drop what it holds of files, which would be slower to read for others.
+    # All advice except dropping cached file pages, which would slow down other readers.
     ArgumentRule(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
 _ABSENT = ("clone3", "memfd_create")
-"""As on an older kernel. Files in memory are in no process's size."""
+"""Calls that fail as on an older kernel. Files in memory count for no process's size."""
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
-"""Calls about a process, which where there are no namespaces must be the one that calls."""
+"""Calls about a process. Without namespaces, a cell may use them only about the calling process."""
 _NEWEST = 449
-"""Later calls came with Linux 5.17 or after it: other ways to set times, rights and attributes are among them."""
+"""The last permitted call. Later ones (Linux 5.17 and newer) include other ways to set times, rights and attributes."""
 _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
-"""A cell may have at once, where those of others are not counted."""
+"""Processes of a cell at once; set only with namespaces, where other cells' processes do not count."""
 _HANDLES = 1 << 10
-"""More than the server ever has open."""
+"""More descriptors than the server ever opens."""
 
 
 class Server:
@@ -119,13 +119,13 @@ class Server:
         """Confine this process; see `protocol` for the orders on `control`.
 
         Args:
-            control: the trusted side.
+            control: the channel to the trusted side.
             scratch: a folder of this process.
-            hidden: what no cell may read.
-            visible: what cells see, where they have a view of their own.
+            hidden: paths that no cell may read.
+            visible: paths that cells see, if they have a view of their own.
             memory: bytes that each process of a cell may hold.
-            users: one for each of the cells at work, as far as there are; None for the user that this process runs as.
-            private: whether some of `visible` can be read by its owner alone.
+            users: users of the cells, in turn; None for the user that this process runs as.
+            private: whether only the owner can read some of `visible`.
         """
         self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}
@@ -134,9 +134,9 @@ class Server:
         self._rules: int | None = None
         self._users = users
         self._last_filter = b""
-        """Refuses to a cell with namespaces what gave it them."""
+        """The filter that refuses `_FURNISHING` to a cell with namespaces."""
         self._reads_all = False
-        """Whether cells may read files that are private to root, in a view that holds nothing hidden."""
+        """Whether cells may read root's private files; their view contains nothing hidden."""
         self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
         self._confine(visible, private)
 
@@ -162,12 +162,12 @@ class Server:
             self._filter()
             self._last_filter = seccomp.refusal(_FURNISHING)
             self.report["syscalls"] = "filtered"
-            # Only with a filter, which refuses to open by a handle what the view does not hold.
+            # Only with the filter, which refuses to open files outside the view by a handle.
             self._reads_all = private and self._users != [None]
         self.report["isolation"] = "+".join(words)
 
     def _try_namespaces(self, visible: list[str], hidden: set[str]) -> None:
-        """Set up a cell's namespaces once, in a process of its own that ends at once."""
+        """Set up a cell's namespaces once, in a short-lived process; raise OSError if the kernel refuses."""
         trial = Namespaces(visible, hidden, str(self._scratch))
         uid = None if trial.own_users else self._users[0]
 
@@ -179,9 +179,9 @@ class Server:
             raise OSError("a cell cannot have its own")
 
     def _make_rules(self) -> None:
-        """Make the rules of reading for cells once: less than this process, and no temporary folder of another cell."""
+        """Create the rules for reading once: cells read less than this process, and no other cell's folder."""
         if self._namespaces is not None:
-            # Names are what the view has: modules are looked for in folders with something hidden in them, too.
+            # Every folder may be listed, because Python also looks for modules in folders with hidden files.
             visible = landlock.visible(self._hidden)
             self._rules = landlock.ruleset(visible, ["/dev/null", kernel.PARENT], listable=["/"])
             return
@@ -200,7 +200,7 @@ class Server:
         while True:
             try:
                 raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
-            except ConnectionResetError:  # it ended before it had read all that was said to it
+            except ConnectionResetError:  # the trusted side ended before it had read everything
                 break
             while raw and len(raw) < ORDER.size:
                 raw += self._control.recv(ORDER.size - len(raw))
@@ -218,14 +218,14 @@ class Server:
         folder = Path(kernel.FOLDER)
         try:
             if self._namespaces is None:
-                # No cell can guess the name of another's.
+                # A cell cannot guess the name of another cell's folder.
                 folder = self._scratch / secrets.token_hex(16)
                 folder.mkdir(mode=0o700)
                 pid = os.fork()
             else:
                 pid = self._namespaces.fork()
         except OSError as error:
-            # No strategy's fault: with the server gone, the trusted side reports the machine.
+            # Not the strategy's fault: once the server ends, the trusted side reports a fault of the machine.
             sys.exit(f"no process for a strategy can be made ({error.strerror}); free memory, processes or disk space")
         if pid == 0:
             self._become_cell(channel, output, folder, self._users[job % len(self._users)])
@@ -234,7 +234,7 @@ class Server:
         self._cells[job] = pid, folder
 
     def _become_cell(self, channel: int, output: int, folder: Path, uid: int | None) -> NoReturn:
-        """Do one job in this new process, which then ends."""
+        """Do one job in this new process, then end it."""
         try:
             tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
             if self._namespaces is not None:
@@ -243,7 +243,7 @@ class Server:
             if self._namespaces is not None:
                 _lower(resource.RLIMIT_NPROC, _PROCESSES)
             kernel.drop_privileges(uid, reads_all=self._reads_all)
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of user clears it
             if self._rules is not None:
                 landlock.enforce(self._rules)
                 os.close(self._rules)
@@ -252,7 +252,7 @@ class Server:
             if self._namespaces is not None and self.report["syscalls"] == "filtered":
                 seccomp.install(self._last_filter)
             _bound_memory(self._memory)
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has ended, and reads nothing
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the trusted side has ended
                 talk = socket.socket(fileno=channel)
                 talk.send(GREETING)
                 cell.work(talk)
@@ -272,7 +272,7 @@ class Server:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _end_orphans(self) -> None:
-        """End processes that a cell left behind: as the subreaper, this process has become their parent."""
+        """End processes that a cell left behind; this process is their parent now, as the subreaper."""
         cells = {pid for pid, _ in self._cells.values()}
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
@@ -289,7 +289,7 @@ class Server:
 
 
 def _keep_only(channel: int, output: int, rules: int | None) -> int:
-    """Close all that the server has open, by which one cell could signal another. Return the channel."""
+    """Close the server's descriptors, by which cells could signal to one another, and return the channel."""
     null = os.open(os.devnull, os.O_RDONLY)
     for number, handle in enumerate((null, output, output)):
         os.dup2(handle, number)
@@ -302,7 +302,7 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
 
 
 def _limit() -> None:
-    """Limit this process and its cells; let the kernel end them first when memory runs out."""
+    """Limit this process and its cells; the kernel ends them first when memory runs out."""
     for which, value in _LIMITS:
         _lower(which, value)
     with contextlib.suppress(OSError):
@@ -310,35 +310,35 @@ def _limit() -> None:
 
 
 def _lower(which: int, value: int) -> None:
-    """Set a limit for good; a lower one that holds already stays."""
+    """Set a limit for good, unless it is already lower."""
     _, current = resource.getrlimit(which)
     value = value if current == resource.RLIM_INFINITY else min(value, current)
     resource.setrlimit(which, (value, value))
 
 
 def _bound_memory(most: int) -> None:
-    """Limit this process to so many bytes, with a little more for the report that it holds too much."""
+    """Limit this process to `most` bytes, with a reserve for the report of an excess."""
     _, current = resource.getrlimit(resource.RLIMIT_DATA)
     if current == resource.RLIM_INFINITY or current > most + RESERVE:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
 
 
 def _load() -> None:
-    """Import our own strategies and the parsers once, instead of in every cell; foreign strategies in their cells."""
+    """Import ctxbench's strategies and the parsers once for all cells; a cell imports foreign strategies itself."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
     for name in languages.names():
-        # A language of others that cannot be imported is a fault where a sample is in it.
+        # A foreign language that cannot be imported is reported by the first sample that needs it.
         with contextlib.suppress(InputFault):
             languages.get(name).outline("")
 
 
 def main() -> None:
-    """Set up as the trusted side asks, answer with the confinement that was reached, and serve."""
+    """Set up as the trusted side orders, report the confinement that was reached, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
     os.umask(0o022)  # cells must be able to enter the folders made for them
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # cells end without emptying buffers
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # cells exit without flushing buffers
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     try:
@@ -349,9 +349,9 @@ def main() -> None:
     _load()
     apis.ask_with(setup.get("templates", {}))
     if setup.get("tokenizer"):
-        from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - for such runs alone
+        from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - few runs need it
 
-        layout.count_in(P50kBase(Path(setup["tokenizer"])))  # now, as no cell can read the file
+        layout.count_in(P50kBase(Path(setup["tokenizer"])))  # before the fork: cells cannot read the file
     with explained(scratch):
         server = Server(
             control,
@@ -368,7 +368,7 @@ def main() -> None:
         protocol.send(control, server.report)
         server.serve()
     except (BrokenPipeError, ConnectionResetError):
-        pass  # interrupted, too
+        pass  # the trusted side was interrupted
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -1,10 +1,10 @@
-"""One conversation of the trusted side with a cell, within its bounds and against its clock; no message is trusted.
+"""The trusted side's conversation with one cell, within bounds and against a clock; every message is checked.
 
-`Talk` sends and receives, `Clock` watches, and `Questions` answers what a strategy asks about the repository.
+`Talk` sends and receives, `Clock` measures, and `Questions` answers what a strategy asks about the repository.
 
-The clock is read from outside: work, waiting time and memory of the cell's processes. A busy machine is not the
+The clock measures the cell's processes from outside: work, waiting time and memory. A busy machine is not the
 strategy's fault: only processor time counts as work, and only time in which none of its processes could run counts as
-waiting. Where there is no ``/proc``, all time counts as waiting.
+waiting. Without ``/proc``, all time counts as waiting.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from ctxbench.harness.cells.protocol import GIGABYTE, Account, Excess, StrategyB
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
-"""Exceptions of Python for files and networks that are not there."""
+"""Python's exceptions for files and networks that a cell cannot reach."""
 _OUTSIDE = (
     "a strategy reads the repository by `repo`, files of its own beside it, writes to its temporary folder, "
     "and has no network (docs/isolation.md)"
 )
 _START_TIMEOUT = 120.0
-"""Seconds until a cell must be there."""
+"""Seconds within which a cell must start."""
 _CREDENTIALS = struct.Struct("3i")
-"""Process, user and group of the sender."""
+"""Process, user and group of a message's sender."""
 EVERY = 0.5
 """Seconds between two looks at a cell."""
 _FIRST_REMARK = 10.0
-"""Seconds of work and waiting after which there is something to say; then each time they have doubled."""
+"""Seconds of work and waiting before the first log line; the next comes each time they have doubled."""
 _CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "similar_windows": wire.dump_hits,
@@ -54,9 +54,9 @@ _NAMES: Mapping[str, int] = {
     "ranker": protocol.PATH,
     "name": protocol.PATH,
 }
-"""Arguments that name something -> characters that they may have."""
+"""Arguments that name something -> their largest length in characters."""
 MOST_CHARACTERS = 1_000_000
-"""Of all texts of one question together."""
+"""Characters of all texts of one question together."""
 
 
 class Talk:
@@ -72,7 +72,7 @@ class Talk:
         limits: StrategyBounds,
         cure: str = "",
     ) -> None:
-        """Talk over `channel`, in the calling thread; `cure` is that of faults, empty for the usual: to check it."""
+        """Talk over `channel` in the calling thread; faults suggest `cure`, by default to check the strategy."""
         self._channel, self._clock, self.spec, self._sample = channel, clock, spec, sample
         self._limits, self._cure = limits, cure
         self.account = Account(limits)
@@ -80,13 +80,13 @@ class Talk:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Let the clock stand still: work on this side is not the strategy's time."""
+        """Pause the clock: work on the trusted side does not count as the strategy's."""
         with self._clock.paused():
             yield
 
     @contextlib.contextmanager
     def suspecting(self) -> Iterator[None]:
-        """Turn a refusal inside, of what the strategy sent or used, into its fault."""
+        """Turn `Garbage` and `Excess` inside the context into a fault of the strategy."""
         try:
             yield
         except protocol.Garbage as error:
@@ -95,20 +95,20 @@ class Talk:
             raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
 
     def fault(self, what: str, *, cure: str = "") -> StrategyFault:
-        """Return a fault of this strategy; `cure` is the fault's own, if it has one."""
+        """Return a fault of this strategy; `cure` is specific to the fault, if not empty."""
         return fault_of(self.spec, self._sample, what, cure=self._cure or cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a message and return the next one.
 
         Raises:
-            StrategyFault: if the strategy raised, is late, sent nonsense or exceeded its bounds.
+            StrategyFault: if the strategy raised, timed out, sent garbage or exceeded its bounds.
         """
         try:
             with self.suspecting(), or_gone():
                 self.account.take("sent", protocol.send(self._channel, message, look=self._look))
                 if not self._clock.runs:
-                    # Only now: the job was there when the cell came, so that it did not wait for it.
+                    # Only now: the job was sent first, so the cell never waited for it.
                     self._clock.start(greeted(self._channel))
                 self._channel.settimeout(self._clock.until_look())
                 answer, size = protocol.receive(self._channel, most=protocol.MESSAGE, look=self._look)
@@ -141,7 +141,7 @@ class CellGone(Exception):
 
 @contextlib.contextmanager
 def or_gone() -> Iterator[None]:
-    """Raise `CellGone` for every exception that means that the other side of a socket has gone."""
+    """Raise `CellGone` for every exception that a closed socket causes."""
     try:
         yield
     except (BrokenPipeError, ConnectionResetError, EOFError):
@@ -154,15 +154,15 @@ def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFa
 
 
 def to_check(spec: str) -> str:
-    """Return the cure of a fault that has none of its own."""
+    """Return the cure of a fault without a cure of its own."""
     return f"try it with `ctxbench strategy check {spec!r}`"
 
 
 def three_texts(report: object) -> tuple[str, str, str]:
-    """Return a cell's report, each text cut to its limit: two short ones for a line, and a long one.
+    """Return the three texts of a cell's report, each cut to its limit: two for one line, and a long one.
 
     Raises:
-        Garbage: if it is no list of three texts.
+        Garbage: if the report is not a list of three texts.
     """
     texts = [wire.checked(part, str) for part in wire.items(report, 3, "parts")]
     if len(texts) < 3:
@@ -171,7 +171,7 @@ def three_texts(report: object) -> tuple[str, str, str]:
 
 
 def channel() -> tuple[socket.socket, socket.socket]:
-    """Return this side's end of a channel, which learns who sends, and the cell's end."""
+    """Return the trusted side's end of a channel, which receives the sender's process number, and the cell's end."""
     mine, theirs = socket.socketpair()
     if (passes := getattr(socket, "SO_PASSCRED", None)) is not None:
         mine.setsockopt(socket.SOL_SOCKET, passes, 1)
@@ -179,7 +179,7 @@ def channel() -> tuple[socket.socket, socket.socket]:
 
 
 def greeted(mine: socket.socket) -> int:
-    """Wait for a cell's greeting, before its strategy is there; return its process number, 0 if it is not sent.
+    """Wait for a cell's greeting, sent before its strategy is imported, and return its process number; 0 if unknown.
 
     Raises:
         CellGone: if no greeting comes.
@@ -201,11 +201,11 @@ class Clock:
     """The time that one cell has used of its bounds. Belongs to one thread."""
 
     def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
-        """Stand still until it is started.
+        """Wait for `start`.
 
         Args:
-            limits: of the cell.
-            remark: called with a message when it takes long.
+            limits: the limits of the cell.
+            remark: called with a message when the cell takes long.
         """
         self._limits, self._remark = limits, remark
         self._pid: int | None = None
@@ -219,12 +219,12 @@ class Clock:
         return self._pid is not None
 
     def start(self, pid: int) -> None:
-        """Begin now, with the cell's first process; 0 if that is not known."""
+        """Begin now, with the cell's first process; 0 if its number is unknown."""
         self._pid, self._looked = pid, time.monotonic()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it stand still: in time in which this side works for the strategy, that does not wait."""
+        """Pause: while the trusted side works for the strategy, the strategy does not count as waiting."""
         began = time.monotonic()
         try:
             yield
@@ -232,23 +232,23 @@ class Clock:
             self._paused += time.monotonic() - began
 
     def until_look(self) -> float:
-        """Return the seconds until the next look is due, a hundredth at least."""
+        """Return the seconds until the next look, at least 0.01."""
         return max(0.01, self._looked + EVERY - time.monotonic()) if self.runs else EVERY
 
     def look(self, *, asked: bool = False) -> None:
-        """Note the use of the cell, if the last look is long enough ago.
+        """Measure the cell's use, if the last look is long enough ago.
 
         Args:
-            asked: whether it rests only because it has just asked something: then that says nothing of its waiting.
+            asked: whether the cell has just asked something; its rest then does not count as waiting.
 
         Raises:
-            Excess: if it exceeds a bound.
+            Excess: if the cell exceeds a bound.
             TimeoutError: if it has waited for too long.
         """
         passed = time.monotonic() - self._looked
         if self._pid is None or passed < (EVERY if asked else EVERY / 2):
             return
-        # Not more than a look's time: this side may have stood still as well.
+        # Two looks at most: the trusted side may have been suspended too.
         elapsed = min(passed - self._paused, 2 * EVERY)
         self._looked, self._paused = self._looked + passed, 0.0
         used = usage(self._pid, self._work.processes)
@@ -282,10 +282,10 @@ class Questions:
     """One strategy's questions about one query's repository."""
 
     def __init__(self, repo: Repository, spec: str, account: Account, *, trusted: bool) -> None:
-        """Answer the strategy that the user spelled as `spec` from the query's view, and count on its account.
+        """Answer the strategy `spec` from the query's view, and count on `account`.
 
-        `trusted` says whether it is our own: then the user is to install a missing encoder that it needs, whether the
-        user or a default names it.
+        `trusted` is whether the strategy is ctxbench's own. A missing encoder of such a strategy ends the run, so that
+        the user installs it, even if a default names it.
         """
         self._repo, self._account, self._trusted = repo, account, trusted
         self._named = frozenset(specs.within(spec))
@@ -296,13 +296,13 @@ class Questions:
 
         Args:
             call: the name of one of the view's methods.
-            arguments: of the call.
+            arguments: the arguments of the call.
 
         Raises:
-            Garbage: if there is no such question, or an argument is missing, of another type or too long.
-            Excess: if it is one too many.
+            Garbage: if the question is unknown, or an argument is missing, of another type or too long.
+            Excess: if the strategy asks too many questions.
             NoRanker: if the user has to install an encoder.
-            InputFault: from the view, or if a text is too long or the ranker is not the strategy's to choose.
+            InputFault: from the view, or if a text is too long or the strategy may not choose the ranker.
         """
         self._account.take("questions")
         _check(call, arguments)
@@ -321,7 +321,7 @@ class Questions:
         except (InputFault, MachineFault, Excess):
             raise
         except Exception as error:
-            # An argument that passed every check has caused it: no other sample may suffer.
+            # An argument that passed every check caused the error: fail this question, not the run.
             raise InputFault(f"{call} cannot answer this ({type(error).__name__})", cure="ask otherwise") from error
         return _DUMPS[call](value) if call in _DUMPS else value
 
@@ -332,7 +332,7 @@ class Questions:
         return getattr(self._repo, call)(**arguments)
 
     def _check_ranker(self, ranker: str) -> None:
-        """Refuse an encoder's parameters that the strategy, not the user, chose: it would open files on this side."""
+        """Check that the user named the encoder's parameters: they can open files on the trusted side."""
         spec = encoders.read(ranker)
         if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._named:
             raise InputFault(

@@ -1,7 +1,7 @@
-"""Contents of the messages between a cell and the trusted side, as JSON data, checked on arrival.
+"""Contents of the messages between a cell and the trusted side, as JSON data.
 
-What comes from a cell is taken apart by functions that raise `Garbage` if a part is missing, of another type, or out of
-bounds (`protocol`).
+Functions that read a cell's message raise `Garbage` if a part is missing, of another type, or over a limit of
+`protocol`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
-"""Question -> the names and types of its arguments; a list holds texts."""
+"""Question -> the names and types of its arguments; a list contains texts."""
 _SWITCHES = ("optional", "wraps", "unmasks", "asks_engine", "names_encoder")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
 """The fields of a strategy's parameter."""
@@ -59,7 +59,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote; the trusted side made it, so it is not checked."""
+    """Return the query that `dump_query` wrote, without checks: it comes from the trusted side."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
@@ -117,7 +117,7 @@ def dump_chat(chat: Chat) -> dict[str, Any]:
 
 
 def load_asked(data: object) -> Prompt | Chat:
-    """Return the prompt or the chat that a cell asks the model with, every field checked."""
+    """Return the prompt or chat that a cell sends to the model, every field checked."""
     if "messages" not in checked(data, dict):
         return load_prompt(data)
     try:
@@ -142,7 +142,7 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         role=Role(checked(role, str)),
         text=checked(said, str),
         calls=tuple(
-            # The model wrote both.
+            # The model wrote both, so neither is checked to be a word.
             ToolCall(name=checked(name, str), arguments=checked(arguments, str))
             for name, arguments in items(calls, protocol.FLAGS, "calls of tools")
         ),
@@ -161,14 +161,14 @@ def _load_tool(name: object, help_text: object, parameters: object) -> Tool:
 
 def _load_tool_parameter(name: object, help_text: object, kind: object, optional: object) -> ToolParameter:
     if kind not in KINDS:
-        raise Garbage(f"{kind!r:.60} is no kind of parameter")
+        raise Garbage(f"{kind!r:.60} is not a kind of parameter")
     return ToolParameter(
         name=word(name), help=text(help_text, protocol.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
     )
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent, every field checked; see `protocol` for its limits."""
+    """Return the prompt that a cell sent, every field checked; `protocol` has its limits."""
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
@@ -234,7 +234,7 @@ def load_registration(data: object, name: str) -> Registration:
     """Return the registration of a strategy in a cell, every field checked.
 
     Args:
-        data: from the cell.
+        data: the registration that the cell sent.
         name: the name that the strategy must have.
     """
     try:
@@ -253,12 +253,12 @@ def load_registration(data: object, name: str) -> Registration:
             version=text(parts["version"], protocol.WORD),
         )
     except (TypeError, ValueError, OverflowError, InputFault) as error:
-        raise Garbage(f"no registration: {error}") from None
+        raise Garbage(f"not a registration: {error}") from None
     names = [parameter.name for parameter in registration.parameters]
     if registration.name != name or not registration.kinds or len(set(names)) < len(names):
-        raise Garbage("no registration: another name, no kinds, or a parameter twice")
+        raise Garbage("not a registration: another name, no kinds, or a parameter twice")
     if not _DIGEST.fullmatch(registration.version):
-        raise Garbage("no registration: its version is no digest")
+        raise Garbage("not a registration: its version is not a digest")
     return registration
 
 
@@ -266,7 +266,7 @@ def _load_parameter(data: object) -> Parameter:
     parts = fields(data, *_PARAMETER)
     name, kind, default = (parts[field] for field in ("name", "kind", "default"))
     if not _IDENTIFIER.fullmatch(word(name)):
-        raise Garbage(f"{name!r:.60} is no parameter's name")
+        raise Garbage(f"{name!r:.60} is not a valid parameter name")
     parameter = Parameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
@@ -286,7 +286,7 @@ def _load_bound(bound: object) -> float | None:
 
 
 def _no_type(kind: object) -> type:
-    raise Garbage(f"{kind!r:.60} is no parameter's type")
+    raise Garbage(f"{kind!r:.60} is not a parameter type")
 
 
 def _dump_place(place: Place) -> list[Any]:
@@ -304,7 +304,7 @@ def _load_place(path: object, start: object, end: object) -> Place:
 
 @contextlib.contextmanager
 def named(argument: str) -> Iterator[None]:
-    """Name the argument in a refusal inside."""
+    """Name the argument in a `Garbage` error raised inside the context."""
     try:
         yield
     except Garbage as error:
@@ -312,14 +312,14 @@ def named(argument: str) -> Iterator[None]:
 
 
 def checked(value: Any, *kinds: type) -> Any:
-    """Return the value if it is exactly of one of the types (a bool is no int)."""
+    """Return the value if its type is exactly one of `kinds` (a bool is not an int)."""
     if type(value) not in kinds:
         raise Garbage(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
     return value
 
 
 def fields(data: object, *names: str) -> dict[str, Any]:
-    """Return an object that has exactly these keys."""
+    """Return `data`, checked to be an object with exactly these keys."""
     members: dict[str, Any] = checked(data, dict)
     if members.keys() != set(names):
         names_sent = ", ".join(sorted(members)) or "nothing"
@@ -328,7 +328,7 @@ def fields(data: object, *names: str) -> dict[str, Any]:
 
 
 def items(data: object, most: int, what: str) -> Sequence[Any]:
-    """Return a list of `most` items at most."""
+    """Return `data`, checked to be a list of at most `most` items; `what` names them in errors."""
     elements: list[Any] = checked(data, list)
     if len(elements) > most:
         raise Garbage(f"{len(elements):,} {what} are over the limit of {most:,}")
@@ -336,7 +336,7 @@ def items(data: object, most: int, what: str) -> Sequence[Any]:
 
 
 def text(data: object, most: int) -> str:
-    """Return a text of `most` characters at most."""
+    """Return `data`, checked to be a text of at most `most` characters."""
     string: str = checked(data, str)
     if len(string) > most:
         raise Garbage(f"a text of {len(string):,} characters is over the limit of {most:,}")
@@ -344,7 +344,7 @@ def text(data: object, most: int) -> str:
 
 
 def word(data: object) -> str:
-    """Return a short text of printable characters, safe for terminals and databases."""
+    """Return `data`, checked to be a short text of printable characters, safe for terminals and databases."""
     string = text(data, protocol.WORD)
     if not string.isprintable():
         raise Garbage(f"{string!r:.60} has characters that cannot be printed")
@@ -352,7 +352,7 @@ def word(data: object) -> str:
 
 
 def whole(data: object, least: int, most: int) -> int:
-    """Return a whole number from `least` to `most`."""
+    """Return `data`, checked to be a whole number from `least` to `most`."""
     integer: int = checked(data, int)
     if not least <= integer <= most:
         raise Garbage(f"{integer} is not from {least} to {most}")
@@ -360,18 +360,18 @@ def whole(data: object, least: int, most: int) -> int:
 
 
 def number(data: object, least: float, most: float) -> float:
-    """Return a finite number from `least` to `most`."""
+    """Return `data` as a float, checked to be a finite number from `least` to `most`."""
     value = float(checked(data, float, int))
     if not math.isfinite(value) or not least <= value <= most:
-        raise Garbage(f"{value!r:.60} is no number from {least:g} to {most:g}")
+        raise Garbage(f"{value!r:.60} is not a number from {least:g} to {most:g}")
     return value
 
 
 def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a question.
+    """Return the arguments of a question after a check of their types.
 
     Raises:
-        TypeError: if one has the wrong type.
+        TypeError: if an argument has the wrong type.
     """
     if wrong := misfit(call, arguments):
         raise TypeError(wrong)
@@ -379,7 +379,7 @@ def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def misfit(call: str, arguments: Mapping[str, Any]) -> str:
-    """Return a message on the first argument of a question with a wrong type; empty if there is none."""
+    """Return a message about the first argument with a wrong type, or an empty text."""
     for name, kind in ARGUMENTS[call].items():
         value: Any = arguments[name]
         if type(value) is not kind:

@@ -47,9 +47,9 @@ def shown(query, *blocks, flags=()):
 HOSTILE: dict[str, tuple[str, str | None]] = {
     # Numbers.
     "score-endless": ("final(repo, '[%s]' % block(score='1' + '0' * 400))", "a number of 401 digits"),
-    "score-nan": ("final(repo, '[%s]' % block(score='NaN'))", "NaN is no number"),
-    "score-infinity": ("final(repo, '[%s]' % block(score='-Infinity'))", "-Infinity is no number"),
-    "score-overflow": ("final(repo, '[%s]' % block(score='1e999'))", "1e999 is no number"),
+    "score-nan": ("final(repo, '[%s]' % block(score='NaN'))", "NaN is not a number"),
+    "score-infinity": ("final(repo, '[%s]' % block(score='-Infinity'))", "-Infinity is not a number"),
+    "score-overflow": ("final(repo, '[%s]' % block(score='1e999'))", "1e999 is not a number"),
     "score-large": ("final(repo, '[%s]' % block(score='1e308'))", "no number from -1e+12 to 1e+12"),
     "score-text": ("final(repo, '[%s]' % block(score='\"1.0\"'))", "'1.0' is not float or int"),
     "score-bool": ("final(repo, '[%s]' % block(score='true'))", "True is not float or int"),

@@ -112,7 +112,7 @@ MISTAKES: dict[str, Mistake] = {
     "score-decimal": Mistake(
         body="return shown(query, block(score=decimal.Decimal(1)))", fault="with the score Decimal('1')"
     ),
-    "score-large": Mistake(body="return shown(query, block(score=1e13))", fault="is no number from -1e+12 to 1e+12"),
+    "score-large": Mistake(body="return shown(query, block(score=1e13))", fault="is not a number from -1e+12 to 1e+12"),
     "line-negative": Mistake(
         body="return shown(query, block(places=(Place(path='a', start=-1, end=3),)))",
         fault="block 0 (similar, a lines -1 to 3) with the start -1; make it an int of at least 0",
