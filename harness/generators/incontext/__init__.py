@@ -1,7 +1,7 @@
 """The built-in generator: a deterministic language model that copies from its prompt, in a pool of processes.
 
-It needs no weights to be fetched. Its rows on the leaderboard measure the context that it is
-shown, not a model's skill. numpy is loaded when it answers, not when it is listed.
+It ships with its weights. Its rows on the leaderboard measure the context, not a language model's skill. numpy is
+imported with the first answer, so that listing the generator stays fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 VERSION = "1-5dd647a939dc"
-"""Part of the key of every stored answer and price: changed if one of them would come out otherwise, and only then."""
+"""Part of the cache key of answers and prices; changed if, and only if, any of them would change."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -42,17 +42,17 @@ def weights_path(language: Language) -> Path:
 
 @functools.cache
 def trained_model(language: Language) -> CopyModel:
-    """Return a language's model, loaded once a process."""
+    """Return a language's model, loaded once per process."""
     from ctxbench.harness.generators.incontext.model import CopyModel  # noqa: PLC0415 - numpy
 
     path = weights_path(language)
     if not path.is_file():
-        raise InputFault(f"incontext has learnt no {language.label}", cure="choose another generator")
+        raise InputFault(f"incontext does not know {language.label}", cure="choose another generator")
     return CopyModel.load(path, language)
 
 
 def _begin() -> None:
-    """Prepare a worker: it ignores interrupts, and ends with its parent."""
+    """Set up a worker that ignores interrupts and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
@@ -99,19 +99,19 @@ def _load(language: Language) -> None:
 
 
 class InContext(Generator):
-    """The in-context copy model as a generator and coder.
+    """The in-context copy model as a generator.
 
-    Decoding is greedy in the sense of the beam: temperature, seed and index change nothing.
+    Decoding is a deterministic beam search: temperature, seed and index have no effect.
     """
 
     version = VERSION
     capabilities = Capabilities(batch_size=64, prices=True)
 
     def __init__(self, *, workers: int = 0) -> None:
-        """Prepare; processes start with the first call.
+        """Store the settings; processes start with the first call.
 
         Args:
-            workers: processes to use; 0 for one a core, 1 for none besides this one.
+            workers: processes to use; 0 for one per core, 1 for this process only.
 
         Raises:
             InputFault: if `workers` is negative.
@@ -123,7 +123,7 @@ class InContext(Generator):
         self._lock = threading.Lock()
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        """Complete the line, or for functions the body, at each prompt's cursor, in order.
+        """Complete the line, or the function's body, at each prompt's cursor, in order.
 
         Raises:
             MachineFault: if a worker process was lost.
@@ -131,7 +131,7 @@ class InContext(Generator):
         return self._map(_answer, requests, 2)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a line end after its prompt.
+        """Return minus log2 of the probability of each text and a newline after its prompt.
 
         Raises:
             MachineFault: if a worker process was lost.
@@ -140,7 +140,7 @@ class InContext(Generator):
         return self._map(_price, jobs, 4)
 
     def knows(self, language: Language) -> bool:
-        """Say whether there are weights for a language."""
+        """Return whether weights for a language exist."""
         return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
@@ -149,7 +149,7 @@ class InContext(Generator):
         Raises:
             MachineFault: if a worker process was lost.
         """
-        # Several jobs a worker: one that is busy loading leaves the next ones to idle workers.
+        # Several jobs per worker: while one worker loads, idle workers take the next jobs.
         self._map(_load, [language] * (4 * self._workers), 1)
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class InContext(Generator):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
-        """Let the workers do the jobs; missing workers are started."""
+        """Return the results of the jobs, computed in this process or by the workers."""
         if self._workers == 1:
             return [work(job) for job in jobs]
         try:
@@ -173,7 +173,7 @@ class InContext(Generator):
     def _started(self) -> ProcessPoolExecutor:
         with self._lock:
             if self._pool is None:
-                # Never a plain fork: the runner has threads, whose locks a forked child would inherit.
+                # Not a plain fork: a child would inherit locks of the runner's threads.
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_begin)
             return self._pool
@@ -192,6 +192,6 @@ def incontext(*, workers: int = 0) -> InContext:
     """Learn from the prompt alone, on any machine; measures the context, not a model.
 
     Args:
-        workers: processes to use, 0 for one a core.
+        workers: processes to use, 0 for one per core.
     """
     return InContext(workers=workers)

@@ -1,6 +1,6 @@
-"""A prompt as arrays: every source position with what stands before it, and the history so far.
+"""A prompt as arrays: every source position with its preceding tokens, and the history so far.
 
-`Lexicon` is what a process remembers of the tokens and lines that it has met, the same for every prompt with them.
+`Lexicon` caches the tokens and lines that a process has seen, for all prompts that contain them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSou
 
 Ints = npt.NDArray[np.int64]
 MOST_ENTRIES, MOST_LINES = 1 << 17, 1 << 16
-"""Beyond these a lexicon is left for a new one, so that a long run does not fill the memory."""
+"""Sizes at which a new lexicon replaces the old one, to limit the memory of a long run."""
 (NUMBER, KIND, DEPTH, OPENER, CALLEE, SLOT, COLUMN, FIRST, LINE_KIND, FUNCTION, WIDTH) = range(11)
-"""Rows of a layout, a column a token: its number and class, and the frame that it stands in."""
+"""Rows of a layout with one column per token: its number, its class, and its frame."""
 _ROWS = 11
 _EDGE: Ints = np.zeros((_ROWS, 1), np.int64)
 _EDGE[LINE_KIND] = LINE_KINDS - 1
@@ -42,29 +42,29 @@ _EDGE[LINE_KIND] = LINE_KINDS - 1
 
 @dataclass(frozen=True, slots=True)
 class CodeLayout:
-    """Stretches of code laid out as rows, and the frame behind the last token."""
+    """Stretches of code as rows, and the frame after the last token."""
 
     rows: Ints
     end: Frame
     lengths: Sequence[int]
-    """Tokens of each stretch, the edge before it among them."""
+    """Tokens of each stretch, including the edge before it."""
 
 
 class Lexicon:
-    """The tokens of one language, numbered as they come; the prior's first.
+    """The tokens of one language, numbered by first appearance after the prior's.
 
-    Used by one thread at a time: by that which holds `lock`.
+    Used by one thread at a time, which holds `lock`.
     """
 
     def __init__(self, static: Mapping[str, int]) -> None:
-        """Begin with the prior's tokens."""
+        """Start with the prior's tokens."""
         self.lock = threading.Lock()
         self.numbers: dict[str, int] = {}
         self.entries: list[str] = []
         self.subwords: list[tuple[str, ...]] = []
-        """Of each token the words that the spelling of unseen tokens may repeat; none of blanks."""
+        """Words of each token that the spelling of unseen tokens may repeat; blanks have none."""
         self.numbers_by_word: dict[str, list[int]] = {}
-        """Word of two letters or more -> the tokens that have it, in any case and number."""
+        """Word of at least two letters -> the tokens that contain it, ignoring case and plural."""
         self._lines: dict[tuple[int, CodeLine], tuple[Ints, int, int]] = {}
         self._frames: dict[Frame, int] = {Frame(): 0}
         self._states: list[Frame] = [Frame()]
@@ -73,11 +73,11 @@ class Lexicon:
 
     @property
     def full(self) -> bool:
-        """Whether it is to be left for a new one."""
+        """Whether a new lexicon should replace it."""
         return len(self.entries) > MOST_ENTRIES or len(self._lines) > MOST_LINES
 
     def number(self, entry: str) -> int:
-        """Return the number of a token, which it gets now if it is new."""
+        """Return the number of a token; a new token gets the next one."""
         number = self.numbers.get(entry)
         if number is None:
             number = self.numbers[entry] = len(self.entries)
@@ -89,7 +89,7 @@ class Lexicon:
         return number
 
     def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
-        """Return the tokens of stretches of code, an edge before each."""
+        """Return the layout of stretches of code, with an edge before each."""
         parts: list[Ints] = []
         functions: list[int] = []
         lengths: list[int] = []
@@ -113,7 +113,7 @@ class Lexicon:
         return CodeLayout(rows, self._states[state]._replace(function=function), lengths)
 
     def _lay_line(self, state: int, line: CodeLine) -> tuple[Ints, int, int]:
-        """Return a line's rows after a state, the state behind it, and how many functions it begins."""
+        """Return a line's rows after a state, the state after the line, and how many functions it begins."""
         columns: list[int] = []
         frame, numbers = self._states[state], self.numbers
         for token in line.tokens:
@@ -144,7 +144,7 @@ class Lexicon:
 
 @functools.lru_cache(1 << 14)
 def content_words(text: str) -> frozenset[str]:
-    """Return the sub-words of two letters or more of a name or a string, in lower case and without a plural's s."""
+    """Return the sub-words of at least two letters of a name or string, in lower case and without a plural s."""
     if not (text[:1].isalpha() or text[:1] in "_\"'"):
         return frozenset()
     return frozenset(word.lower().rstrip("s") or "s" for word in words(text[:80]) if len(word) > 1 and word.isalpha())
@@ -153,36 +153,36 @@ def content_words(text: str) -> frozenset[str]:
 Bools = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
-"""Id of a token that the vocabulary lacks; equal to no id."""
+"""Id of a token outside the vocabulary; differs from every other id."""
 MATCH_LIMIT = 40
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPoint:
-    """A place to predict at: the history, and the length to which each source position agrees with it."""
+    """A place to predict at: the history, and the length of its match with each source position."""
 
     frame: Frame
     recent: tuple[Token, ...]
-    """The last four tokens at most, the newest last."""
+    """The last tokens, at most four, the newest last."""
     exact: Ints
-    """Length of the matching suffix, per source position."""
+    """Length of the matching suffix at each source position."""
     loose: Ints
-    """The same with names, numbers and strings matched by class only."""
+    """Length of the matching suffix if names, numbers and strings match by class only."""
     used: tuple[int, ...]
     """Ids on the current line."""
     written: tuple[str, ...] = ()
-    """Entries of the names, numbers and strings after the cursor, which no source position holds."""
+    """Names, numbers and strings generated after the cursor, which are at no source position."""
 
 
 class TokenContext:
     """The arrays of one prompt. Position `j` is the candidate to copy token `j` next."""
 
     def __init__(self, source: PromptSource, lexicon: Lexicon, static_size: int, language: Language) -> None:
-        """Lay out the source. Called by the thread that has the lexicon's lock.
+        """Lay out the source. The caller must hold the lexicon's lock.
 
         Args:
             source: the stretches of the prompt.
-            lexicon: the tokens that were met before.
+            lexicon: the tokens seen so far.
             static_size: how many of them are the prior's, whose ids are their numbers; 0 is the edge.
             language: the language of the code.
         """
@@ -197,12 +197,12 @@ class TokenContext:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """The tokens, an edge before each stretch."""
+        """The tokens, with an edge before each stretch."""
         edge = Token("", "", TokenClass.EDGE)
         return [token for stretch in self.source.stretches for token in (edge, *stretch.tokens)]
 
     def _number(self, numbers: Ints) -> None:
-        """Give the prompt's own tokens ids in the order in which they come, behind the prior's."""
+        """Assign ids to the prompt's own tokens, after the prior's, in the order of first appearance."""
         own, first = np.unique(numbers[numbers >= self.static_size], return_index=True)
         self._own: Ints = own[np.argsort(first)]
         self.size = self.static_size + len(own)
@@ -238,14 +238,14 @@ class TokenContext:
         self.distance: Ints = np.arange(len(self.id), 0, -1)
         self._sharing: dict[str, Ints] = {}
         self.parts: dict[Hashable, Ints] = {}
-        """What was computed for these positions, since many points have most of it in common."""
+        """Cache of computed values for these positions; many points share most of them."""
 
     def _start(self, infile: list[Token]) -> TokenPoint:
         n = len(self.id)
         lengths: list[Ints] = []
         for array in (self.id, self.abstract):
             length, past = np.zeros(n, np.int64), array[n - len(infile) :].tolist()
-            # The beginning is an edge, which no token of the history equals.
+            # The first position is an edge, which differs from every token of the history.
             at = np.flatnonzero(array[:-1] == past[-1]) + 1 if past else np.zeros(0, np.int64)
             step = 1
             while len(at):
@@ -260,14 +260,14 @@ class TokenContext:
         return TokenPoint(self.end, tuple(infile[-4:]), lengths[0], lengths[1], used)
 
     def number(self, text: str) -> int:
-        """Return the id of a token, `UNKNOWN` if it is nowhere in prompt and prior; 0 if empty."""
+        """Return the id of a token; `UNKNOWN` if neither prompt nor prior has it, 0 if it is empty."""
         number = self._lexicon.numbers.get(text, len(self._ids)) if text else 0
-        # What came into the lexicon later is not in this prompt.
+        # Tokens added to the lexicon later are not in this prompt.
         return int(self._ids[number]) if number < len(self._ids) else UNKNOWN
 
     @cached_property
     def texts(self) -> list[str]:
-        """The tokens by their ids."""
+        """The tokens, indexed by id."""
         entries = self._lexicon.entries
         return [*entries[: self.static_size], *(entries[number] for number in self._own.tolist())]
 
@@ -279,7 +279,7 @@ class TokenContext:
         return [self._lexicon.subwords[number] for number in (*inside, *self._own.tolist())]
 
     def after(self, point: TokenPoint, token: Token | None) -> TokenPoint:
-        """Return the point itself, or that after one more token."""
+        """Return the point after one more token, or the point itself for None."""
         return point if token is None else self.extend(point, token)
 
     def extend(self, point: TokenPoint, token: Token) -> TokenPoint:
@@ -297,7 +297,7 @@ class TokenContext:
         )
 
     def sharing(self, text: str) -> Ints:
-        """Return the ids that share a sub-word of two letters or more with `text`."""
+        """Return the ids that share a sub-word of at least two letters with `text`."""
         if text not in self._sharing:
             by_word = self._lexicon.numbers_by_word
             numbers = {number for word in content_words(text) for number in tuple(by_word.get(word, ()))}
@@ -306,24 +306,24 @@ class TokenContext:
         return self._sharing[text]
 
     def shares(self, text: str) -> Bools:
-        """Return, for each id, whether it shares a sub-word of two letters or more with `text`."""
+        """Return, for each id, whether it shares a sub-word of at least two letters with `text`."""
         flags = np.zeros(self.size, bool)
         flags[self.sharing(text)] = True
         return flags
 
     @cached_property
     def _places(self) -> tuple[Ints, list[int]]:
-        """The positions in order of their ids, and where each id's begin among them."""
+        """The positions sorted by id, and the start of each id's positions among them."""
         order: Ints = np.argsort(self.id.astype(np.uint16) if self.size < 1 << 16 else self.id, kind="stable")
         return order, [0, *np.cumsum(self.counts).tolist()]
 
     def positions(self, number: int) -> Ints:
-        """Return the positions of an id, in order; none of `UNKNOWN`."""
+        """Return the positions of an id, in order; empty for `UNKNOWN`."""
         order, starts = self._places
         return order[:0] if number == UNKNOWN else order[starts[number] : starts[number + 1]]
 
     def positions_of(self, numbers: list[int]) -> Ints:
-        """Return the positions of some different ids, in any order; none of `UNKNOWN`."""
+        """Return the positions of several distinct ids, in any order; `UNKNOWN` has none."""
         order, starts = self._places
         parts = [order[starts[number] : starts[number + 1]] for number in numbers if number != UNKNOWN]
         return np.concatenate(parts) if parts else order[:0]
@@ -340,10 +340,9 @@ _CONTENT = frozenset({*IDENTIFIERS, TokenClass.NUMBER, TokenClass.STRING})
 
 
 def _longer(lengths: Ints, matches: Bools) -> Ints:
-    """Return the lengths of matches after one more token: one more where it matches too, none elsewhere."""
+    """Return the lengths of matches after one more token: longer by one where it matches, 0 elsewhere."""
     longer = np.zeros_like(lengths)
     at = np.flatnonzero(matches)
-    # The first position has nothing before it.
     longer[at] = np.minimum(np.where(at > 0, lengths[at - 1], 0) + 1, MATCH_LIMIT)
     return longer
 

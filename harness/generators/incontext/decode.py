@@ -1,12 +1,11 @@
-"""Completion of a line or a function's body: beams over the copy model.
+"""Completion of a line or a function's body by beam search over the copy model.
 
-A line ends at a line's end with balanced brackets. Of the beam's finished lines, the one is taken that is expected to
-be most like the truth, if each of them is the truth with the chance that the model gives it (minimum Bayes risk; Kumar
-and Byrne 2004): the scores of interest are edit similarity and identifier F1, not whether a line is exactly right.
+A line ends at a newline with balanced brackets. Of the beam's finished lines, the one with the least expected loss is
+chosen, under the model's probabilities of these lines (minimum Bayes risk; Kumar and Byrne 2004). The metrics of
+interest are edit similarity and identifier F1, not exact match.
 
-A body ends where the code leaves the function: Python's at the first line that is indented no further than the
-function, Java's at the brace that closes it. Of the beam's bodies the most likely that parses is taken: one that does
-not is worth nothing to a test.
+A Python body ends at the first line that is indented no further than the function, a Java body at its closing brace.
+Of the beam's bodies, the likeliest one that parses is chosen, because a body that does not parse fails every test.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from ctxbench.harness.generators.incontext.model import CopyModel, PromptReading
 
 WIDTH = 8
 SHARPNESS = 8.0
-"""A finished line's chance is in proportion to exp(SHARPNESS * mean log-probability a token).
+"""A finished line's probability is proportional to exp(SHARPNESS * mean log-probability per token).
 
-Of 0.5 to 20, the value with the best sum of identifier F1 and edit similarity on the packages for tuning, over
-all kinds of prompts alike. Chances by the sum, or by the sum over the root of the length, were worse there:
-they prefer short lines.
+Of values from 0.5 to 20, this one had the best sum of identifier F1 and edit similarity on the tuning packages, over
+all kinds of prompts. The sum of log-probabilities, alone or divided by the root of the length, was worse: it prefers
+short lines.
 """
 ENOUGH = 12
 """Finished lines after which the beam may stop."""
 MOST_LINES = 4
-"""Lines after which a completion ends even inside a bracket."""
+"""Lines after which a completion ends even inside brackets."""
 MOST_TOKENS = 60
-"""Tokens after which a completion is unfinished for good, whatever limit was asked for."""
+"""Tokens after which decoding stops, even if the requested limit is higher."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -56,7 +55,7 @@ class LineCompletion:
 class _Path:
     before: TokenPoint
     token: Token | None
-    """The last one, which comes after `before`; None at the cursor."""
+    """The last token, after `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
@@ -66,12 +65,12 @@ class _Path:
 
     @property
     def worth(self) -> float:
-        """Mean log-probability a token."""
+        """Mean log-probability per token."""
         return self.score / max(1, self.tokens)
 
     @property
     def rank(self) -> tuple[float, str]:
-        """Sort key, best first; ties by text, so that the order never depends on the machine."""
+        """Sort key, best first; rounded, with ties broken by text, so that every machine has the same order."""
         return -round(self.worth, 9), self.text
 
 
@@ -82,7 +81,7 @@ def complete(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineC
 
 
 def finished(model: CopyModel, reading: PromptReading, max_tokens: int) -> list[_Path]:
-    """Return the beam's finished lines, the best first; one that is not finished if there is none."""
+    """Return the beam's finished lines, best first, or its best unfinished line."""
     alive = [_Path(reading.context.point, None, "", 0.0, 0, 0, 1, False)]
     ended: list[_Path] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
@@ -97,7 +96,7 @@ def finished(model: CopyModel, reading: PromptReading, max_tokens: int) -> list[
 
 
 def choose(paths: list[_Path]) -> _Path:
-    """Return the path with the highest expected likeness to the truth."""
+    """Return the path with the highest expected similarity to the reference."""
     names = [frozenset(_NAME.findall(path.text)) for path in paths]
     top = paths[0].worth
     chances = [exp(SHARPNESS * (path.worth - top)) for path in paths]
@@ -109,17 +108,17 @@ def choose(paths: list[_Path]) -> _Path:
             likeness += chance * (f1 + fuzz.ratio(paths[at].text, paths[other].text) / 100)
         return likeness
 
-    # The paths are in order of rank, and the first of equals is taken.
+    # The paths are sorted by rank, and `max` returns the first of equals.
     return paths[max(range(len(paths)), key=lambda at: round(expected(at), 9))]
 
 
 def _grow(model: CopyModel, reading: PromptReading, path: _Path) -> list[_Path]:
-    # Of the many paths that are begun, only those that the beam keeps come here and need their point.
+    # Computed only here, because most new paths leave the beam before they need their point.
     point = reading.context.after(path.before, path.token)
     chances = model.next(reading.context, point).chances
     best = np.argsort(-chances, kind="stable")[: WIDTH + 1]
     grown = [_step(model, reading, path, point, int(n), float(chances[n])) for n in best if chances[n] > 0]
-    # A cursor never stands before an empty line.
+    # The reference is never an empty line.
     return [longer for longer in grown if longer.text.strip() or longer.lines == path.lines]
 
 
@@ -128,7 +127,7 @@ def _step(
 ) -> _Path:
     token = next_token(model, reading.context, point, number)
     newline = token.kind is TokenClass.NEWLINE
-    # A Java line that opens a block is a line; one that ends inside brackets goes on.
+    # A Java line that opens a block ends there; a line that ends inside brackets continues.
     bracket = reading.context.language.indented or token.text not in "{}"
     opened = path.open + bracket * ((token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE))
     ended = newline and (opened <= 0 or path.lines >= MOST_LINES)
@@ -146,7 +145,7 @@ def _step(
 
 
 def next_token(model: CopyModel, context: TokenContext, point: TokenPoint, number: int) -> Token:
-    """Return the token with that id as it would be written at a point, the expected whitespace before it."""
+    """Return the token with id `number`, with the whitespace expected before it at a point."""
     entry = context.texts[number]
     kind = classify(entry, context.language)
     if kind is TokenClass.INDENT:
@@ -157,59 +156,59 @@ def next_token(model: CopyModel, context: TokenContext, point: TokenPoint, numbe
 _OPENERS = frozenset(
     ["if", "elif", "else", "for", "while", "with", "try", "except", "finally", "def", "class", "async", "match", "case"]
 )
-"""Words that begin a line which may end with a colon."""
+"""First words of lines that may end with a colon."""
 _BOUND = _OPENERS - {"match", "case"}
-"""Words that begin a line which must have a colon; the others are names too."""
+"""First words of lines that must have a colon; ``match`` and ``case`` can also be names."""
 _LOOP = re.compile(r"(?=[^\n]*?[\w\]])([^\s][^\n]{1,15}?)\1{3}\Z")
 _LONGEST = 4
-"""Lines of a stretch that may not be repeated at once."""
+"""Lines of the longest sequence whose immediate repetition is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyShape:
-    """The open blocks and line at a place of a Python body: which lines can follow each other.
+    """The open blocks and the current line of a Python body, which limit the lines that can follow.
 
-    Only what can be told from a line's first and last tokens and from its indentation.
+    Based only on a line's first and last tokens and its indentation.
     """
 
     widths: tuple[int, ...] = ()
-    """Indentations of the blocks that are open, outermost first; without the function's own."""
+    """Indentations of the open blocks, outermost first, without the function's own."""
     opens: bool = False
-    """Whether the last line ended with a colon, so that a block must follow."""
+    """Whether the last line ended with a colon, so a block must follow."""
     first: str = ""
     """The first token of the current line."""
     last: str = ""
     colon: bool = False
-    """Whether the current line has a colon outside of brackets."""
+    """Whether the current line has a colon outside brackets."""
 
     def indents(self, width: int, base: int) -> bool:
-        """Return whether a line may begin at a width; one no deeper than `base` ends the body."""
+        """Return whether a line may be indented by `width`; a width up to `base` ends the body."""
         if self.opens:
             return width > self.widths[-1]
         return not self.widths or width <= base or width in self.widths
 
     def ends_line(self) -> bool:
-        """Return whether the current line may end here, outside of brackets."""
+        """Return whether the current line may end here, outside brackets."""
         if self.last == ":" and self.first not in _OPENERS:
             return False
         return self.colon or self.first not in _BOUND
 
     def indented(self, width: int) -> BodyShape:
-        """Return it after a line's indentation."""
+        """Return the shape after a line's indentation."""
         return replace(self, widths=(*(outer for outer in self.widths if outer < width), width), opens=False)
 
     def grown(self, text: str, *, bracketed: bool) -> BodyShape:
-        """Return it after one more token of the line."""
+        """Return the shape after one more token of the line."""
         colon = self.colon or (text == ":" and not bracketed)
         return replace(self, first=self.first or text, last=text, colon=colon)
 
     def ended(self) -> BodyShape:
-        """Return it after the line's end, outside of brackets."""
+        """Return the shape after the end of a line, outside brackets."""
         return replace(self, opens=self.last == ":", first="", last="", colon=False)
 
 
 def circles(text: str) -> bool:
-    """Return whether a text has begun to repeat itself: its last lines, or the end of its last line."""
+    """Return whether the last lines of a text, or the end of its last line, repeat themselves."""
     if text.endswith("\n"):
         lines = text[:-1].split("\n")
         return any(lines[-size:] == lines[-2 * size : -size] for size in range(1, _LONGEST + 1))
@@ -219,7 +218,7 @@ def circles(text: str) -> bool:
 BODY_WIDTH = 3
 MOST_BODY_LINES = 12
 MOST_BODY_TOKENS = 120
-"""Lines after which a body that is not closed ends at its last whole line."""
+"""Limits of a body in lines and tokens; a body that is still open is cut after its last whole line."""
 _DECLARES = frozenset({"def", "class", "async", "@"})
 
 
@@ -227,14 +226,14 @@ _DECLARES = frozenset({"def", "class", "async", "@"})
 class _Body:
     before: TokenPoint
     token: Token | None
-    """The last one, which comes after `before`; None at the cursor."""
+    """The last token, after `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
     lines: int
     brackets: int
     braces: int
-    """Java: how many are open beside the function's own."""
+    """Open braces in Java, without the function's own."""
     fresh: bool
     """Whether a line's indentation comes next."""
     ended: bool
@@ -247,7 +246,7 @@ class _Body:
 
 
 def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineCompletion:
-    """Return a body for the function at whose first statement the prompt ends."""
+    """Return a body for the function at the end of the prompt."""
     language = reading.context.language
     base = _indentation(reading.context.tokens)
     shape = BodyShape() if reading.line_start else BodyShape().indented(_cursor_width(reading.context.tokens))
@@ -273,14 +272,14 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
 
 
 def _nothing(language: Language, base: int, reading: PromptReading) -> str:
-    """Return the body of a function that does nothing, if the beam found none."""
+    """Return a body that does nothing, for when the beam found none."""
     if not language.indented:
         return "}\n"
     return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"
 
 
 def _indentation(tokens: Sequence[Token]) -> int:
-    """Return the indentation of the last function of the prompt; 0 if there is none."""
+    """Return the indentation of the prompt's last function; 0 if it has none."""
     for at in range(len(tokens) - 1, 0, -1):
         if tokens[at].text == "def":
             before = tokens[at - 1 - (tokens[at - 1].text == "async")]
@@ -313,7 +312,7 @@ def _grow_body(model: CopyModel, reading: PromptReading, body: _Body, base: int)
 
 def _allowed(context: TokenContext, point: TokenPoint, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
     if entry in ('"""', "'''"):
-        return False  # the stand-in for a documentation string, whose text was left out
+        return False  # this token stands for a docstring, whose text was removed
     python, whole = context.language.indented, body.brackets <= 0
     if kind is TokenClass.CLOSE and whole and (python or entry != "}"):
         return False
@@ -322,9 +321,9 @@ def _allowed(context: TokenContext, point: TokenPoint, body: _Body, entry: str, 
     if not python:
         return True
     if body.fresh:
-        # Inside of brackets a line may begin anywhere.
+        # Inside brackets, a line may have any indentation.
         return (bool(body.text) or _width(entry) > base) and (not whole or body.shape.indents(_width(entry), base))
-    # A copied line that begins so belongs to the next function in its source.
+    # A copied first line that begins so belongs to the next function in its source.
     return bool(body.text.strip()) or entry not in _DECLARES
 
 
@@ -365,16 +364,16 @@ def _shaped(body: _Body, token: Token) -> BodyShape:
 
 
 def _closed(body: _Body, language: Language) -> _Body:
-    """Return an unfinished body, cut after its last whole line; in Java its braces are closed."""
+    """Return an unfinished body, cut after its last whole line, with its braces closed in Java."""
     whole = body.text[: body.text.rfind("\n") + 1]
     if not language.indented and whole.strip():
-        # Braces in strings are counted too: a body with such strings stays broken.
+        # Braces in strings count too, so a body with such strings stays invalid.
         whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
     return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
 
 
 def _beginning(text: str, language: Language) -> str:
-    """Return the most first lines of a body that parse by themselves; empty if none do."""
+    """Return the longest beginning of a body that parses, in whole lines; may be empty."""
     lines = text.split("\n")
     shorter = ("\n".join(lines[:end]) + "\n" for end in range(len(lines) - 1, 0, -1))
     return next((beginning for beginning in shorter if beginning.strip() and _parses(beginning, language)), "")
@@ -383,7 +382,7 @@ def _beginning(text: str, language: Language) -> str:
 def _parses(text: str, language: Language) -> bool:
     if not language.indented:
         return bool(text.strip())
-    # The first line's indentation may stand before the cursor.
+    # The first line's indentation may be before the cursor.
     first, _, other_lines = text.partition("\n")
     indent = next((line[: len(line) - len(line.lstrip())] for line in other_lines.split("\n") if line.strip()), "")
     body = textwrap.dedent(f"{indent}{first.lstrip()}\n{other_lines}")

@@ -1,9 +1,8 @@
-"""The features of a candidate: groups of exclusive cases, one weight a case.
+"""The features of a candidate: groups of exclusive cases, with one weight per case.
 
-Each group gives every source position one case number; a position's score is the sum of its
-cases' weights. The prior and the spelling of unseen tokens compete as two candidates more, whose
-scores come from the gate groups. This is the definition, by which weights are fitted; `scores` computes the same sums
-faster.
+Each group assigns a case number to every source position; a position's score is the sum of its cases' weights. The
+prior and the spelling of unseen tokens compete as two more candidates, whose scores come from the gate groups. The
+weights were fitted with this definition; `scores` computes the same sums faster.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ AFTER = {"=": 0, ".": 1, "(": 2, ",": 3}
 
 
 def before(p: TokenPoint, back: int) -> Token:
-    """Return the token so far before the point, an edge where there is none."""
+    """Return the token `back` tokens before the last one, or an edge."""
     return p.recent[-1 - back] if len(p.recent) > back else _EDGE
 
 
 def id_before(c: TokenContext, p: TokenPoint, back: int) -> int:
-    """Return the id of the token so far before the point, 0 where there is none."""
+    """Return the id of the token `back` tokens before the last one, or 0."""
     return c.number(before(p, back).entry) if len(p.recent) > back else 0
 
 
@@ -58,23 +57,23 @@ def _last_texts(p: TokenPoint) -> object:
 
 
 def above(p: TokenPoint) -> object:
-    """Return what decides the next line's indentation, if the line is at its end."""
+    """Return what determines the next line's indentation, if the current line has ended."""
     frame = p.frame
     return (frame.ended, frame.began, frame.above, bool(frame.stack)) if _kind(p) is TokenClass.NEWLINE else ()
 
 
 def matched(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the length to which the tokens before agree."""
+    """Return the length of the matching suffix."""
     return MATCH[p.exact] * 4 + c.region
 
 
 def loose(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the length to which the tokens before agree, names by class."""
+    """Return the length of the matching suffix, with names matched by class."""
     return (LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
 def recent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return which of the last three tokens agree."""
+    """Return which of the last three tokens match."""
     bits = sum((c.before[k + 1] == id_before(c, p, k)).astype(np.int32) << k for k in range(3))
     return bits + 8 * before(p, 0).kind
 
@@ -86,7 +85,7 @@ def kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return the relation of the brackets around; `same` says where the token before is the last one."""
+    """Return how the surrounding brackets compare; `same` marks positions after the same token as the point."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -99,7 +98,7 @@ def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
 
 
 def line(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the relation of the lines: first token, kind, and the place in them."""
+    """Return how the lines compare: first token, kind, and column."""
     first = c.number(p.frame.line[0]) if p.frame.line else 0
     offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
     return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset
@@ -111,24 +110,24 @@ def recency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
 
 
 def frequency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often the candidate stands in the prompt."""
+    """Return how often the candidate occurs in the prompt."""
     return _COUNT[np.minimum(c.count, 17)] * 4 + GROUP[c.kind]
 
 
 def latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return whether the candidate is the last of its kind."""
+    """Return whether the position is the last one with its token."""
     return (c.latest * 4 + c.region) * 4 + GROUP[c.kind]
 
 
 def named(c: TokenContext, p: TokenPoint) -> Cases:
-    """The relation of the candidate to the token before last: ``name=name``, ``cart = Cart``."""
+    """Return how the candidate relates to the token before last: ``name=name``, ``cart = Cart``."""
     other = before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
     return (AFTER.get(before(p, 0).text, 4) * 3 + relation) * 4 + GROUP[c.kind]
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Whether the candidate stands in this bracket already, and whether it is a keyword there."""
+    """Return whether the candidate occurs in this bracket already, and whether it is a keyword argument."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -139,7 +138,7 @@ def arguments(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def used(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate stands on the line already."""
+    """Return whether the candidate occurs on the line already."""
     flags = np.zeros(c.size, bool)
     flags[[n for n in p.used if n >= 0]] = True
     return flags[c.id] * 4 + GROUP[c.kind]
@@ -151,7 +150,7 @@ def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def indent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how an indentation goes on from the line above."""
+    """Return how an indentation compares with the line above."""
     frame = p.frame
     if before(p, 0).kind is not TokenClass.NEWLINE:
         return np.zeros(len(c.id), np.int32)
@@ -166,13 +165,13 @@ def indent(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def scope(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate stands in the same function."""
+    """Return whether the position is in the same function."""
     same = (c.function == p.frame.function) & (c.region == 0)
     return (same + 2 * (c.line_kind == 2)) * 4 + GROUP[c.kind]
 
 
 def callee(c: TokenContext, p: TokenPoint) -> Cases:
-    """Whether the candidate shares a sub-word with the callee, and with the line's first token."""
+    """Return whether the candidate shares a sub-word with the callee, and with the line's first token."""
     frame = p.frame
     callee = c.shares(frame.callee)[c.id] if frame.callee else np.zeros(len(c.id), bool)
     first = c.shares(frame.line[0])[c.id] if frame.line else np.zeros(len(c.id), bool)
@@ -180,7 +179,7 @@ def callee(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def dot(c: TokenContext, p: TokenPoint) -> Cases:
-    """After a dot: whether the candidate stood after the same receiver, or a like one."""
+    """Return, after a dot, whether the candidate follows the same receiver, or a similar one."""
     if before(p, 0).text != ".":
         return np.zeros(len(c.id), np.int32)
     receiver = before(p, 1).text
@@ -189,23 +188,23 @@ def dot(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def following(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return what comes behind the candidate."""
+    """Return the class of the token after the candidate."""
     return (NEXT[c.next_kind] * _KINDS + before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """The number of times that the in-file text holds the candidate: a name whose import is hidden is new there."""
+    """Return how often the in-file text contains the candidate; a name with a masked import is new there."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the origin of a candidate that agrees."""
+    """Return the region of the position, with its match length."""
     after = before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 
 
 def contexts(c: TokenContext, p: TokenPoint) -> Cases:
-    """The kinds of token before the candidate and before the cursor."""
+    """Return the classes of the tokens before the candidate and before the cursor."""
     return (c.kind_before * _KINDS + before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
@@ -232,7 +231,7 @@ GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int, Callable[[
     (regions, 3 * 16 * _KINDS, None),
     (contexts, 4 * _KINDS * _KINDS, _kind),
 )
-"""The groups of copy features, each with its number of cases and what of a point they depend on, None for all."""
+"""The groups of copy features: function, number of cases, and the parts of a point that it depends on (None: all)."""
 
 _STARTS = np.cumsum([0, *(cases for _, cases, _ in GROUPS)])
 _GATES = int(_STARTS[-1])
@@ -242,7 +241,7 @@ SIZE = _GATES + 3 * sum(GATE_CASES)
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
-    """Return the weight numbers of every source position, one row a group."""
+    """Return the weight numbers of every source position, with one row per group."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int64)
     for row, ((group, _, depends), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
         if depends is None:
@@ -256,7 +255,7 @@ def indices(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
-    """Return the weight numbers of the prior, the spelling of an unseen token, and a repetition; a row each."""
+    """Return the weight numbers of the prior, of spelling an unseen token, and of a repetition, one row each."""
     best = int(MATCH[p.exact.max(initial=0)])
     cases = (before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
     prior = []
@@ -268,6 +267,6 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 
 
 def impossible(c: TokenContext) -> Bools:
-    """Return which positions can never be copied: the edges between stretches."""
+    """Return which positions cannot be copied: the edges between stretches."""
     edges: Bools = np.equal(c.kind, TokenClass.EDGE)
     return edges

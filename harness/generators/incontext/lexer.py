@@ -1,11 +1,10 @@
-"""Split any text into the tokens of Python or Java, and join them again; say where each stands.
+"""Splitting text into tokens of Python or Java, joining them again, and tracking their surroundings.
 
-A token carries the whitespace that stands before it on its line, so that the tokens' texts with
-their spaces, plus the tail, joined are the text. Every line begins with an indentation token
-(perhaps empty) and ends with a newline token. There are no multi-line tokens: a triple quote is a
-token of its own, so that code cut at any place still gives tokens.
+A token includes the whitespace before it on its line, so that all tokens and the tail joined are the text. Every line
+begins with an indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is
+a token of its own, so code cut anywhere can be split.
 
-`Frame` is where a token stands: open brackets, line, indentation; `space_before` the whitespace to expect before it.
+`Frame` describes where a token is: open brackets, line, indentation. `space_before` predicts the whitespace before it.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from ctxbench.bench.languages.python import PYTHON
 
 
 class TokenClass(IntEnum):
-    """The class of a token, by which the model's features and its prior count."""
+    """The class of a token, which the model's features and prior use."""
 
     EDGE = 0
-    """Beyond the beginning of a stretch of code."""
+    """Before the beginning of a stretch of code."""
     NEWLINE = 1
     INDENT = 2
     NAME = 3
-    """An identifier that begins in lower case."""
+    """An identifier that begins with a lower-case letter."""
     TYPE = 4
-    """An identifier that begins with a capital and has lower case: a class, as a rule."""
+    """An identifier that begins with a capital and has lower-case letters: usually a class."""
     CONSTANT = 5
-    """An identifier all in capitals."""
+    """An identifier in capitals only."""
     KEYWORD = 6
     NUMBER = 7
     STRING = 8
@@ -46,7 +45,7 @@ class TokenClass(IntEnum):
     OPERATOR = 14
     COMMENT = 15
     OTHER = 16
-    """A character that no rule of the language knows."""
+    """A character that no rule of the language matches."""
 
 
 _PYTHON_WORDS = (
@@ -63,7 +62,7 @@ KEYWORDS = {
     PYTHON: frozenset(_PYTHON_WORDS.split()),
     JAVA: frozenset(_JAVA_WORDS.split()),
 }
-"""Reserved words; words that are reserved only in places (``match``, ``record``) are names."""
+"""Reserved words; soft keywords (``match``, ``record``) are names."""
 
 _STRING = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
 _PYTHON = re.compile(
@@ -108,17 +107,17 @@ class Token(NamedTuple):
 
     @property
     def entry(self) -> str:
-        """The text as the vocabulary lists it: indentations are marked, so that none is empty."""
+        """The text in the vocabulary; an indentation gets a mark, so that it is never empty."""
         return INDENT_MARK + self.text if self.kind is TokenClass.INDENT else self.text
 
 
 INDENT_MARK = "\n."
-"""No token's text but an indentation's entry can begin so."""
+"""Prefix of an indentation's entry; no token's text begins like this."""
 IDENTIFIERS = frozenset({TokenClass.NAME, TokenClass.TYPE, TokenClass.CONSTANT})
 _SPACED = {
     language: re.compile(rf"([ \t\f]*)(?:{pattern.pattern}|(?P<newline>\n))") for language, pattern in PATTERN.items()
 }
-"""A token with the blanks before it."""
+"""A token and the blanks before it."""
 _KINDS: dict[Language, dict[str, TokenClass]] = {
     language: {
         **dict.fromkeys(words, TokenClass.KEYWORD),
@@ -130,26 +129,26 @@ _KINDS: dict[Language, dict[str, TokenClass]] = {
 }
 """The classes of frequent tokens."""
 _LINES = 1 << 14
-"""Lines that are remembered: prompts of one repository have most of theirs in common."""
+"""Lines in each cache; prompts of one repository share most of their lines."""
 
 
 def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token], str]:
     """Split a text into tokens.
 
     Args:
-        text: any text at all.
-        language: whose rules to use.
-        line_start: whether the text begins at column 0, so that indentation comes first.
+        text: any text.
+        language: the language with the rules to use.
+        line_start: whether the text begins at column 0, with indentation.
 
     Returns:
         The tokens and the whitespace after the last one.
     """
-    *whole_lines, last = text.split("\n")  # no token goes over a line's end
+    *whole_lines, last = text.split("\n")  # no token spans lines
     tokens: list[Token] = []
     for line in whole_lines:
         tokens += _lexed(f"{line}\n", language, line_start)[0]
         line_start = True
-    # A text that ends with a newline ends there: the next line's indentation is not in it.
+    # A text that ends with a newline does not contain the next line's indentation.
     if not last and (whole_lines or not line_start):
         return tokens, ""
     rest, tail = _lexed(last, language, line_start)
@@ -158,7 +157,7 @@ def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token]
 
 @functools.lru_cache(_LINES)
 def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...], str]:
-    """Split one line, which nothing around it can change; `fresh` says whether its indentation is in it."""
+    """Split one line, independently of the others; `fresh` is whether it includes its indentation."""
     tokens: list[Token] = []
     if fresh:
         blank = line[: len(line) - len(line.lstrip(" \t\f"))]
@@ -177,22 +176,22 @@ def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...
 
 
 class CodeLine:
-    """The tokens of a line of code, or of what is left of it, that many prompts hold; equal only to itself."""
+    """The tokens of a line of code, or of a part of it, shared by many prompts; equal only to itself."""
 
     __slots__ = ("bare", "ends", "filled", "tokens")
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
-        """Take the tokens, and note what decides whether they stay."""
+        """Store the tokens, and the facts that decide whether they stay."""
         kinds = [kind for _, _, kind in tokens]
         self.tokens = tokens
         self.bare = TokenClass.STRING in kinds and any(map(is_bare, tokens))
-        """Whether a triple quote stands alone, which begins or ends a text of several lines."""
+        """Whether the line has a bare triple quote, which begins or ends a text of several lines."""
         self.filled = kinds.count(TokenClass.INDENT) + kinds.count(TokenClass.NEWLINE) < len(kinds)
         self.ends = bool(kinds) and kinds[-1] is TokenClass.NEWLINE
 
 
 def is_bare(token: Token) -> bool:
-    """Return whether a token is a triple quote alone."""
+    """Return whether a token is only a triple quote."""
     return token.kind is TokenClass.STRING and len(token.text) <= 5 and token.text[-3:] in ('"""', "'''")
 
 
@@ -213,17 +212,17 @@ def _code_line(line: str, language: Language) -> CodeLine:
 
 @functools.lru_cache(_LINES)
 def part_of_line(tokens: tuple[Token, ...]) -> CodeLine:
-    """Return what is left of a line, the same for equal tokens."""
+    """Return the rest of a line; equal tokens return the same object."""
     return CodeLine(tokens)
 
 
 def join(tokens: list[Token], tail: str = "") -> str:
-    """Return the text that the tokens were split from."""
+    """Return the text of the tokens."""
     return "".join(token.space + token.text for token in tokens) + tail
 
 
 def classify(text: str, language: Language) -> TokenClass:
-    """Return the class of a token that is given by its vocabulary entry alone."""
+    """Return the class of a token, given its vocabulary entry."""
     if text.startswith(INDENT_MARK):
         return TokenClass.INDENT
     if text == "\n":
@@ -269,21 +268,21 @@ class Bracket(NamedTuple):
 
     opener: str
     callee: str
-    """The token before the bracket, empty if it is none that can be called."""
+    """The token before the bracket; empty if it cannot be called."""
     slot: int
-    """Commas since it was opened."""
+    """Number of commas since the bracket."""
     tokens: tuple[str, ...]
-    """The tokens since it was opened that stand directly in it."""
+    """The tokens directly in the bracket so far."""
     indent: str
-    """Indentation of the line that opened it."""
+    """Indentation of the line with the bracket."""
 
 
 class Frame(NamedTuple):
-    """The state before a token; `advance` gives the state after it."""
+    """The state before a token; `advance` returns the state after it."""
 
     stack: tuple[Bracket, ...] = ()
     line: tuple[str, ...] = ()
-    """Texts of the tokens of this physical line so far, indentation left out."""
+    """Texts of this physical line's tokens so far, without the indentation."""
     indent: str = ""
     """Indentation of this line."""
     ended: str = ""
@@ -294,26 +293,26 @@ class Frame(NamedTuple):
     """Indentation of the line before."""
     last: str = ""
     function: int = 0
-    """The number of functions begun before."""
+    """The number of functions that begin before the token."""
 
     @property
     def opener(self) -> str:
-        """The innermost open bracket, empty if none."""
+        """The innermost open bracket, or an empty text."""
         return self.stack[-1].opener if self.stack else ""
 
     @property
     def callee(self) -> str:
-        """The callee of the innermost open bracket, empty if none."""
+        """The callee of the innermost open bracket, or an empty text."""
         return self.stack[-1].callee if self.stack else ""
 
     @property
     def line_kind(self) -> int:
-        """The kind of line by its first token: 0 a plain one, `LINE_KINDS` - 1 its beginning."""
+        """The kind of line, by its first token: 0 for a plain line, `LINE_KINDS` - 1 before the first token."""
         return _LINE_KIND.get(self.line[0], 0) if self.line else LINE_KINDS - 1
 
 
 frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, Frame)
-"""Makes a frame of its fields, in order, in a third of the time that calling the class takes."""
+"""Creates a frame from its fields, in order, in a third of the time of calling the class."""
 
 
 def advance(frame: Frame, token: Token) -> Frame:
@@ -328,13 +327,13 @@ def advance(frame: Frame, token: Token) -> Frame:
         return frame_of((stack, line, text, ended, began, above, text, function))
     if kind is TokenClass.OPEN:
         callable_before = last.isidentifier() or last in (")", "]")
-        # Depth is bounded for the same reason as the tokens below.
+        # The depth is limited for the same reason as the tokens below.
         stack = (*stack[-60:], Bracket(text, last if callable_before else "", 0, (), indent))
     elif kind is TokenClass.CLOSE:
         stack = stack[:-1]
     elif stack:
         opener, callee, slot, tokens, outer = stack[-1]
-        # The list of tokens is bounded: a huge literal must not cost quadratic time.
+        # The number of tokens is limited: a huge literal would otherwise take quadratic time.
         top = Bracket(opener, callee, slot + (kind is TokenClass.COMMA), (*tokens[-40:], text), outer)
         stack = (*stack[:-1], top)
     begins = text in ("def", "class") or (not line and text in ("public", "private", "protected"))
@@ -342,7 +341,7 @@ def advance(frame: Frame, token: Token) -> Frame:
 
 
 EXPECTED = 0.97
-"""Probability of the expected whitespace; the rest is spread over all other strings."""
+"""Probability of the expected whitespace; all other strings share the rest."""
 _EXPECTED_BITS = -log2(EXPECTED)
 
 _TIGHT_BEFORE = frozenset([",", ";", ":", ")", "]", "}", "."])
@@ -356,15 +355,15 @@ def space_before(
 ) -> str:
     """Return the whitespace to expect before a token.
 
-    The rule looks at the tokens to the left only, never at the prompt, so whitespace costs the same after every one.
+    The rule depends only on the tokens to the left, so whitespace costs the same with every prompt.
 
     Args:
-        before: the token before it, None at the beginning.
-        earlier: the one before that.
+        before: the previous token, None at the beginning.
+        earlier: the token before `before`.
         text: the token's text.
-        kind: its class.
-        frame: where the token stands.
-        language: whose habits to follow.
+        kind: the token's class.
+        frame: the state before the token.
+        language: the language with the style to follow.
     """
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
@@ -378,7 +377,7 @@ def space_before(
 
 
 def _is_value(token: Token | None) -> bool:
-    """Whether a token can end an operand, so that an operator after it is binary."""
+    """Return whether a token can end an operand, so that an operator after it is binary."""
     if token is None:
         return False
     if token.kind is TokenClass.KEYWORD:
@@ -401,7 +400,7 @@ def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> st
 
 
 def _annotated(tokens: Sequence[str]) -> bool:
-    """Whether the argument being written has an annotation, so that its default is spaced out."""
+    """Return whether the current parameter has an annotation, so that its ``=`` is surrounded by blanks."""
     for text in reversed(tokens):
         if text in (",", ":"):
             return text == ":"
@@ -428,9 +427,9 @@ def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> 
 
 
 def space_cost(space: str, expected: str) -> float:
-    """Return the bits to code the whitespace `space` where another is expected."""
+    """Return the bits to code the whitespace `space` if `expected` is expected."""
     if space == expected:
         return _EXPECTED_BITS
-    # Any other string: its length by coin tosses, its characters almost surely blanks.
+    # Any other string: one bit per unit of length, and blanks for 90% of its characters.
     bits = -log2(1 - EXPECTED) + len(space) + 1
     return bits + running_sum(-log2(0.9 if char == " " else 0.05) for char in space)

@@ -1,8 +1,8 @@
 """The copy model: next-token probabilities at a point, bits of a text.
 
-Every source position, the prior and the spelling of unseen tokens are candidates; each has a
-log-linear score, and the chance of a token is the share of the candidates that give it. All numbers are the
-same to the last bit on every processor.
+Every source position, the prior and the spelling of unseen tokens are candidates with log-linear scores. The
+probability of a token is the share of the candidates that produce it. All numbers are the same to the last bit on
+every processor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ctxbench.strategies.api import Prompt
 Floats = npt.NDArray[np.float64]
 
 KEYED = 160
-"""So many of the most frequent tokens are contexts by themselves; the others by class."""
+"""Most frequent tokens that are contexts of their own; other tokens are contexts by class."""
 _FIRST_CLASS = 1000
 _KEYS = 1100
 ALPHABET = 97
@@ -50,7 +50,7 @@ def key(token: Token | None, static: Mapping[str, int]) -> int:
 
 
 def context_keys(recent: tuple[Token, ...], opener: str, static: Mapping[str, int]) -> tuple[int, int, int]:
-    """Return the keys of the three contexts, from the widest to the closest."""
+    """Return the keys of the three contexts, from the widest to the narrowest."""
     number = OPENERS.get(opener, 0)
     last = key(recent[-1] if recent else None, static)
     earlier = key(recent[-2] if len(recent) > 1 else None, static)
@@ -58,7 +58,7 @@ def context_keys(recent: tuple[Token, ...], opener: str, static: Mapping[str, in
 
 
 def code(char: str) -> int:
-    """Return a character's place in the alphabet."""
+    """Return a character's index in the alphabet."""
     number = ord(char) - 32
     return number if 0 <= number < END else OTHER
 
@@ -66,8 +66,8 @@ def code(char: str) -> int:
 class Prior:
     """The static part of the model: n-grams of common tokens and the spelling of unseen ones.
 
-    Counted once from public code (tests/harness/generators/README.md); only counts, and the texts of tokens common to
-    many files, are kept.
+    Counted once from public code (tests/harness/generators/README.md). It contains only counts, and the texts of tokens
+    that occur in many files.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
@@ -94,13 +94,13 @@ class Prior:
 
     @property
     def lexicon(self) -> Lexicon:
-        """The tokens of this language that the process has met."""
+        """The tokens of this language that the process has seen."""
         if self._lexicon.full:
             self._lexicon = Lexicon(self.static)
         return self._lexicon
 
     def distribution(self, recent: tuple[Token, ...], opener: str) -> Floats:
-        """Return the probability of each static token (their sum is 1)."""
+        """Return the probability of each static token; they sum to 1."""
         chances = self._uniform
         for backoff, ids, shares in self._counted(recent, opener):
             chances = chances * backoff
@@ -108,14 +108,14 @@ class Prior:
         return chances
 
     def chance(self, number: int, recent: tuple[Token, ...], opener: str) -> float:
-        """Return the probability of one static token, as `distribution` has it."""
+        """Return the probability of one static token, as in `distribution`."""
         chance = float(self._uniform[number])
         for backoff, _, shares in self._counted(recent, opener):
             chance = chance * backoff + shares.get(number, 0.0)
         return chance
 
     def _counted(self, recent: tuple[Token, ...], opener: str) -> Iterator[tuple[float, Ints, dict[int, float]]]:
-        """Yield for each context that was counted: the share of all other tokens, and ids with their shares."""
+        """Yield, for each counted context, the share of all other tokens, the ids, and the ids' shares."""
         for number in context_keys(recent, opener, self.static):
             if number in self._levels:
                 yield self._levels[number]
@@ -128,12 +128,12 @@ class Prior:
                 yield self._levels[number]
 
     def spelling(self, token: Token, before: TokenClass, word_counts: Counter[str]) -> float:
-        """Return the bits to spell out a token: its class, then word by word, then its end.
+        """Return the bits to spell a token: its class, then each word, then its end.
 
         Args:
-            token: what to spell.
+            token: the token.
             before: the class of the token before it.
-            word_counts: how often each word stands in the prompt.
+            word_counts: number of occurrences of each word in the prompt.
         """
         bits = float(self._class_bits[before, token.kind])
         total = word_counts[""]
@@ -141,9 +141,9 @@ class Prior:
             letters = self._letters[word] if word in self._letters else self._word(word)
             common = self._words.get(word.lower(), 0.0) / 3
             cached = (0.3 * word_counts[word] + 0.1 * word_counts[_fold(word)]) / total if total else 0.0
-            # A folded word stands for three, in lower, upper and title case; so the parts sum to 1.
+            # A folded word stands for three words (lower, upper and title case), so the parts sum to 1.
             chance = 0.2 * elementary.exp2(-min(letters, 1000.0)) + 0.2 * common + cached
-            # A word may be too long for its chance to be a float; its bits never are.
+            # A long word's probability can be too small for a float; its bits never overflow.
             bits += -elementary.log2(chance) if chance > 1e-280 else letters - elementary.log2(0.2)
             bits += _MORE
         return bits + _LAST
@@ -167,14 +167,14 @@ _LAST = -elementary.log2(0.4)
 
 
 def _shares_in_bits(bits: Floats) -> Floats:
-    """Return the bits of each row's shares, given up to a constant a row."""
+    """Return the bits of each row's shares, normalised; the input may be off by a constant per row."""
     whole = np.array([elementary.log2(total(row)) for row in exp2(-bits)], dtype=np.float64)
     bits_of_shares: Floats = bits + whole[:, None]
     return bits_of_shares
 
 
 def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
-    """Count the words of distinct tokens; folded words by `_fold`, their sum at the empty word."""
+    """Count the words of distinct tokens, and their folded forms (`_fold`); the empty word has the sum."""
     texts = [word for of_token in subwords for word in of_token]
     counts = Counter(texts)
     counts.update(map(_fold, texts))
@@ -183,19 +183,19 @@ def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
 
 
 def _fold(word: str) -> str:
-    """Return the key of a word in any case, which no word can equal."""
+    """Return the case-insensitive key of a word, which differs from every word."""
     return "\n" + word.lower()
 
 
 _WORDS = 1 << 16
-"""Words whose spelling is remembered."""
+"""Words with a cached spelling."""
 DECIMALS = 3
-"""Bits are rounded to so many decimals."""
+"""Decimals of bits after rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The distribution of the next token: the chance of each known token, and that of any other."""
+    """The distribution of the next token: the probability of each known token, and of any other."""
 
     chances: Floats
     unseen: float
@@ -205,16 +205,16 @@ PRIOR, SPELL, REPEAT = range(3)
 
 
 class Shares(NamedTuple):
-    """The shares of all candidates, which sum to 1."""
+    """The shares of all candidates; they sum to 1."""
 
     copied: Floats
     """Share of each source position."""
     gated: Floats
-    """Shares of the prior, of spelling a token out and of repeating one written before."""
+    """Shares of the prior, of spelling a token, and of repeating a generated one."""
 
 
 def _repeats(point: TokenPoint) -> dict[str, float]:
-    """Return the chance of each token written since the cursor to be repeated: half for the newest."""
+    """Return the probability of repeating each token generated so far: half of it is the newest token's."""
     repeats: dict[str, float] = {}
     for entry in point.written:
         repeats[entry] = repeats.get(entry, 0.0) + 0.5 / len(point.written)
@@ -224,7 +224,7 @@ def _repeats(point: TokenPoint) -> dict[str, float]:
 
 
 class PromptReading:
-    """A prompt that has been read, with its arrays."""
+    """A prompt as arrays."""
 
     def __init__(self, prompt: Prompt, language: Language, prior: Prior) -> None:
         """Read a prompt."""
@@ -240,7 +240,7 @@ class CopyModel:
     """The weights of one language."""
 
     def __init__(self, weights: Ints, prior: Prior, language: Language) -> None:
-        """Take fitted weights, whole multiples of 1 / `QUANTUM`, and counted prior."""
+        """Store the fitted weights, in units of 1 / `QUANTUM`, and the counted prior."""
         self.weights, self.prior, self.language = weights, prior, language
         self._tables = ScoreTables(weights)
 
@@ -260,7 +260,7 @@ class CopyModel:
         return Shares(copied / whole, gated / whole)
 
     def _weights_of(self, context: TokenContext, point: TokenPoint) -> tuple[Floats, Floats, float]:
-        """Return what each source position and each other candidate weighs, and all of them together."""
+        """Return the weight of each source position, of each other candidate, and their sum."""
         scores, gates = self._tables.positions(context, point), self._tables.gates(point)
         if not point.written:
             gates = gates[:REPEAT]
@@ -272,18 +272,18 @@ class CopyModel:
         return copied, gated, total(copied) + total(gated)
 
     def chances(self, reading: PromptReading, point: TokenPoint, token: Token) -> Floats:
-        """Return the chance that prior, spelling and repetition each give a token."""
+        """Return a token's probability under the prior, under spelling and under repetition."""
         number = self.prior.static.get(token.entry, 0)
         prior_chance = self.prior.chance(number, point.recent, point.frame.opener) if number else 0.0
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        # A token may be too long for its chance to be a float: it still costs no more than its floor.
+        # A long token's probability can be too small for a float; the limit keeps its cost finite.
         spelled = elementary.exp2(-min(self.prior.spelling(token, before, reading.words), 1000.0))
         return np.array([prior_chance, spelled, _repeats(point).get(token.entry, 0.0)])
 
     def next(self, context: TokenContext, point: TokenPoint) -> Next:
         """Return the distribution of the next token; known and unseen sum to 1.
 
-        The point must be one that was reached by known tokens only, as in generation.
+        The point must follow known tokens only, as in generation.
         """
         shares = self.weigh(context, point)
         chances: Floats = np.bincount(context.id, weights=shares.copied, minlength=context.size).astype(np.float64)
@@ -298,7 +298,7 @@ class CopyModel:
         return Next(chances, float(shares.gated[SPELL] + lost * shares.gated[REPEAT]))
 
     def bits(self, prompt: Prompt, text: str) -> float:
-        """Return minus log2 of the probability of `text` and the end of its last line."""
+        """Return minus log2 of the probability of `text` and a newline."""
         reading = self.read(prompt)
         context, point = reading.context, reading.context.point
         tokens, _ = lex(text + "\n", self.language, line_start=reading.line_start)
@@ -314,7 +314,7 @@ class CopyModel:
         return round(bits, DECIMALS)
 
     def token_bits(self, reading: PromptReading, point: TokenPoint, token: Token) -> float:
-        """Return minus log2 of the chance of one token, from all candidates together."""
+        """Return minus log2 of the probability of one token, over all candidates."""
         copied, gates, whole = self._weights_of(reading.context, point)
         gated = gates / whole
         chance = total(copied[reading.context.positions(reading.context.number(token.entry))] / whole)

@@ -1,8 +1,8 @@
-"""`ScoreTables`: the scores of all source positions at a point, from what they have in common with other points.
+"""`ScoreTables`: the scores of all source positions at a point, computed faster by sharing work between points.
 
-`features` defines a score: the sum of one weight a group. Here a group's most frequent case is looked up for all
-positions at once and kept for other points, and only positions in another case are corrected. Weights are whole
-numbers, so that the sums are the same in any order.
+`features` defines a score as the sum of one weight per group. This module looks up a group's most frequent case for
+all positions at once, caches it for other points, and corrects only positions with another case. Weights are whole
+numbers, so the sums do not depend on the order.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenCo
 from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, TokenClass
 
 QUANTUM = 64
-"""Weights are stored as integers, so many to one."""
+"""Weights are stored as integers, in units of 1 / `QUANTUM`."""
 _KINDS = len(TokenClass)
 _NEVER = -(1 << 40)
 """Score of a position that cannot be copied."""
 _ZERO = 49_000
-"""Steps of 1 / `QUANTUM` below the best at which e to the power of a score is 0."""
+"""Steps of 1 / `QUANTUM` below the best score at which the exponential is 0."""
 _LONGEST_LINE = 64
-"""More than the column of any token can be (`frame.advance`)."""
+"""More than the largest column of a token (`lexer.advance`)."""
 
 
 class ScoreTables:
-    """The weights of one language, laid out for sums over all positions."""
+    """The weights of one language, arranged for sums over all positions."""
 
     def __init__(self, weights: Ints) -> None:
-        """Take whole weights, in the order of `features`."""
+        """Arrange the integer weights, given in the order of `features`."""
         groups, start = {}, 0
         for group, cases, _ in f.GROUPS:
             groups[group.__name__.strip("_")] = weights[start : start + cases]
@@ -41,23 +41,23 @@ class ScoreTables:
         sizes = f.GATE_CASES
         self._gates = [[gates[at : at + size] for at, size in _gate_places(gate, sizes)] for gate in range(3)]
         self._by_kind = self._kinds()
-        # Match lengths: what an inexact one adds, and what an exact one adds to that.
+        # Match lengths: the score of an inexact match, and what an exact match adds to it.
         loose, longest = groups["loose"].reshape(6, 3, 4), np.arange(len(f.LOOSE))
         self._loose: Ints = (loose[f.LOOSE[longest], 0] - loose[0, 0]).ravel()
         self._loose_cases = loose
         self._matched = groups["matched"].reshape(9, 4)
         self._regions = groups["regions"].reshape(3, 4, 4, _KINDS)
         self.powers: Doubles = exp(-np.arange(_ZERO, dtype=np.float64) / QUANTUM)
-        """e to the power of minus so many steps; 0 at the end."""
+        """Exponentials of 0, -1, -2, … steps; the last one is 0."""
 
     def _kinds(self) -> Ints:
-        """Return for each class of the last token the scores of all signatures of a position (`_signature`)."""
+        """Return, for each class of the last token, the scores of all position signatures (`_signature`)."""
         groups, kinds = self._groups, np.arange(_KINDS)
         of_kind = groups["kinds"].reshape(_KINDS, _KINDS, 2)[:, :, 0]
         following = groups["following"].reshape(4, _KINDS, 4)[:, :, f.GROUP]
         contexts = groups["contexts"].reshape(_KINDS, _KINDS, 4)[:, :, f.GROUP]
         regions = groups["regions"].reshape(3, 4, 4, _KINDS)[0][:, f.GROUP]
-        # Axes: class of the last token; class, class of the next, class before, region of the position.
+        # Axes: class of the last token; then a position's class, next class, previous class and region.
         table = of_kind.T[:, :, None, None, None] + following.transpose(1, 2, 0)[:, :, :, None, None]
         table = table + contexts.transpose(1, 2, 0)[:, :, None, :, None]
         table = table + regions.transpose(2, 1, 0)[:, :, None, None, :]
@@ -66,7 +66,7 @@ class ScoreTables:
         return flat
 
     def gates(self, p: TokenPoint) -> list[int]:
-        """Return the scores of the prior, of spelling a token out, and of a repetition."""
+        """Return the scores of the prior, of spelling a token, and of a repetition."""
         best = int(f.MATCH[int(p.exact.max(initial=0))])
         kind = p.recent[-1].kind if p.recent else TokenClass.EDGE
         cases = (kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
@@ -90,7 +90,7 @@ class ScoreTables:
         return scores
 
     def _base(self, c: TokenContext, p: TokenPoint, after: int, paren: bool) -> Ints:
-        """Return the scores of groups that depend on little, and of the usual case of others."""
+        """Return the scores of groups that rarely change, and of the most frequent case of the others."""
         groups = self._groups
         last = f.before(p, 0)
         group, line = _kept(c, "group", lambda: f.GROUP[c.kind]), p.frame.line_kind
@@ -124,7 +124,7 @@ class ScoreTables:
         return line_scores
 
     def _structure(self, c: TokenContext, p: TokenPoint) -> Ints:
-        """Return the scores of the brackets around, and what is added where the token before is the last one."""
+        """Return the scores of surrounding brackets, and the extra score of positions after the last token."""
         cases = f.structure(c, p, same=0)
         table = self._groups["structure"]
         usual = table[cases]
@@ -132,7 +132,7 @@ class ScoreTables:
         return both
 
     def _arguments(self, c: TokenContext, paren: bool) -> Ints:
-        """Return the scores of tokens that are not in the bracket yet, and what is added where they are."""
+        """Return the scores of tokens that are not in the bracket yet, and the extra score of those that are."""
 
         def rows() -> Ints:
             keyword = (c.next == c.number("=")) & (c.opener == 1)
@@ -144,7 +144,7 @@ class ScoreTables:
         return _kept(c, ("arguments", paren), rows)
 
     def _add_matches(self, c: TokenContext, p: TokenPoint, scores: Ints, same: Ints) -> None:
-        """Add what depends on the tokens before a position being those before the point."""
+        """Add the scores of positions whose previous tokens match those of the point."""
         kind = f.before(p, 0).kind
         scores += self._loose[p.loose * 4 + c.region]
         places = [_followers(c, f.id_before(c, p, back), back + 1) for back in range(3)]
@@ -174,7 +174,7 @@ class ScoreTables:
         )
 
     def _add_names(self, c: TokenContext, p: TokenPoint, scores: Ints, after: int, paren: bool) -> None:
-        """Add what depends on a position's token being, or being like, one near the point."""
+        """Add the scores of positions whose token equals or resembles one near the point."""
         frame, groups = p.frame, self._groups
         group = _kept(c, "group", lambda: f.GROUP[c.kind])
         other = f.before(p, 1).text
@@ -201,7 +201,7 @@ class ScoreTables:
 
 
 def _gate_places(gate: int, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return where a gate's weights of each group begin, and how many they are."""
+    """Return the start and the number of a gate's weights in each group."""
     start, places = gate * sum(sizes), []
     for size in sizes:
         places.append((start, size))
@@ -232,7 +232,7 @@ def _line_cases(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def _followers(c: TokenContext, number: int, step: int) -> Ints:
-    """Return the positions that have a token so many steps before them, of which the edge stands before the first."""
+    """Return the positions that have a token `step` steps before them; edges count as before the first position."""
     if number == UNKNOWN:
         return np.zeros(0, np.int64)
     if number == 0:

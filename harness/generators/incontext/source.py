@@ -1,4 +1,4 @@
-"""Turn a prompt's blocks into stretches of tokens that can be copied, calls made up from its signatures included."""
+"""Turning a prompt's blocks into stretches of tokens to copy, including calls derived from its signatures."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class PromptRegion(IntEnum):
     SIMILAR = 1
     API = 2
     CALL = 3
-    """A call made up from a signature."""
+    """A call derived from a signature."""
 
 
 class Stretch(NamedTuple):
-    """Tokens that stood together."""
+    """Consecutive tokens of the prompt."""
 
     region: PromptRegion
     lines: Sequence[CodeLine]
@@ -46,7 +46,7 @@ class Stretch(NamedTuple):
 
 
 class PromptSource(NamedTuple):
-    """Everything in a prompt that can be copied, the in-file text last."""
+    """Everything in a prompt that can be copied, with the in-file text last."""
 
     stretches: list[Stretch]
     line_start: bool
@@ -63,17 +63,17 @@ _MARK = re.compile(r"\s*(#|//) ?")
 _JAVA_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STEP = "    "
 _HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \t]*"""|\Z)', re.DOTALL)
-"""A Python signature before its docstring, as either style of the closing section shows it."""
+"""A Python signature before its docstring, in both styles of the closing section."""
 _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 LONG = 60
-"""Characters of a call beyond which it is also offered with one argument a line."""
+"""Characters of a call beyond which it is also offered with one argument per line."""
 _MAX_PARAMETERS = 30
 _FRAGMENTS = 1 << 11
-"""Pieces of retrieved code that are remembered: one is often shown for many samples."""
+"""Pieces of retrieved code in the cache; many samples often share one."""
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:
-    """Split a prompt into stretches of tokens; never raises, whatever the text."""
+    """Split a prompt into stretches of tokens; accepts any text."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
     infile = infile_text(prompt, language)
@@ -104,8 +104,8 @@ def _read_fragment(code: str, language: Language) -> tuple[Sequence[CodeLine], S
 def infile_text(prompt: Prompt, language: Language) -> str:
     """Return the text to continue: the in-file blocks, or the head of the requested function.
 
-    A prompt that closes with signature and docstring ends at no cursor. It is read as if the function began there,
-    a method inside a class, whose body is wanted; so that what is written is a bare body.
+    A prompt that ends with signature and docstring has no cursor. It is read as if the function began there (a method
+    inside a class), so that the model writes only the body.
     """
     infile = [at for at, block in enumerate(prompt.blocks) if block.kind is BlockKind.INFILE]
     text = "".join(prompt.blocks[at].text for at in infile)
@@ -121,7 +121,7 @@ def infile_text(prompt: Prompt, language: Language) -> str:
 
 
 def _fragments(block: Block) -> Iterator[str]:
-    """Yield the code of a retrieved block: comment marks, rules, headers and paths taken off."""
+    """Yield the code of a retrieved block, without comment marks, rules, headers and paths."""
     lines = block.text.split("\n")
     marked = [line for line in lines if line.strip()]
     if sum(1 for line in marked if _MARK.match(line)) * 2 > len(marked):
@@ -148,17 +148,17 @@ def _fragments(block: Block) -> Iterator[str]:
 
 
 def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
-    """Lex code and leave out what is no code; see `cleaned`."""
+    """Return the tokens of `cleaned`."""
     return [token for line in cleaned(text, language, whole=whole) for token in line.tokens]
 
 
 def cleaned(text: str, language: Language, *, whole: bool) -> list[CodeLine]:
-    """Lex code and leave out what is no code: comments, blank lines, documentation.
+    """Split code into tokens, without comments, blank lines and documentation.
 
     Args:
         text: code, perhaps cut at both ends.
         language: its language.
-        whole: whether its end is known to be code, as at a cursor; else both ends are uncertain.
+        whole: whether the text certainly ends in code, as at a cursor.
     """
     if not language.indented:
         text = _without_java_comments(text)
@@ -196,7 +196,7 @@ def _without_documentation(lines: Sequence[CodeLine], *, whole: bool) -> Iterato
 
 
 def _opens(lines: Sequence[CodeLine]) -> bool:
-    """Return whether the first bare triple quote begins a string, judged by what stands before it."""
+    """Return whether the first bare triple quote begins a string, judging by the tokens before it."""
     before: list[Token] = []
     for token in (token for line in lines for token in line.tokens):
         if is_bare(token):
@@ -207,7 +207,7 @@ def _opens(lines: Sequence[CodeLine]) -> bool:
 
 
 def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
-    begun = False  # whether a line is under way that has something in it
+    begun = False  # whether the current line has any content so far
     indent: Token | None = None
     for line in lines:
         whole = line.tokens[0].kind is TokenClass.INDENT
@@ -233,7 +233,7 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
 def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
     """Return the calls that the signatures among `tokens` allow, each as whole lines.
 
-    A signature ``def f(a, b)`` also says that ``f(a, b)`` may be written.
+    For example, ``def f(a, b)`` allows ``f(a, b)``.
     """
     forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
@@ -252,7 +252,7 @@ def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
 
 
 def _parameters(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:
-    """Return the parameters in the brackets that open at `at` and their end, None if they do not end."""
+    """Return the parameters in the bracket that opens at `at`, and the bracket's end; None if it does not end."""
     depth, parts = 0, [[]]  # type: tuple[int, list[list[Token]]]
     for index in range(at, min(len(tokens), at + 400)):
         token = tokens[index]
