@@ -1,13 +1,13 @@
-"""The days up to which models were trained, as their makers state them: built in, and the user's own before them.
+"""Training cutoffs of models, as their makers state them: built-in ones, and the user's, which take precedence.
 
-A day that a generator's spec gives comes before both: it is part of `harness.results.RunInfo`.
+A cutoff in a generator's spec takes precedence over both; it is part of `harness.results.RunInfo`.
 
 A file is TOML with a table ``[[cutoff]]`` for each; every fault of a file is reported at once.
 
 ==============  =======================================================================================
-``match``       pattern, or list of patterns, of the model's name or of the generator's spec; needed
-``day``         the last day of what it was trained on; needed
-``source``      where that is stated
+``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
+``day``         the last day of its training data; required
+``source``      where the day is stated
 ==============  =======================================================================================
 """
 
@@ -25,37 +25,36 @@ from ctxbench.harness.generators import base
 from ctxbench.harness.results import spec_of_label
 
 FILE = "cutoffs.toml"
-"""The user's own, in the home folder."""
+"""The user's file, in the home folder."""
 _BUILTIN = Path(__file__).parent / "cutoffs.toml"
 _KEYS = ("match", "day", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutoff:
-    """The last day of what the models that match were trained on."""
+    """The last day of the training data of the models that match."""
 
     match: tuple[str, ...]
     """Shell patterns, as `harness.generators.base` reads them."""
     day: date
     source: str = ""
-    """Where it is stated."""
+    """Where the day is stated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """Cutoffs; of several that fit a generator the first holds."""
+    """Cutoffs; the first one that fits a generator applies."""
 
     entries: tuple[Cutoff, ...] = ()
 
     def day(self, generator: str) -> date | None:
-        """Return the cutoff of a generator, given as leaderboards call it; None if nobody states it."""
+        """Return the cutoff of a generator, given by its label on leaderboards; None if unknown."""
         spec = spec_of_label(generator)
         model = base.settings_of(spec).get("model", "")
         return next((entry.day for entry in self.entries if base.fits(entry.match, model, spec)), None)
 
 
 NO_CUTOFFS = Cutoffs()
-"""Nobody states anything."""
 
 
 @functools.cache
@@ -65,10 +64,10 @@ def builtin() -> Cutoffs:
 
 
 def of_home(home: Home) -> Cutoffs:
-    """Return the cutoffs of a home: its own file's, if there is one, before the built-in ones.
+    """Return the cutoffs of a home: those of its file, if it exists, before the built-in ones.
 
     Raises:
-        InputFault: if the file cannot be read or is wrong; it names every fault.
+        InputFault: if the file cannot be read or is invalid; the message names every fault.
     """
     path = home.root / FILE
     return Cutoffs((*_read(path).entries, *builtin().entries)) if path.exists() else builtin()

@@ -1,17 +1,17 @@
-"""Rates of models and the prices that follow from them, in US dollars, and the files that they are read from.
+"""Rates of models, the prices computed from them in US dollars, and the files with rates.
 
 A file is TOML with a table ``[[rate]]`` for each; every fault of a file is reported at once.
 
 ==============  =======================================================================================
-``match``       pattern, or list of patterns, of the model's name or of the generator's spec; needed
-``seen``        the date on which it was looked up; needed
-``input``       US dollars a million tokens of prompts; with ``output``
-``output``      US dollars a million tokens of answers; with ``input``
-``cached``      US dollars a million tokens of prompts that the service had at hand; as ``input`` if left out
-``per_hour``    US dollars an hour of a rented machine
-``at_once``     how many answers that machine works at side by side; 1 if left out
-``url``         only for this service
-``source``      where it was looked up
+``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
+``seen``        the date of the rate; required
+``input``       US dollars per million tokens of prompts; requires ``output``
+``output``      US dollars per million tokens of answers; requires ``input``
+``cached``      US dollars per million cached tokens of prompts; ``input`` by default
+``per_hour``    US dollars per hour of a rented machine
+``at_once``     answers that the machine computes at once; 1 by default
+``url``         the only service to which the rate applies
+``source``      where the rate was found
 ==============  =======================================================================================
 """
 
@@ -32,9 +32,9 @@ from ctxbench.harness.generators import base
 _MILLION = 1_000_000
 _HOUR = 3600.0
 _TIER = "service_tier"
-"""The field of a request that asks for a cheaper or a faster service."""
+"""The field of a request for a cheaper or faster service."""
 FILE = "prices.toml"
-"""The user's own rates, in the home folder."""
+"""The user's rates, in the home folder."""
 _BUILTIN = Path(__file__).parent / "prices.toml"
 _NUMBERS = ("input", "cached", "output", "per_hour")
 _TEXTS = ("url", "source")
@@ -44,49 +44,49 @@ _CURE = "a table is [[rate]] with match = 'gpt-4o*', input = 2.5, output = 10.0 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The price of the models that match: by the token, by the hour of the machine, or both."""
+    """The price of the models that match: per token, per hour of the machine, or both."""
 
     match: tuple[str, ...]
-    """Shell patterns (``*``, ``?``) of which one must fit the model's name or the generator's whole spec."""
+    """Shell patterns (``*``, ``?``); one must fit the model's name or the generator's whole spec."""
     url: str = ""
-    """The service that asks these prices; empty for whoever serves the model."""
+    """The service with these prices; empty for any service."""
     input: float = 0.0
-    """Dollars a million tokens of prompts."""
+    """Dollars per million tokens of prompts."""
     cached: float = 0.0
-    """Dollars a million of those that the service had at hand."""
+    """Dollars per million cached tokens of prompts."""
     output: float = 0.0
-    """Dollars a million tokens of answers."""
+    """Dollars per million tokens of answers."""
     per_hour: float = 0.0
-    """Dollars an hour of the machine that answers."""
+    """Dollars per hour of the machine."""
     at_once: int = 1
-    """How many answers that machine works at side by side, each of which pays its share."""
+    """Answers that the machine computes at once; each pays its share."""
     looked_up: date
-    """The date on which it was looked up."""
+    """The date of the rate."""
     source: str = ""
-    """The place where it was looked up."""
+    """Where the rate was found."""
 
     def fits(self, generator: str) -> bool:
-        """Return whether it is the rate of a generator, given as its canonical spec."""
+        """Return whether the rate applies to a generator, given by its canonical spec."""
         settings = base.settings_of(generator)
-        # A model in another tier of a service has another price: only a pattern for the whole spec can fit it.
+        # Another service tier has another price, so only a pattern for the whole spec can fit it.
         model = "" if _TIER in settings.get("extra", "") else settings.get("model", "")
         is_named = base.fits(self.match, model, generator)
         return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
-        """Return dollars; of `tokens_in`, `cached` were at hand. Linear: the price of a sum is the sum of prices."""
+        """Return the price in dollars; `tokens_in` includes the `cached` tokens. Linear in all arguments."""
         tokens = (tokens_in - cached) * self.input + cached * self.cached + tokens_out * self.output
         return tokens / _MILLION + seconds / _HOUR * self.per_hour / self.at_once
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Rates; of several that fit a generator the first holds."""
+    """Rates; the first one that fits a generator applies."""
 
     rates: tuple[Rate, ...] = ()
 
     def rate(self, generator: str) -> Rate | None:
-        """Return the rate of a generator, given as its canonical spec; None if there is none."""
+        """Return the rate of a generator, given by its canonical spec; None if unknown."""
         return next((rate for rate in self.rates if rate.fits(generator)), None)
 
     def price(
@@ -99,7 +99,7 @@ class Prices:
         return rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=cached, seconds=seconds)
 
     def before(self, others: Sequence[Rate]) -> Prices:
-        """Return these rates with others behind them, which hold where none of these does."""
+        """Return these rates followed by others, which apply only if none of these fits."""
         return Prices((*self.rates, *others))
 
 
@@ -114,15 +114,15 @@ def _same_service(url: str, service: str) -> bool:
 
 @functools.cache
 def builtin() -> Prices:
-    """Return the rates that come with ctxbench: a few, each with its date."""
+    """Return the rates that come with ctxbench."""
     return _read(_BUILTIN)
 
 
 def of_home(home: Home) -> Prices:
-    """Return the rates of a home: its own file's, if there is one, before the built-in ones.
+    """Return the rates of a home: those of its file, if it exists, before the built-in ones.
 
     Raises:
-        InputFault: if the file cannot be read or is wrong.
+        InputFault: if the file cannot be read or is invalid.
     """
     path = home.root / FILE
     return load(path) if path.exists() else builtin()
@@ -132,7 +132,7 @@ def load(path: Path) -> Prices:
     """Return the rates of a file before the built-in ones.
 
     Raises:
-        InputFault: if it cannot be read or is wrong; it names every fault.
+        InputFault: if the file cannot be read or is invalid; the message names every fault.
     """
     return _read(path).before(builtin().rates)
 
@@ -142,7 +142,6 @@ def _read(path: Path) -> Prices:
 
 
 def _faults(table: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the faults of one table."""
     yield from base.unknown_keys(table, _KEYS)
     if not base.is_day(table.get("seen")):
         yield "seen must be a date such as 2026-11-21, without quotes"
@@ -159,7 +158,7 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _apart(keys: Collection[str]) -> Iterator[str]:
-    """Yield a fault for each key that is given without the keys that it needs."""
+    """Yield a fault for each key without the keys that it requires."""
     if ("input" in keys) != ("output" in keys):
         yield "input and output must be given together"
     elif "input" not in keys and "per_hour" not in keys:

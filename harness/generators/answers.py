@@ -1,9 +1,9 @@
-"""What a model answers: the end of a line, the code of a line in a chat model's answer, a whole function. Pure.
+"""Reading a model's answer: the end of a line, the line in a chat model's answer, a whole function. Pure.
 
-A line's message is the one that InferCom's released code sends to a chat model, word for word: one that is shown bare
-code explains it. A model that is asked for a function continues the prompt with a body, or answers in prose with the
-function in a fence, between tags, or as bare code. One function is extracted, with the answer's signature if it has
-one, else with the sample's.
+The message that asks a chat model for a line is InferCom's released one, word for word: without it, a chat model
+explains the code. A model asked for a function continues the prompt with a body, or writes prose with the function in
+a fence, between tags, or as bare code. One function is extracted, with the answer's signature or, if the answer has
+none, the sample's.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Return whether a prompt is code to continue; questions about code are sent unchanged."""
+    """Return whether a prompt is code to continue, and not a question about code."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
 
 def end(text: str) -> int | None:
-    """Return the end of the first line of an answer that is not blank; None if none is complete."""
+    """Return the end of an answer's first line that is not blank; None if that line is incomplete."""
     at = text.find(LINE_END, len(text) - len(text.lstrip()))
     return at if at >= 0 else None
 
 
 def line_message(request: Request) -> str:
-    """Return the message to a chat model: it asks for the line after code; any other prompt is the whole message."""
+    """Return the message to a chat model: for code, a request for the next line; otherwise the prompt itself."""
     text = request.prompt.text
     if not is_line(request):
         return text
@@ -55,32 +55,32 @@ def line_message(request: Request) -> str:
 
 
 def line_answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `line_message`: the text between the marks, or all; of fences the first."""
+    """Return the code in an answer to `line_message`: the text between the marks, or its first fence."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(LINE_OPEN)
     text = inner if mark else text
     text = text[: min((at for close in LINE_CLOSE if (at := text.find(close)) >= 0), default=len(text))]
-    # The release leaves a fence in, and scores its mark as the line.
+    # InferCom's release keeps a fence, and scores the fence's mark as the line.
     blocks = fenced(text) if text.lstrip().startswith("```") else []
     return next(filter(str.strip, blocks), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The end of an answer, by texts or by its first line."""
+    """Where an answer ends: before a stop text, or with its first line."""
 
     stops: tuple[str, ...] = ()
-    """Texts; the answer ends before the first."""
+    """Stop texts; the answer ends before the first one in it."""
     line: bool = False
-    """Whether it ends with its first complete line that is not blank, before the line's end."""
+    """Whether the answer ends with its first line that is not blank, without the newline."""
 
     def __bool__(self) -> bool:
-        """Return whether there is anything to search for."""
+        """Return whether any end is set."""
         return self.line or bool(self.stops)
 
     def find(self, text: str) -> int | None:
-        """Return how many characters of a text are the answer; None if it does not end there yet."""
+        """Return how many characters of a text are the answer; None if the answer has not ended yet."""
         ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         if self.line and (line_end := end(text)) is not None:
             ends.append(line_end)
@@ -92,7 +92,7 @@ def end_of(request: Request, *, chat: bool) -> End:
 
     Args:
         request: the request.
-        chat: whether a chat model answers: its line stands between marks, and is cut there.
+        chat: whether a chat model answers; its line is cut at its marks instead.
     """
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
@@ -102,13 +102,13 @@ _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
 _WORD = re.compile(r"\w")
 _MOST = 50
-"""The most texts between tags that are read; only a model that repeats itself without end writes more."""
+"""Texts between tags that are read; only a model that repeats itself endlessly writes more."""
 
 PARSE_FAILED = "parse_failed"
-"""Flag of an answer that is no function of the language; it is kept unchanged, and fails its tests."""
+"""Flag of an answer that does not parse as a function; it stays unchanged, and fails its tests."""
 
 NO_CODE_TAGS = "no_code_tags"
-"""Flag of an answer that neither continues the prompt nor stands between ``[CODE]`` tags."""
+"""Flag of an answer that does not continue the prompt and has no ``[CODE]`` tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Extracted:
     """One whole function."""
 
     text: str
-    """In the indentation of the file; empty if the answer was blank."""
+    """The function, indented as in the file; empty if the answer was blank."""
     flags: tuple[str, ...] = ()
 
 
@@ -131,7 +131,7 @@ def extract(sample: Sample, answer: str) -> Extracted:
     head, reader = head_of(sample), sample.language.answers
     inner = _tagged(reader, head, answer)
     if inner is not None and not inner.strip() and any(map(str.strip, fenced(answer))):
-        inner = None  # A small model may write its code in a fence, and then a tag with nothing behind it.
+        inner = None  # A small model may write its code in a fence, then a tag with nothing after it.
     code = answer if inner is None else inner
     if not code.strip():
         return Extracted(text="", flags=(PARSE_FAILED,))
@@ -147,10 +147,10 @@ def _begins(answer: str) -> str:
 
 
 def body(sample: Sample, text: str) -> str:
-    """Return the body of a whole function: without signature, docstring and indentation.
+    """Return the body of a whole function, without signature, docstring and indentation.
 
-    A function that does not parse, or whose braces are not balanced, loses the sample's own signature and docstring if
-    it begins with them.
+    If the function does not parse or its braces are unbalanced, the sample's signature and docstring are removed from
+    its beginning.
     """
     text = moved(sample, text, "")
     statements = sample.language.answers.body(text)
@@ -160,7 +160,7 @@ def body(sample: Sample, text: str) -> str:
 
 
 def after_cursor(sample: Sample, target: str) -> str:
-    """Return the text after the cursor of a function sample, in the indentation of the file.
+    """Return the text after the cursor of a function sample, indented as in the file.
 
     Args:
         sample: the task.
@@ -172,7 +172,7 @@ def after_cursor(sample: Sample, target: str) -> str:
 
 
 def moved(sample: Sample, text: str, to: str) -> str:
-    """Return lines of a sample's function, or of its body, at the indentation `to`; its strings stay what they are."""
+    """Return lines of a function, or of its body, shifted to the indentation `to`; strings keep their content."""
     return "\n".join(sample.language.shift(text.split("\n"), to))
 
 
@@ -191,11 +191,11 @@ def _declaration(lines: list[str], name: str) -> int:
 
 
 def _tagged(reader: AnswerReader, head: FunctionHead, answer: str) -> str | None:
-    """Return what stands between a ``[CODE]`` and its ``[/CODE]``, the next tag or the end; None without a tag.
+    """Return the text between ``[CODE]`` and ``[/CODE]``, the next tag or the end; None without a tag.
 
-    A plan may mention the tags before, a remark behind: the last text that declares the function counts, or else the
-    last that can be read as a body, or else the last. A fence around it is taken off; one further in belongs to the
-    code.
+    A model may also mention the tags in its plan or in remarks. The last text that declares the function counts;
+    otherwise the last one that parses as a body; otherwise the last one. A fence around the text is removed; a fence
+    inside it belongs to the code.
     """
     texts = dict.fromkeys(_unfenced(_CLOSE.split(text, maxsplit=1)[0]) for text in reversed(_OPEN.split(answer)[1:]))
     body = None
@@ -214,6 +214,6 @@ def _unfenced(text: str) -> str:
 
 
 def _declares(name: str, function: str, text: str) -> bool:
-    """Return whether a function of that name, an underscore more or less, has its declaration from a text."""
+    """Return whether a text declares the extracted function under `name`, with or without a leading underscore."""
     declaration = function.partition("(")[0].strip()
     return declaration in text and declaration.split()[-1:] in ([name], [f"_{name}"], [name.removeprefix("_")])

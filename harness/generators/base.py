@@ -1,14 +1,13 @@
-"""Generators: requests in, responses out, what each can do; and generators by name.
+"""Generators: their interface, their capabilities, and the registry that finds them by name.
 
 A generator is registered by a factory function whose keyword-only parameters a spec may set:
-``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and knows its version; weights, processes and
-connections wait for the first request, so that a finished run starts nothing. Parameters that only decide how fast
-answers come (``concurrency``, ``workers``) are declared as such and are no part of the canonical spelling: a run that
-goes on with fewer workers is the same run. Neither is ``cutoff``, which every spec may give: it says something of the
-model and changes none of its answers.
+``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and knows its version. Weights, processes and
+connections start with the first request, so a finished run starts nothing. Parameters that affect only speed
+(``concurrency``, ``workers``) are declared as such and left out of the canonical spelling: a run that continues with
+fewer workers is the same run. ``cutoff``, which every spec accepts, is left out too: it changes no answer.
 
-What is known of models besides (prices, cutoffs) are TOML tables that users may override, read with all faults at once.
-A table is about the models that its ``match`` fits: a shell pattern (``*``, ``?``), or a list of them, of which one
+Prices and cutoffs of models are TOML tables that users may override; all faults of a file are reported at once.
+A table applies to the models that its ``match`` fits: a shell pattern (``*``, ``?``), or a list of them. One pattern
 must fit the model's name or the generator's whole spec.
 """
 
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
 
 
 MOST_TOKENS = 100_000_000
-"""Limit of tokens of a prompt or an answer: no model takes a tenth of it, and stored sums stay whole numbers."""
+"""Limit of tokens of a prompt or an answer, ten times what any model takes; stored sums stay whole numbers."""
 _LONGEST = 1e8
-"""Limit of an answer's seconds: three years."""
+"""Limit of an answer's seconds (three years)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ class Sampling:
     """Whether the model sees the text after the cursor and fills in the middle; see `harness.generators.fim`."""
 
     def __post_init__(self) -> None:
-        """Bring numbers to their types: ids of runs and keys of answers are their spelling, and 0 equals 0.0."""
+        """Convert numbers to their types, because run ids and cache keys depend on the spelling (0 or 0.0)."""
         for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float), ("seed", int), ("fim", bool)):
             object.__setattr__(self, name, kind(getattr(self, name)))
 
@@ -70,15 +69,15 @@ class Request:
     kind: Kind = Kind.LINE
     sampling: Sampling = field(default_factory=Sampling)
     index: int = 0
-    """Which of n samples this is."""
+    """Index of the completion, from 0 to n - 1."""
     system: str = ""
-    """What a model that follows instructions is told before the prompt, as its system message; empty for nothing."""
+    """The system message for a model that follows instructions; empty for none."""
     chat: Chat | None = None
-    """What `prompt` is the text of, for a generator that calls `tools` itself; its answer is that text's protocol."""
+    """The chat that `prompt` spells as text, for a generator with native `tools`; the answer is text as well."""
     one_line: bool = False
-    """Whether only the answer's first line that is not blank counts: a generator may end it there."""
+    """Whether only the answer's first line that is not blank counts; a generator may stop after it."""
     reference: str | None = None
-    """A text to price beside the answer, from the same reading of the prompt; decides nothing of the answer."""
+    """A text to price in the same pass over the prompt; it does not affect the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,26 +86,26 @@ class Response:
 
     text: str
     finish: str
-    """``stop`` (ended by itself or at a stop text) or ``length`` (cut at max_tokens)."""
+    """``stop`` (the model ended, or a stop text appeared) or ``length`` (cut at max_tokens)."""
     tokens_in: int
     tokens_out: int
     seconds: float
-    """Wall time of this answer; a batch's time is shared out evenly."""
+    """Wall time of this answer; a batch's time is divided evenly."""
     cached: int = 0
-    """How many of `tokens_in` the service had cached from earlier requests, by its own account."""
+    """Tokens of `tokens_in` that the service reports as cached from earlier requests."""
     counted: bool = True
-    """Whether the model's own tokens were counted; else those of ctxbench stand in."""
+    """Whether the model's own tokens were counted; otherwise ctxbench's are used."""
     bits: float | None = None
-    """The price of the request's reference, as `Generator.bits` gives it; None: `bits` is asked for it afterwards."""
+    """The price of the request's reference, as from `Generator.bits`; None to ask `bits` afterwards."""
 
 
 def sample_seed(base: int, index: int) -> int:
-    """Return the seed of the sample with that index: 31 bits, the same everywhere, no two alike for long."""
+    """Return the seed of completion `index`: 31 bits of a hash, the same on every machine."""
     return int(sha256(f"{base} {index}")[:8], 16) & 0x7FFFFFFF
 
 
 def accounted(response: Response) -> bool:
-    """Return whether a response's account of itself is possible: its end, its tokens, its seconds."""
+    """Return whether a response's finish, tokens and seconds are plausible."""
     return (
         response.finish in ("stop", "length")
         and all(type(tokens) is int for tokens in (response.tokens_in, response.tokens_out, response.cached))
@@ -118,106 +117,105 @@ def accounted(response: Response) -> bool:
 
 
 class TooLong(MachineFault):
-    """Raised for a request that is too long for the model; says nothing against the generator's health."""
+    """Raised for a request that is too long for the model; does not count against the generator's health."""
 
 
 class CutShort(MachineFault):
     """Raised for an answer to a prompt that the service silently cut.
 
-    Counts against its health, as `TooLong` does not: a run in which nothing else comes back is given up.
+    Unlike `TooLong`, it counts against the generator's health: a run that gets no other answers ends.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a generator can do; `harness.generators.conformance` tries each that is declared."""
+    """What a generator can do; `harness.generators.conformance` tests each declared capability."""
 
     batch_size: int = 1
-    """The most requests that are worth sending at once: in one call, or in calls side by side."""
+    """Requests worth sending at once, in one call or in concurrent calls."""
     concurrent: bool = False
-    """Whether as many threads as `batch_size` may call `generate`, each with one request: none waits for a slower one.
-    Else one thread at a time does."""
+    """Whether up to `batch_size` threads may call `generate`, each with one request; otherwise one thread at a time."""
     instructs: bool = False
-    """Whether it follows instructions; one that only continues text can neither plan nor summarise."""
+    """Whether it follows instructions; a model that only continues text cannot plan or summarise."""
     prices: bool = False
-    """Whether it gives log-probabilities, by `bits`."""
+    """Whether it returns log-likelihoods from `bits`."""
     fills: bool = False
-    """Whether its model may have been trained to fill in the middle, see `infilling`."""
+    """Whether its model may have been trained to fill in the middle; `infilling` tells for sure."""
     counts: bool = False
-    """Whether it counts tokens as its model does, by `count`, so that prompts are cut to `window`."""
+    """Whether `count` counts its model's own tokens, so that prompts are cut to `window`."""
     thinking: int = 0
-    """Tokens that it may write beside those of the answer."""
+    """Tokens that it may write in addition to the answer."""
     tools: bool = False
-    """Whether it takes chats with tools as such, in `Request.chat`; others read and write them as text."""
+    """Whether it accepts chats with tools in `Request.chat`; others read and write them as text."""
     weights: bool = False
-    """Whether it loads a model's weights into the process that asks it."""
+    """Whether it loads the model's weights into ctxbench's process."""
     service: bool = False
-    """Whether others run the model: it names who answered in `served`, and is tried with a long prompt."""
+    """Whether a service runs the model; `served` then names the model, and a long prompt is tried first."""
     writes: bool = True
-    """Whether it answers. The run of a generator that does not has prompts and their diagnostics, and no completion."""
+    """Whether it answers. A generator that does not leaves prompts and their diagnostics, without completions."""
 
 
 class Generator(ABC):
-    """A model behind a spec. A call that fails is a `MachineFault`; it never returns a made-up text."""
+    """A model behind a spec. A failed call raises a `MachineFault`, and never returns an invented text."""
 
     version: str = ""
-    """Everything besides the spec that decides the output: weights' digest, revision. Part of the cache key."""
+    """What determines the output besides the spec: the weights' digest, the revision. Part of the cache key."""
     capabilities: Capabilities = Capabilities()
     window: int = 0
-    """Tokens of prompt and answer, where it `counts`; 0 if unknown."""
+    """Tokens of prompt and answer together, if it `counts`; 0 if unknown."""
 
     @abstractmethod
     def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:
-        """Answer every request, in order; one that failed alone has its fault in its place.
+        """Answer every request, in order; a failed request has its fault in place of a response.
 
         Raises:
-            MachineFault: if all of them failed.
-            InputFault: if no request can be answered until the user mends something; ends the run.
+            MachineFault: if all requests failed.
+            InputFault: if the user must change something before any request can succeed; ends the run.
         """
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
-        """Return, for each pair, minus log2 of the probability of the text (line end included) after the prompt.
+        """Return, for each pair, minus log2 of the probability of the text (newline included) after the prompt.
 
-        One thread may be here while another is in `generate`, so that one works in the other's pauses; a model that
-        cannot do both at once takes a lock of its own.
+        One thread may call `bits` while another calls `generate`. A model that cannot do both at once needs a lock of
+        its own.
         """
         raise self._undefined("prices", "bits")
 
     def knows(self, language: Language) -> bool:
-        """Say whether it has learnt a language; references in others have no costs."""
+        """Return whether the model knows a language; references in other languages have no price."""
         return True
 
     def infilling(self) -> Template:
         """Return the template for text after the cursor.
 
         Raises:
-            InputFault: if the model was not trained for that, judging by its vocabulary or name.
+            InputFault: if the model's vocabulary or name shows that it was not trained to fill in.
         """
         raise self._undefined("fills", "infilling")
 
     def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for the model, with everything put around it."""
+        """Return the model's number of tokens of a request's prompt, including everything around it."""
         raise self._undefined("counts", "count")
 
     @property
     def remark(self) -> str:
-        """A line about its work so far, shown at the end of a run; empty if there is nothing to say."""
+        """A line about its work so far, printed at the end of a run; may be empty."""
         return ""
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far, by their service's own account; empty if it names no more than the spec."""
+        """The models that answered so far, as the service names them; empty if it names no more than the spec."""
         return ()
 
     def wake(self, language: Language) -> None:  # noqa: B027 - most need nothing
-        """Start everything that a language's requests need, and return when it is ready.
+        """Start everything that a language's requests need, and wait until it is ready.
 
         Raises:
-            MachineFault: if it was lost.
+            MachineFault: if it does not start, or ends.
         """
 
     def close(self) -> None:  # noqa: B027 - as above
-        """Release processes, connections and memory; threads that wait in a call get its fault at once."""
+        """Release processes, connections and memory; calls in other threads fail at once."""
 
     def _undefined(self, capability: str, method: str) -> MachineFault:
         where, cure = f"generator {type(self).__name__}", f"define {method}, or leave {capability} out of Capabilities"
@@ -231,14 +229,14 @@ CUTOFF = Parameter(name="cutoff", kind=str, is_day=True, optional=True)
 
 
 class _Generators(Factories[Generator]):
-    """All generators; whoever gives a model's name in place of one's is told how to ask the model."""
+    """All generators. An unknown name that looks like a model's is answered with the spec that asks that model."""
 
     def get(self, name: str) -> Factory:
         """Return the factory called `name`; raises as `Registry.get`."""
         try:
             return super().get(name)
         except UnknownName:
-            # Only now: it reads the table of models.
+            # Imported only here, because the import reads the table of models.
             from ctxbench.harness.generators.models import table  # noqa: PLC0415
 
             spellings = (f"hf:{name}", f"serve:{name}") if table.known(name) else (f"openai:{name}",)
@@ -257,60 +255,60 @@ def generator(
     """Register a factory function as the generator `name`.
 
     Args:
-        name: how specs call it.
+        name: its name in specs.
         machine: the parameters that do not affect the content of answers.
         shorthand: a short spelling, such as ``name:MODEL``.
 
     Raises:
-        InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one of
-            `machine` or of the short spelling's.
+        InputFault: if the name is taken, a parameter of the factory is not keyword-only, or a parameter of `machine`
+            or `shorthand` does not exist.
     """
     return lambda factory: _REGISTRY.register(name, factory, machine=machine, shorthand=shorthand)
 
 
 names = _REGISTRY.names
-"""The names of all installed generators, sorted; imports none."""
+"""The names of all installed generators, sorted, without importing any."""
 summary = _REGISTRY.summary
-"""The first line of a generator's docstring; it is imported for it, not made."""
+"""The first line of a generator's docstring; the generator is imported, but not created."""
 parameters = _REGISTRY.parameters
 """The parameters that a generator's spec may set."""
 read = _REGISTRY.read
-"""Read a generator's spec, short spellings too."""
+"""Parse a generator's spec, short spellings too."""
 canonical = _REGISTRY.canonical
-"""The spelling under which a generator's results are kept.
+"""The spelling under which a generator's results are stored.
 
-Parameters that do not affect answers are left out, so `resolve` takes the user's own spelling."""
+It lacks parameters that do not affect answers, so pass the user's own spelling to `resolve`."""
 
 
 def cutoff(spec: str) -> str | None:
-    """Return the last day of what a generator was trained on, as its spec says: ``YYYY-MM-DD``; None if it says none.
+    """Return the training cutoff in a generator's spec, as ``YYYY-MM-DD``; None if the spec has none.
 
     Raises:
-        InputFault: as `resolve`, for the spec's own faults.
+        InputFault: if the spec is invalid; see `resolve`.
     """
     day = _REGISTRY.facts(spec).get(CUTOFF.name)
     return None if day is None else str(day)
 
 
 def resolve(spec: str) -> Generator:
-    """Make the generator that a spec spells.
+    """Create the generator of a spec.
 
     Raises:
-        InputFault: if the spec cannot be read, the name is unknown, a parameter is unknown, missing or of the wrong
-            type, or the factory returns something else.
+        InputFault: if the spec cannot be parsed, the name is unknown, a parameter is unknown, missing or of the wrong
+            type, or the factory does not return a `Generator`.
     """
     model: object = _REGISTRY.make(spec)
     if not isinstance(model, Generator):
-        what = f"the factory returned {type(model).__name__}, which is no Generator"
+        what = f"the factory returned {type(model).__name__}, not a Generator"
         cure = "write class …(Generator), imported from ctxbench.harness.generators"
         raise InputFault(what, where=f"generator {read(spec).name}", cure=cure)
     return model
 
 
 def settings_of(generator: str) -> dict[str, str]:
-    """Return the parameters of a generator, given as its canonical spec; empty if it is none.
+    """Return the parameters of a generator's canonical spec; empty if `generator` is not a spec.
 
-    A hosted model has its service's address under ``url``, also where the spec leaves it out.
+    A hosted model always has its service's address under ``url``, even if the spec leaves it out.
     """
     # Not at the top: `openai` imports this module.
     from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
@@ -318,14 +316,14 @@ def settings_of(generator: str) -> dict[str, str]:
     try:
         parsed = read(generator)
     except InputFault:
-        # Labels of imported runs need not be specs.
+        # An imported run's label need not be a spec.
         return {}
     default = {"url": OFFICIAL} if parsed.name == "openai" else {}
     return default | {name: str(value) for name, value in parsed.arguments.items()}
 
 
 def fits(match: Sequence[str], *names: str) -> bool:
-    """Return whether a pattern fits one of the names; an empty name is none."""
+    """Return whether a pattern fits one of the names; empty names are ignored."""
     return any(fnmatchcase(name, pattern) for pattern in match for name in names if name)
 
 
@@ -342,17 +340,17 @@ def read_tables(
 
     Args:
         path: the file.
-        name: what its tables are called.
-        faults: yields what is wrong with a table besides its ``match``.
-        cure: the end of the message.
+        name: the name of its tables.
+        faults: yields the faults of a table, except those of its ``match``.
+        cure: the cure of the message.
 
     Raises:
-        InputFault: if it cannot be read or is wrong; it names every fault.
+        InputFault: if the file cannot be read or is invalid; the message names every fault.
     """
     text = read_text(path)
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
+    except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
         raise InputFault(f"is not TOML: {error}", where=str(path), cure=cure) from None
     tables = data.get(name, [])
     lines = [f"there is no key {key!r} at the top, only tables [[{name}]]" for key in sorted(data.keys() - {name})]
@@ -363,7 +361,7 @@ def read_tables(
             for fault in (*_pattern_faults(table), *faults(table))
         ]
     else:
-        lines.append(f"{name} is no list of tables")
+        lines.append(f"{name} is not a list of tables")
     if lines:
         raise InputFault("; ".join(lines), where=str(path), cure=cure)
     return list(tables)
@@ -376,11 +374,11 @@ def _pattern_faults(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unknown_keys(table: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
-    """Yield a fault for each key that such a table does not have."""
+    """Yield a fault for each key of a table that is not in `keys`."""
     for key in sorted(table.keys() - set(keys)):
         yield f"there is no key {key!r}"
 
 
 def is_day(value: object) -> bool:
-    """Return whether a value of a table is a date without a time."""
+    """Return whether a value is a date without a time."""
     return isinstance(value, date) and not isinstance(value, datetime)

@@ -1,7 +1,4 @@
-"""Checks that every generator must pass, on a tiny prompt, and what it declares.
-
-For our own tests, for outside authors, and for `ctxbench generator check`.
-"""
+"""Checks of a generator and its declared capabilities, with short prompts; used by `ctxbench generator check`."""
 
 from __future__ import annotations
 
@@ -27,14 +24,14 @@ _CHAT = Chat(
 )
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560
-"""Repetitions: some are under 1,000 tokens, which every server reads; many are some 8,000."""
+"""Repetitions: `_SOME` are under 1,000 tokens, which every server reads; `_MANY` are about 8,000."""
 _LEEWAY = 0.02
-"""Share of a prompt whose tokens may differ where repetitions join."""
+"""Share of a prompt's tokens that may differ, because tokens merge where repetitions join."""
 _AROUND = 8
-"""Tokens that may surround a text to continue: a mark of its beginning, and those that its ends join with."""
+"""Tokens that a server may add around a text to continue: a start mark, and tokens that merge with its ends."""
 _MOST_THREADS = 64
 _NEAR = 0.05
-"""Share by which two prices of one text may differ; numbers of 16 bits are that exact."""
+"""Share by which two prices of one text may differ, given the precision of 16-bit numbers."""
 _TOOL_TOKENS = 256
 
 
@@ -48,7 +45,7 @@ class GeneratorFinding:
 
 
 def check(generator: Generator) -> list[GeneratorFinding]:
-    """Try a generator and all that it declares; a fault that it raises fails the check and ends the list."""
+    """Check a generator and its declared capabilities; a fault that it raises is the last, failed finding."""
     findings: list[GeneratorFinding] = []
     try:
         for name, passed, detail in _checks(generator):
@@ -59,7 +56,7 @@ def check(generator: Generator) -> list[GeneratorFinding]:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Yield a generator's abilities as (name, words); the model is not asked.
+    """Yield a generator's capabilities as (name, description) without asking the model.
 
     Raises:
         InputFault: if its files cannot be read.
@@ -112,7 +109,7 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
 
 
 def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
-    """Return the answers; raise the first fault that stands in the place of one."""
+    """Return the answers, or raise the first fault among them."""
     answers = generator.generate(requests)
     for answer in answers:
         if isinstance(answer, MachineFault):
@@ -121,7 +118,7 @@ def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response
 
 
 def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
-    """Call from as many threads as it wants, each with a prompt of its own."""
+    """Call from `batch_size` threads, each with its own prompt."""
     width = min(generator.capabilities.batch_size, _MOST_THREADS)
     requests = [_request(f"{_CODE}{number} * ") for number in range(width)]
     with ThreadPoolExecutor(width) as threads:
@@ -130,7 +127,7 @@ def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
 
 
 def _counting(generator: Generator, requests: Sequence[Request], answers: Sequence[Response]) -> tuple[str, bool, str]:
-    """See that no prompt has more tokens for the model than were counted; else it would not be cut where it must."""
+    """Check that the model reads no more tokens than `count` counts; otherwise prompts are cut too late."""
     counts, window = [generator.count(request) for request in requests], generator.window
     sound = window >= 0 and all(count >= answer.tokens_in for count, answer in zip(counts, answers, strict=False))
     read = ", ".join(str(answer.tokens_in) for answer in answers)
@@ -138,7 +135,7 @@ def _counting(generator: Generator, requests: Sequence[Request], answers: Sequen
 
 
 def _filling(generator: Generator) -> tuple[str, bool, str]:
-    """Ask for a middle, if this model has marks for one."""
+    """Ask the model to fill in a middle, if it was trained to."""
     words = _middle(generator)
     try:
         generator.infilling()
@@ -167,7 +164,7 @@ def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
 
 
 def _pricing_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
-    """Price a text beside an answer: the answer stays, and the price is that of the text alone."""
+    """Check that pricing a text beside an answer changes neither the answer nor the price."""
     name = "prices beside its answer"
     [priced] = _answers(generator, [replace(request, reference=_ANSWER)])
     if priced.bits is None:
@@ -178,12 +175,12 @@ def _pricing_beside(generator: Generator, request: Request, answer: str) -> tupl
 
 
 def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
-    """Return checks that a service reads prompts as they are sent, as (name, passed, words).
+    """Check that a service reads prompts as they are sent; return (name, passed, description) of each check.
 
-    Some services cut a long prompt silently (Ollama does, at 4,096 tokens by default), some take a text to continue for
-    a message of a chat. Neither fails, and both change every score. The number of tokens that a service reports shows
-    both: it grows by the same amount with every repetition of a piece of code, and the remainder is what the service
-    added. Three requests, the longest of some 8,000 tokens; a service that refuses that one does read whole prompts.
+    Some services silently cut a long prompt (Ollama does, at 4,096 tokens by default). Others treat a text to continue
+    as a chat message. Neither raises an error, and both change every score. The reported number of tokens shows both:
+    it grows by the same amount with every repetition of a piece of code, and the rest is what the service added. The
+    check sends three requests; the longest has about 8,000 tokens. A service that refuses it passes.
 
     Raises:
         MachineFault: if a request failed for another reason than its length.
@@ -212,8 +209,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
 
 
 def _repeated(generator: Generator, times: int) -> Response:
-    """Return the answer to so many repetitions, with the number of tokens that the service reports."""
-    # A block of plain text: this side puts nothing around it.
+    # ctxbench adds nothing around a block of plain text.
     prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
     [response] = _answers(generator, [replace(_request("", max_tokens=16), prompt=prompt)])
     return response

@@ -1,11 +1,11 @@
-"""Prompts that show the text after the cursor. Pure.
+"""Fill-in-the-middle prompts, which show the text after the cursor. Pure.
 
-A strategy's prompt stays unchanged in the place of the text before the cursor; the lines after the answer follow it.
-Strategies and their drafts see none of these. The first `MOST` tokens are shown (512, as in CrossCodeEval's programs),
-and at most a quarter of a small window; both are cut at a line's end.
+The strategy's prompt stays unchanged as the text before the cursor; the lines after the answer follow it.
+Strategies and their drafts never see these lines. The first `MOST` tokens are shown (512, as in CrossCodeEval's
+programs), but at most a quarter of a small window, cut at the end of a line.
 
-Tokens of the model's own mark the texts. A text of the repository that spells such a mark is shown with a blank after
-its first character, and the prompt is flagged: no text may pass for a mark.
+The model's own special tokens mark the texts. If a text of the repository contains such a mark, a blank is inserted
+after the mark's first character and the prompt is flagged.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _ENDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tokens, and their order, that a family of models was trained with."""
+    """The special tokens, and their order, that a family of models was trained with."""
 
     name: str
     before: str
-    """The mark in front of the text before the cursor, as a server's prompt spells it."""
+    """The mark in front of the text before the cursor, as spelled in a server's prompt."""
     after: str
     """The mark in front of the text after the cursor."""
     middle: str = ""
-    """The mark that the answer follows; empty where it follows the text before the cursor."""
+    """The mark in front of the answer; empty if the answer follows the text before the cursor."""
     after_first: bool = False
     models: str
     """Regular expression that finds the family in a model's name."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Mark -> its spelling in the vocabulary, where that differs."""
+    """Mark -> its spelling in the vocabulary, if different."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Template:
         return self.spelled.get(mark, mark)
 
     def around(self, prompt: Prompt, after: Block) -> Prompt:
-        """Return the prompt with its marks and the text after the cursor, as blocks in the order of the text."""
+        """Return the prompt with marks and the text after the cursor, as blocks in the template's order."""
         before = (_mark(self.before), *prompt.blocks)
         behind = (_mark(self.after), after)
         parts = (*behind, *before) if self.after_first else (*before, *behind)
@@ -110,10 +110,10 @@ _ENDS_SPELLED = (*_ENDS, "▁<EOT>")
 
 
 def family(name: str, *, where: str) -> Template:
-    """Return the template of that name.
+    """Return the template called `name`.
 
     Raises:
-        InputFault: if there is none.
+        InputFault: if it does not exist.
     """
     for template in FAMILIES:
         if template.name == name:
@@ -123,16 +123,16 @@ def family(name: str, *, where: str) -> Template:
 
 
 def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: str) -> Template:
-    """Return the template of a model that is known by its name only.
+    """Return the template of a model of which only the name is known.
 
     Args:
         model: its name.
-        family_name: the user's choice; `AUTO` goes by the model's name.
-        chat: whether it is asked as a chat model, whose answers continue no text.
-        where: for messages.
+        family_name: the user's choice; `AUTO` uses the model's name.
+        chat: whether it is asked as a chat model, which cannot fill in.
+        where: the place for messages.
 
     Raises:
-        InputFault: if there is none.
+        InputFault: if no template fits.
     """
     _refuse_chat(chat, where, "give endpoint=completions and a model that was trained to fill in the middle")
     if family_name != AUTO:
@@ -148,7 +148,7 @@ def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str
     """Return the first template whose marks are all tokens of a vocabulary.
 
     Raises:
-        InputFault: if there is none, or the model is asked as a chat model.
+        InputFault: if no template fits, or the model is asked as a chat model.
     """
     _refuse_chat(chat, where, "give chat=off and a model that was trained to fill in the middle")
     for template in FAMILIES:
@@ -164,13 +164,13 @@ def _refuse_chat(chat: bool, where: str, cure: str) -> None:
 
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
-    """Return the tokens of a vocabulary with which an answer in the middle ends, beside the model's usual ones."""
+    """Return the tokens of a vocabulary that end a filled-in middle, in addition to the model's usual end tokens."""
     candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
     return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
 
 
 def cut(text: str) -> str:
-    """Return an answer up to the first token for an end that a server shows as text."""
+    """Return an answer up to the first end token that a server shows as text."""
     return text[: min((at for end in _ENDS if (at := text.find(end)) >= 0), default=len(text))]
 
 
@@ -179,26 +179,26 @@ def _mark(text: str) -> Block:
 
 
 MOST = 512
-"""The most tokens, counted by ctxbench, that are shown after the cursor."""
+"""Tokens shown after the cursor at most, in ctxbench's count."""
 SHARE = 4
-"""They have at most one part in so many of the window's room."""
+"""The text after the cursor uses at most 1 / `SHARE` of the window's space for the prompt."""
 PARTED = "fim_marks_parted"
-"""Flag of a prompt in which a text spelled a mark of the model."""
+"""Flag of a prompt with a text that contained a mark of the model."""
 REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
 _WHOLE_SUFFIX = "crosscodeeval"
-"""The benchmark whose suffixes begin right after the answer; those of all others begin with the next line."""
+"""The benchmark whose suffixes begin right after the answer; other benchmarks' begin with the next line."""
 _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def unmarked(prompt: Prompt) -> Prompt:
-    """Return a strategy's own prompt: without marks and without the text after the cursor."""
+    """Return the strategy's own prompt, without marks and the text after the cursor."""
     blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
     return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt; blocks of kinds that only the harness may use become plain text."""
+    """Return a strategy's prompt, with blocks of the harness's own kinds turned into plain text."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
@@ -206,10 +206,10 @@ def of_strategy(prompt: Prompt) -> Prompt:
 
 
 def after(sample: Sample) -> Block:
-    """Return the text after the answer of a line sample, `MOST` tokens at most.
+    """Return the text after the answer of a line sample, at most `MOST` tokens.
 
     Raises:
-        InputFault: if it is no line, or its file after the cursor is unknown.
+        InputFault: if the sample is a function, or its text after the cursor is unknown.
     """
     if sample.kind is not Kind.LINE:
         what = f"{sample.id} is a function, whose prompts show what follows by themselves"
@@ -221,14 +221,14 @@ def after(sample: Sample) -> Block:
     block = Block(kind=BlockKind.AFTER, text=text)
     block = trimmed(block, lambda shorter: code_tokens.count(shorter.text) <= MOST)
     if sample.subkind not in (SINGLE_LINE, NEXT_LINE):
-        # The number of the answer's lines must not show.
+        # A place would reveal the number of lines of the answer.
         return block
     start = sample.cursor.line + 1
     return replace(block, places=(Place(path=sample.path, start=start, end=start + block.text.count("\n")),))
 
 
 def _blanked(sample: Sample) -> str:
-    """Return the lines after the answer, with masked ones empty, and imports of what is masked before it."""
+    """Return the lines after the answer; masked lines, and imports of what is masked before the answer, are empty."""
     text, start = sample.suffix or "", sample.cursor.line + 1
     if not sample.masked:
         return text
@@ -236,7 +236,7 @@ def _blanked(sample: Sample) -> str:
 
 
 def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
-    """Return a block cut at its end until it fits, by whole lines; a first line that is too long, by tokens."""
+    """Return a block cut at its end until it fits, by whole lines; by tokens if the first line is too long."""
     if fits(block):
         return block
 
@@ -251,10 +251,10 @@ def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
 
 
 def template_of(generator: Generator) -> Template:
-    """Return the template by which a generator's model sees the text after the cursor.
+    """Return the fill-in-the-middle template of a generator's model.
 
     Raises:
-        InputFault: if there is none.
+        InputFault: if the generator has none.
     """
     if not generator.capabilities.fills:
         cure = "leave --fim out, or take hf, vllm or openai with a model that was trained for it"
@@ -263,12 +263,12 @@ def template_of(generator: Generator) -> Template:
 
 
 def filled(generator: Generator, request: Request, after: Block) -> Request:
-    """Return a request whose prompt also shows the text after the cursor, all of it cut to the model's window.
+    """Return a request whose prompt also shows the text after the cursor, cut to the model's window.
 
     Args:
         generator: the model.
-        request: with the strategy's own prompt.
-        after: the text after the cursor, see `after`.
+        request: the request, with the strategy's own prompt.
+        after: the text after the cursor, from the function `after`.
 
     Raises:
         InputFault: if the generator cannot fill in the middle.
@@ -293,7 +293,7 @@ def filled(generator: Generator, request: Request, after: Block) -> Request:
 
 
 def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, Block]:
-    """Return both with a blank in every text that spells a mark."""
+    """Return both with a blank inserted in every mark that their texts contain."""
     marks = [mark.strip() for mark in template.marks]
 
     def parted(block: Block) -> Block:

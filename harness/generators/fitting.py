@@ -1,16 +1,16 @@
-"""Cut prompts to a model's window, by the model's own count of tokens. Pure.
+"""Cutting prompts to a model's window, in the model's own tokens. Pure.
 
-Strategies cut by budgets of their own, in ctxbench's tokens; this cuts further where the model has less room. The least
-useful text goes first, and the task itself never goes:
+Strategies cut to budgets of their own, in ctxbench's tokens; this module cuts further for a smaller window. The least
+useful text is removed first, and the task itself always stays:
 
-- Functions: retrieved blocks go, the lowest score first; the last of them is cut at its end, then the current file at
-  its top, by whole lines. Instruction, steps and target section stay.
-- Lines: the file is cut at its beginning by whole lines, but keeps half of the room, as it has half of the papers'
-  prompts; then retrieved blocks go as above, then more of the file, at last the beginning of its last line.
+- Functions: retrieved blocks are dropped, the lowest score first; the last one is cut at its end, then the current file
+  at its top, by whole lines. Instruction, steps and target section stay.
+- Lines: the file is cut at its beginning by whole lines, but keeps half of the space, as in the papers' prompts; then
+  retrieved blocks are dropped as above, then more of the file, finally the beginning of its last line.
 
-A prompt that is still over the window has nothing left to cut, and is flagged as failed.
+A prompt that is still over the window is flagged as failed.
 
-A text that is to be priced is read in pieces that fit the window.
+A text to be priced is read in pieces that fit the window.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ctxbench.strategies.layout import TITLE, is_retrieved, without
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"
-"""The reason of blocks that are left out here."""
+"""The reason of blocks that this module drops."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -45,18 +45,18 @@ def fitted(generator: Generator, request: Request) -> Request:
 
 
 def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:
-    """Return the prompt, cut to the room that the window leaves beside the answer.
+    """Return the prompt, cut to the part of the window that the answer leaves.
 
     Args:
-        prompt: as a strategy made it.
+        prompt: the strategy's prompt.
         count: prompt -> the model's tokens.
         window: tokens of prompt and answer; 0 for no limit.
-        new_tokens: tokens of the answer; they take half of the window at most, and an answer may then be cut short.
-        kind: of the sample.
+        new_tokens: tokens of the answer; at most half of the window is reserved for them.
+        kind: the kind of the sample.
 
     Returns:
-        The same prompt if it fits. Else a prompt whose cut blocks are marked and whose `dropped` holds the missing ones
-        (reason ``window``), with the flag ``overflow_trimmed``, and ``overflow_failed`` too if it still does not fit.
+        The same prompt if it fits. Otherwise a prompt with its cut blocks marked, the others in `dropped` (reason
+        ``window``), and the flag ``overflow_trimmed``, plus ``overflow_failed`` if it still does not fit.
     """
     cut = _Cut(list(prompt.blocks), [], prompt, count, window - min(new_tokens, window // 2))
     if not window or cut.fits(prompt.blocks):
@@ -88,7 +88,7 @@ class _Cut:
     prompt: Prompt
     count: Count
     room: int
-    """Tokens that the prompt may have."""
+    """Tokens of the prompt at most."""
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         return self.tokens(blocks) <= self.room
@@ -97,9 +97,9 @@ class _Cut:
         return self.count(replace(self.prompt, blocks=tuple(blocks)))
 
     def file(self, kind: Kind) -> int | None:
-        """Return the place of the current file; None if it is not shown, or only as the target section.
+        """Return the index of the current file's block; None if absent, or shown only as the target section.
 
-        The file ends at the cursor; under a target section it is the code without a score.
+        The file ends at the cursor. With a target section, the file is the retrieved block without a score.
         """
         blocks = self.blocks
         if not blocks:
@@ -120,7 +120,7 @@ class _Cut:
         while len(places := self.retrieved(kind)) > 1:
             self.drop(places[0])
             states.append(self.blocks)
-        # Counting takes time in proportion to the prompt, so not once for each of perhaps a thousand blocks.
+        # Counting takes time proportional to the prompt: bisect instead of counting after each of many blocks.
         gone = min(bisect_left(states, True, key=self.fits), len(states) - 1)
         self.blocks = states[gone]
         del self.dropped[before + gone :]
@@ -132,29 +132,23 @@ class _Cut:
             self.drop(places[0])
 
     def retrieved(self, kind: Kind) -> list[int]:
-        """Return the places of retrieved blocks, in the order in which they go."""
+        """Return the indices of retrieved blocks, in the order in which they are dropped."""
         file = self.file(kind)
         places = [at for at, block in enumerate(self.blocks) if is_retrieved(block) and at != file]
-        # Among blocks with equal scores or without one, the later goes first.
+        # Of blocks with equal scores, or without a score, the later one is dropped first.
         return sorted(places, key=lambda at: (_score(self.blocks[at]), -at))
 
     def drop(self, at: int) -> None:
-        """Leave a block out and record it."""
         self.dropped.append(Dropped.of(self.blocks[at], WINDOW))
         self.blocks = without(self.blocks, at)
 
     def shorten_end(self, at: int) -> None:
-        """Cut a block at its end by whole lines, as few as make the prompt fit; its first line stays."""
+        """Cut as few lines as necessary from a block's end; its first line stays."""
         lines = _LINE.findall(self.blocks[at].text)
         self._cut(at, lambda gone: "".join(lines[: len(lines) - gone]), len(lines) - 1)
 
     def shorten_file(self, at: int, keep: int = 0) -> None:
-        """Cut the file at its top by whole lines, as few as make the prompt fit; its last line stays.
-
-        Args:
-            at: its place.
-            keep: the least number of its tokens that stay.
-        """
+        """Cut as few lines as necessary from the file's top; its last line, and at least `keep` tokens, stay."""
         lines = _LINE.findall(self.blocks[at].text)
 
         def without(gone: int) -> str:
@@ -167,12 +161,12 @@ class _Cut:
         self._cut(at, without, most)
 
     def shorten_line(self, at: int) -> None:
-        """Cut the last line of the file at its beginning, token by token of ctxbench's."""
+        """Cut the last line of the file at its beginning, by ctxbench's tokens."""
         pieces = code_tokens.pieces(self.blocks[at].text)
         self._cut(at, lambda gone: "".join(pieces[gone:]), len(pieces))
 
     def _cut(self, at: int, without: Callable[[int], str], most: int) -> None:
-        """Take as few steps as make the prompt fit, `most` if none do; no step if it fits already."""
+        """Take as few steps as necessary, `most` if the prompt never fits."""
         if most < 1 or self.fits(self.blocks):
             return
 
@@ -191,7 +185,7 @@ def _score(block: Block) -> float:
 
 
 def _places(block: Block, text: str) -> tuple[Place, ...]:
-    """Return the places of a shortened block: for the file up to the cursor, its last lines."""
+    """Return the places of a shortened block; the file up to the cursor keeps the place of its last lines."""
     if block.kind is not BlockKind.INFILE or len(block.places) != 1:
         return block.places
     [place] = block.places
@@ -200,17 +194,17 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
 
 
 def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
-    """Return the tokens of prompt, text and a line end, and how many of them, from the last, are the text's.
+    """Return the tokens of prompt, text and a newline, and how many of the last tokens are the text's.
 
-    Prompt and text are read as one. The text's tokens begin with the first that the prompt alone does not have: a token
-    that begins in the prompt (a blank before the text's first word, say) is counted whole. Prompts of one sample end
-    alike, so that this cancels out in a context gain.
+    Prompt and text are tokenized together. The text's tokens begin with the first one that differs from the prompt
+    tokenized alone; a token that begins in the prompt (such as a blank before the text's first word) counts whole.
+    All prompts of a sample end alike, so this cancels out in a context gain.
 
     Args:
         prompt: the prompt.
-        text: the text to price; its line end is added.
+        text: the text to price; its newline is added.
         read: text -> tokens.
-        begin: the token that stands for a beginning; put first if the prompt has no tokens of its own.
+        begin: the start token; put first if the prompt has no tokens of its own.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
     shared = next(
@@ -221,15 +215,15 @@ def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begi
 
 
 def priced_pieces(ids: Sequence[int], priced: int, window: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the pieces that a model reads to price a text: tokens, and how many of the last are priced.
+    """Yield the pieces that a model reads to price a text: tokens, and how many of the last tokens to price.
 
-    Within the window there is one piece. Else the prompt loses its beginning; a text of more than half the window is
-    priced half a window at a time, each after the half before it.
+    Tokens within the window are one piece. Otherwise the prompt loses its beginning, and a text longer than half the
+    window is priced half a window at a time, each half after the one before it.
 
     Args:
         ids: tokens of prompt and text.
-        priced: how many of the last are the text's; fewer than all.
-        window: tokens that the model reads; 0 for any number.
+        priced: how many of the last tokens are the text's; fewer than all.
+        window: tokens that the model reads; 0 for no limit.
     """
     most = priced if not window or len(ids) <= window else max(1, window // 2)
     for start in range(len(ids) - priced, len(ids), most):

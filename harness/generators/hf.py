@@ -1,4 +1,4 @@
-"""`hf`: a model whose weights are on this machine, run by transformers and torch (the extra ``hf``)."""
+"""`hf`: runs a model's weights in this process with transformers and torch (the extra ``hf``)."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from ctxbench.strategies.api import Prompt
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TELL_SECONDS = 10.0
-"""Seconds of a batch after which it is told how far it is, and again each time."""
+"""Seconds between two log lines about a batch's progress."""
 _SORTED_FIRST = 1024
-"""Likeliest tokens, which mostly have all of the mass that is drawn from: the rest is sorted only where they do not."""
+"""Likeliest tokens to sort first; they usually contain all the mass to draw from, so the rest need no sorting."""
 _ROUNDING = 1e-9
-"""Of a sum of probabilities, at most."""
+"""Largest rounding error of a sum of probabilities."""
 PROTOCOL = "2"
-"""Incremented when the same request would be answered differently."""
+"""Incremented when the same request would get another answer."""
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 Choose = Callable[[Any], int]
-"""A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""
+"""A row's logits (a tensor of shape (vocabulary,)) -> the chosen token."""
 
 
 @generator("hf", machine=("device", "batch"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -67,16 +67,16 @@ def hf(
     """Run a model's weights by transformers; short: hf:MODEL.
 
     Args:
-        model: a name of `ctxbench model list`, a folder with the model, or a name on the hub: then from the hub's cache
-            on this machine, or fetched.
-        revision: of a hub's model: branch, tag or commit.
-        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if there is one.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored, or float32 on a processor
-            that is slower with 16 bits, which is measured once.
-        batch: answers made at once.
-        window: tokens of prompt and answer; 0: as the model's configuration says.
-        chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
-            as `ctxbench model list` says, or if its name says so (``…-Instruct``, ``…-chat``).
+        model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub, which is
+            read from the hub's cache on this machine or fetched.
+        revision: branch, tag or commit of a model on the hub.
+        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if the machine has one.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the format of the stored weights, but float32 on a
+            processor that is slower with 16 bits (measured once).
+        batch: answers computed at once.
+        window: tokens of prompt and answer; 0 for the model's configured length.
+        chat: whether the model follows instructions and is asked with its chat template: ``on``, ``off``, or ``auto``:
+            as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
     """
     if not _DEVICE.fullmatch(device):
         raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
@@ -94,10 +94,10 @@ def hf(
 
 
 class HF(Local):
-    """A causal language model, read by transformers and computed by torch in this process."""
+    """A causal language model, loaded by transformers and computed by torch in this process."""
 
     def __init__(self, settings: LocalModel, *, device: str = AUTO) -> None:
-        """Prepare; files are found when the version is needed, and read with the first request."""
+        """Store the settings; files are located when the version is needed, and loaded with the first request."""
         super().__init__(settings, batch_size=settings.batch)
         self._settings, self._wanted_device = settings, device
         self._lock = threading.Lock()
@@ -105,26 +105,26 @@ class HF(Local):
         self.counted = TokensRead()
 
     @functools.cached_property
-    def version(self) -> str:  # type: ignore[override] # found when first asked for
-        """Digest of configuration, tokenizer and weights, see `model_digest`; and a format that this machine chose."""
+    def version(self) -> str:  # type: ignore[override] # computed on first use
+        """Digest of configuration, tokenizer and weights (`model_digest`), plus the format if this machine chose it."""
         chosen = "" if self._dtype == self._settings.dtype else f"-{self._dtype}"
         return f"{PROTOCOL}-{model_digest(self._folder)}{chosen}"
 
     @functools.cached_property
     def _dtype(self) -> str:
-        """The format to compute in; `AUTO` is that of the stored weights."""
+        """The number format to compute in; `AUTO` for the stored weights' format."""
         stored = configured_dtype(self._folder) if self._settings.dtype == AUTO else ""
-        # Neither torch nor a GPU is asked where the answer makes no difference.
+        # Checked in this order, so that torch and the GPU are asked only if the answer matters.
         if stored in precision.HALVES and self._wanted_device in (AUTO, "cpu") and not precision.is_fast(stored):
             return "float32" if self._device == "cpu" else AUTO
         return self._settings.dtype
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; one that is too long has its fault in its place.
+        """Answer every request, in order; a request that is too long has a fault in place of a response.
 
         Raises:
-            InputFault: if the model cannot be read.
-            MachineFault: if it cannot be computed.
+            InputFault: if the model cannot be loaded.
+            MachineFault: if the computation fails.
         """
         with self._lock:
             fitting, faults = self._tokenized(requests)
@@ -133,8 +133,8 @@ class HF(Local):
             def most(number: int) -> int:
                 return fitting[number].most
 
-            # Rows of a batch are computed to the end of the longest, so those of equal limits go together: others
-            # would run over the window. Prompts with the same beginning follow each other.
+            # A batch is computed until its longest row ends, so a batch has rows of one limit only: others could run
+            # over the window. Prompts with the same beginning follow each other.
             order = sorted(fitting, key=lambda number: (most(number), fitting[number].ids))
             work = functools.partial(self._answers, self._prefill())
             for _, group in itertools.groupby(order, most):
@@ -144,11 +144,11 @@ class HF(Local):
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a line end after its prompt; see `priced_pieces`.
+        """Return minus log2 of the probability of each text and a newline after its prompt; see `priced_pieces`.
 
         Raises:
-            InputFault: if the model cannot be read.
-            MachineFault: if it cannot be computed.
+            InputFault: if the model cannot be loaded.
+            MachineFault: if the computation fails.
         """
         costs = [0.0] * len(prompts)
         with self._lock:
@@ -157,13 +157,13 @@ class HF(Local):
                 [cost] = self._halving(lambda pieces: [prefill.cost(*piece) for piece in pieces], [(ids, count)])
                 if not math.isfinite(cost):
                     cure = "give dtype=float32"
-                    raise MachineFault("a text's price is no number", where=self._settings.where, cure=cure)
+                    raise MachineFault("a text's price is not a number", where=self._settings.where, cure=cure)
                 costs[number] += cost
         return costs
 
     @property
     def remark(self) -> str:
-        """How many tokens the model read so far, and how many of them it had to."""
+        """The tokens that the model has read, relative to those that were needed."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times those needed" if counted.read else ""
@@ -193,10 +193,10 @@ class HF(Local):
 
     @property
     def _network(self) -> Any:
-        """The model; nothing is fetched to read it, and no code that its folder brings along is run.
+        """The model, loaded without network access and without running code from its folder.
 
         Raises:
-            InputFault: if transformers cannot read it as a transformer for text generation, or tensors are missing.
+            InputFault: if transformers cannot load it as a transformer for text generation, or tensors are missing.
             MachineFault: if the device has too little memory.
         """
         if self._read is None:
@@ -208,11 +208,11 @@ class HF(Local):
             except torch.OutOfMemoryError as error:
                 raise self._full() from error
             except Exception as error:
-                # Both libraries raise all kinds of exceptions for a wrong folder.
+                # Both libraries raise many kinds of exceptions for an unusable folder.
                 raise unreadable(self._settings, error) from error
             parameters = inspect.signature(network.forward).parameters
             if "past_key_values" not in parameters:
-                # Padding would change the state that such a model keeps instead.
+                # Such a model keeps a state instead, which padding would change.
                 cure = "serve it, and use openai:MODEL@URL"
                 raise InputFault(
                     "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
@@ -220,7 +220,7 @@ class HF(Local):
             self._keeps = "logits_to_keep" in parameters
             named = network.generation_config.eos_token_id
             self._ends = self._tokens.ends | set(named if isinstance(named, list) else [named])
-            # The run decides, not the model's own file with, for example, a penalty for repetitions.
+            # The run sets the decoding; the model's own file may, for example, penalise repetitions.
             network.generation_config = transformers_module().GenerationConfig()
             self._read = network
         return self._read
@@ -233,7 +233,7 @@ class HF(Local):
             dtype=dtype if dtype == AUTO else getattr(self._torch, dtype),
             output_loading_info=True,
         )
-        # The library draws random numbers for a tensor that is not there.
+        # transformers initialises missing tensors at random.
         if missing := sorted(report["missing_keys"]):
             what = f"lacks {len(missing)} tensors ({', '.join(missing[:3])})"
             raise InputFault(what, where=self._settings.where, cure="fetch the model again")
@@ -249,7 +249,7 @@ class HF(Local):
         )
 
     def _answers(self, prefill: Prefill, rows: Sequence[LocalRequest]) -> list[Response]:
-        """Read prompts of equal limits, each with the text that is to be priced; decode their answers together."""
+        """Read prompts of one limit, price their references, and decode their answers together."""
         start, pricing = time.perf_counter(), 0.0
         self._told = start
         texts, costs = [], []
@@ -267,7 +267,7 @@ class HF(Local):
         ]
 
     def _cost(self, prefill: Prefill, request: Request) -> float | None:
-        """Return the price of a request's reference; None if it has none, or it is no number, which `bits` tells."""
+        """Return the price of a request's reference; None without a reference or if `bits` must report NaN."""
         if request.reference is None:
             return None
         pieces = self._priced([unmarked(request.prompt)], [request.reference], self.window)
@@ -275,17 +275,17 @@ class HF(Local):
         return cost if math.isfinite(cost) else None
 
     def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:
-        """Decode answers of equal limits; return the tokens of each, and whether it came to an end within its limit.
+        """Decode answers of one limit; return the tokens of each, and whether it ended within its limit.
 
         Args:
             rows: the requests.
-            cache: what is read of their prompts, all but the last token; None if nothing.
+            cache: keys and values of their prompts without the last token; None if all are empty.
         """
         network, torch, most = self._network, self._torch, rows[0].most
         ids, mask = self._padded([row.ids for row in rows])
         width = ids.shape[1]
         choosers = [chooser(row.request) for row in rows]
-        lengths: dict[int, int] = {}  # row -> tokens, of those that came to an end
+        lengths: dict[int, int] = {}  # row -> tokens of its answer, once it has ended
 
         def choose(_: Any, scores: Any) -> Any:
             if bool(scores.isnan().any()):
@@ -322,7 +322,7 @@ class HF(Local):
         return decoded
 
     def _tell(self, text: str, *values: int) -> None:
-        """Say how far a batch is, now and then: on a processor it may take minutes."""
+        """Log a batch's progress every `_TELL_SECONDS`: on a CPU it may take minutes."""
         now = time.perf_counter()
         if now - self._told >= _TELL_SECONDS:
             self._told = now
@@ -334,14 +334,14 @@ class HF(Local):
         return bool(row.end) and row.end.find(self._tokens.text(row.ids, generated)) is not None
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Return tokens and mask, both of shape (rows, longest); rows end together."""
+        """Return tokens and mask, both of shape (rows, longest row), padded on the left."""
         width = max(map(len, rows))
         ids = [[0] * (width - len(row)) + list(row) for row in rows]
         mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
         return self._torch.tensor(ids, device=self._device), self._torch.tensor(mask, device=self._device)
 
     def _halving(self, work: Callable[[Any], list[T]], rows: Sequence[Any]) -> list[T]:
-        """Do the work on all rows at once, or by halves if the device's memory does not hold them."""
+        """Do the work on all rows at once, or on halves if the device's memory is too small."""
         torch = self._torch
         try:
             return work(rows)
@@ -362,9 +362,9 @@ class HF(Local):
 
 
 def chooser(request: Request) -> Choose | None:
-    """Return the function that draws a request's tokens; None for the likeliest each time.
+    """Return the function that draws a request's tokens; None for greedy decoding.
 
-    The random numbers follow from the request alone (seed, index, prompt), never from other rows of its batch.
+    The random numbers depend on the request alone (seed, index, prompt), not on other rows of its batch.
     """
     how = request.sampling
     if how.temperature <= 0:
@@ -378,16 +378,16 @@ def chooser(request: Request) -> Choose | None:
 
 
 def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
-    """Return the token at `number` of the distribution's mass, likeliest tokens first.
+    """Return the token at the quantile `number` of the distribution, with the likeliest tokens first.
 
     Args:
         logits: shape (vocabulary,).
-        temperature: above 0; below 1 sharpens.
-        top_p: only the likeliest tokens that together have this much of the mass; at least one.
-        number: from [0, 1).
+        temperature: above 0; values below 1 sharpen the distribution.
+        top_p: share of the mass to draw from, from the likeliest tokens; at least one token.
+        number: in [0, 1).
     """
     chances = (logits.double() / temperature).softmax(0)
-    # Few tokens have nearly all of the mass, and to sort a large vocabulary would take longer than a small model needs.
+    # A few tokens have nearly all the mass, and sorting a large vocabulary can take longer than a small model.
     few = chances >= chances.topk(min(_SORTED_FIRST, len(chances))).values[-1]
     if float(chances[few].sum()) <= top_p + _ROUNDING:
         few = chances >= 0

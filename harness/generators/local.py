@@ -1,4 +1,4 @@
-"""Models whose weights are on this machine: how they are asked, their files, and what `hf` and `vllm` share."""
+"""Models with weights on this machine: their settings, their files, and what `hf` and `vllm` share."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ from ctxbench.strategies.api import BlockKind, Prompt
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
 _CACHED = "models--"
-"""The beginning of a model's folder name in a hub's cache."""
+"""Prefix of a model's folder in the hub's cache."""
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _STRETCHES, _STRETCH = 16, 4096
-"""The number of stretches of a file of weights that enter the digest, and the bytes of each."""
+"""Number of stretches of a weights file in its digest, and bytes of each."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""The names that configurations have for the longest text that a model takes."""
+"""Configuration keys for the longest text that a model takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A model whose weights are on this machine, and how it is asked."""
+    """A model with weights on this machine, and how to ask it."""
 
     by: str
-    """The generator that runs it, for messages."""
+    """The generator that runs the model, for messages."""
     model: str
     """A name of `ctxbench model list`, a folder, or a name on the hub."""
     revision: str
     dtype: str
     batch: int
-    """Requests that are computed at once."""
+    """Requests computed at once."""
     window: int
-    """Tokens of prompt and answer; 0: as the model's configuration says."""
+    """Tokens of prompt and answer; 0 for the model's configured length."""
     chat: bool
-    """Whether it is asked by its chat template."""
+    """Whether the model is asked with its chat template."""
 
     def __post_init__(self) -> None:
-        """Check a spec's parameters.
+        """Check the parameters of a spec.
 
         Raises:
-            InputFault: naming the first that does not fit.
+            InputFault: if a parameter is invalid; it names the first.
         """
         if not self.model.strip():
             raise InputFault("the model has no name", where=self.by, cure="give a folder, or a name on the hub")
@@ -76,9 +76,9 @@ class LocalModel:
 
 
 def is_chat(chat: str, model: str, *, by: str) -> bool:
-    """Return whether a model is asked by its chat template; `AUTO` goes by the table of models, or the model's name.
+    """Return whether a model is asked with its chat template; `AUTO` uses the table of models, or the model's name.
 
-    A template alone says nothing: models that only continue text are published with one too.
+    A template alone does not decide it: models that only continue text are also published with one.
 
     Raises:
         InputFault: if `chat` is not ``on``, ``off`` or `AUTO`.
@@ -95,14 +95,13 @@ def is_chat(chat: str, model: str, *, by: str) -> bool:
 
 
 def model_folder(settings: LocalModel) -> Path:
-    """Return the folder of a model: that of its name in the table, the named one, or that in the hub's cache.
+    """Return the folder of a model: from the table of models, the named folder, or the hub's cache.
 
-    The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set. It
-    fetches what is not in its cache.
+    A model that is not on this machine is fetched from the hub, unless ``HF_HUB_OFFLINE`` is set.
 
     Raises:
-        InputFault: if the folder holds no model, the hub has none of that name or may not be asked, or a model of the
-            table is not on this machine.
+        InputFault: if the folder contains no model, the hub does not have the model or may not be asked, or a model of
+            the table is not on this machine.
         MachineFault: if the hub cannot be reached.
     """
     if models.known(settings.model) is not None:
@@ -128,9 +127,9 @@ def model_folder(settings: LocalModel) -> Path:
         hub.errors.RevisionNotFoundError,
         hub.errors.HFValidationError,
     ) as error:
-        raise _unknown(settings, "is no folder, and the hub has none of that name that you may read") from error
+        raise _unknown(settings, "is not a folder, and the hub has no such model that you may read") from error
     except (hub.errors.OfflineModeIsEnabled, hub.errors.LocalEntryNotFoundError) as error:
-        raise _unknown(settings, "is no folder, is not in the hub's cache, and the hub cannot be asked") from error
+        raise _unknown(settings, "is not a folder, is not in the hub's cache, and the hub cannot be asked") from error
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
         reason = str(error).partition("\n")[0]
         cure = "run the same command again, or give a folder"
@@ -147,10 +146,10 @@ def _unknown(settings: LocalModel, what: str) -> InputFault:
 
 
 def model_digest(folder: Path) -> str:
-    """Return a digest of the files that decide a model's answers, cheap for any size.
+    """Return a digest of the files that determine a model's answers, cheap for any size.
 
-    It is over configuration, tokenizer and chat template as a whole, and of every file of weights over its name, its
-    size and 16 stretches of 4 KiB spread evenly, from its beginning (which lists the tensors) to its end.
+    It covers configuration, tokenizer and chat template completely. Of each weights file, it covers the name, the size
+    and 16 evenly spaced stretches of 4 KiB, from the beginning (which lists the tensors) to the end.
     """
     whole = hashlib.sha256()
     with explained(folder):
@@ -173,23 +172,23 @@ def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def configured_window(folder: Path) -> int:
-    """Return how many tokens a model takes by its ``config.json``; 0 if that does not say.
+    """Return how many tokens a model takes according to its ``config.json``; 0 if unknown.
 
     Raises:
-        InputFault: if the file is no JSON object.
+        InputFault: if the file is not a JSON object.
     """
     config = _configuration(folder)
-    # Models that also read pictures have a part of its own for text.
+    # Models that also read images have a separate configuration for text.
     parts = [config, config.get("text_config") or {}]
     numbers = (part.get(key) for part in parts for key in _POSITIONS)
     return next((number for number in numbers if type(number) is int and number > 0), 0)
 
 
 def configured_dtype(folder: Path) -> str:
-    """Return the format of a model's weights by its ``config.json``, such as ``bfloat16``; empty if it does not say.
+    """Return the format of a model's weights in its ``config.json``, such as ``bfloat16``; empty if unknown.
 
     Raises:
-        InputFault: if the file is no JSON object.
+        InputFault: if the file is not a JSON object.
     """
     config = _configuration(folder)
     return str(config.get("dtype") or config.get("torch_dtype") or "")
@@ -202,19 +201,19 @@ def _configuration(folder: Path) -> dict[str, Any]:
     except ValueError:
         config = None
     if not isinstance(config, dict):
-        raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
+        raise InputFault("is not a JSON object", where=str(path), cure="fetch the model again")
     return config
 
 
 _TAIL = 16
-"""Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
+"""Tokens of the prompt to decode with an answer, because some tokenizers drop a text's first blank."""
 _DATE = "26 Jul 2024"
-"""The date for templates that show one; a prompt that changes every day could not be compared."""
+"""A fixed date for chat templates that show the date, so that prompts stay the same every day."""
 
 
 def transformers_module() -> Any:
     """Import transformers, without its progress bars and advice."""
-    # It carries no types, and is absent where no model is run.
+    # Imported by name: it has no types, and is an optional package.
     try:
         module: Any = importlib.import_module("transformers")
     except ImportError as error:
@@ -228,28 +227,28 @@ class Tokens:
     """The tokenizer of one model."""
 
     def __init__(self, folder: Path, settings: LocalModel) -> None:
-        """Read it; nothing is fetched.
+        """Load the tokenizer, without network access.
 
         Raises:
-            InputFault: if there is none that transformers can read, or no template for a chat.
+            InputFault: if transformers cannot load it, or a chat model has no chat template.
         """
         self._settings = settings
-        # Prompts are counted while answers are decoded, and the library's tokenizers are not safe for two threads.
+        # Prompts are counted while answers are decoded, and tokenizers are not thread-safe.
         self._lock = threading.Lock()
         module = transformers_module()
         try:
             self._tokenizer: Any = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except Exception as error:
-            # The library raises all kinds of exceptions for wrong files.
+            # The library raises many kinds of exceptions for unusable files.
             raise unreadable(settings, error) from error
         if settings.chat and not self._tokenizer.chat_template:
             raise InputFault("has no chat template", where=settings.where, cure="give chat=off, or another model")
 
     def prompt(self, request: Request) -> list[int]:
-        """Return the tokens that a request's answer goes on after; at least one.
+        """Return the tokens of a request's prompt, at least one.
 
         Raises:
-            InputFault: if the chat template does not take a message of the user alone.
+            InputFault: if the chat template refuses the request's messages.
         """
         if request.sampling.fim:
             return self._marked(request.prompt)
@@ -262,46 +261,46 @@ class Tokens:
                 [*system, message], tokenize=False, add_generation_prompt=True, date_string=_DATE
             )
         except Exception as error:
-            # A template is a program, which may fail in any way.
+            # A template is a program, which can fail in any way.
             raise unreadable(self._settings, error) from error
         return self._ids(text, special=False)
 
     def plain(self, text: str) -> list[int]:
-        """Return the tokens of a text as the model was trained to read it, its mark of a beginning first."""
+        """Return the tokens of a text, with the model's usual special tokens, such as its start token."""
         return self._ids(utf8(text), special=True) or [self.begin]
 
     def text(self, before: Sequence[int], generated: Sequence[int]) -> str:
-        """Return the text of tokens that were generated after others."""
+        """Return the text of the generated tokens that follow `before`."""
         tail = list(before[-_TAIL:])
         return self._decoded([*tail, *generated])[len(self._decoded(tail)) :]
 
     def answer(self, request: Request, before: Sequence[int], generated: Sequence[int]) -> str:
-        """Return the text of tokens generated for a request, without a token that ended its middle."""
+        """Return the text of tokens generated for a request, without a token that ended a filled-in middle."""
         last = len(generated) - (bool(generated) and generated[-1] in self.middle_ends(request))
         return self.text(before, generated[:last])
 
     def middle_ends(self, request: Request) -> frozenset[int]:
-        """Return the tokens that end an answer beside the usual ones: none but where it fills in the middle."""
+        """Return the tokens that end a filled-in middle, in addition to the usual ones; empty for other requests."""
         return self._middle_ends if request.sampling.fim else frozenset()
 
     @functools.cached_property
     def template(self) -> Template:
-        """The template by which the model sees the text after the cursor.
+        """The model's fill-in-the-middle template.
 
         Raises:
-            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+            InputFault: if the vocabulary has no marks for it, or the model is asked as a chat model.
         """
         return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
 
     @property
     def begin(self) -> int:
-        """The token that stands for the beginning of a text; models without one were trained on ends of texts."""
+        """The start token; a model without one was trained with its end token there."""
         begin, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         return next((token for token in (begin, end) if token is not None), 0)
 
     @property
     def ends(self) -> frozenset[int]:
-        """The tokens that the tokenizer ends texts with."""
+        """The tokenizer's end tokens."""
         end = self._tokenizer.eos_token_id
         return frozenset() if end is None else frozenset([end])
 
@@ -316,7 +315,7 @@ class Tokens:
         return frozenset(self._vocabulary[token] for token in fim.ends(self._vocabulary, self.template))
 
     def _marked(self, prompt: Prompt) -> list[int]:
-        """Return the tokens of a prompt with marks: those by their number, the texts between them each as one."""
+        """Return the tokens of a prompt with marks; each text between two marks is tokenized as a whole."""
         ids = self._ids("", special=True)
         for is_mark, blocks in itertools.groupby(prompt.blocks, lambda block: block.kind is BlockKind.MARK):
             if is_mark:
@@ -352,21 +351,21 @@ class LocalRequest:
 
     request: Request
     ids: list[int]
-    """The prompt; at least one token."""
+    """The prompt's tokens, at least one."""
     most: int
-    """Tokens of the answer at most; at least one."""
+    """Tokens of the answer at most, at least one."""
     end: End
 
 
 class Local(Generator):
-    """A model whose tokenizer is read here, wherever its answers are computed."""
+    """A model whose tokenizer is loaded in this process, wherever its answers are computed."""
 
     def __init__(self, model: LocalModel, *, batch_size: int) -> None:
-        """Prepare; files are found when they are first needed.
+        """Store the settings; files are located on first use.
 
         Args:
             model: the model.
-            batch_size: requests to be given at once.
+            batch_size: requests to send at once.
         """
         self._model = model
         self._opening = threading.Lock()
@@ -376,22 +375,22 @@ class Local(Generator):
         )
 
     @functools.cached_property
-    def window(self) -> int:  # type: ignore[override] # found when first asked for
+    def window(self) -> int:  # type: ignore[override] # computed on first use
         """Tokens of prompt and answer that the model takes; 0 if unknown."""
         return self._model.window or configured_window(self._folder)
 
     def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for this model, template and marks included.
+        """Return the model's number of tokens of a request's prompt, including template and marks.
 
-        Any thread may ask while others have answers made.
+        Safe to call while other threads wait for answers.
         """
         return len(self._tokens.prompt(request))
 
     def infilling(self) -> Template:
-        """Return the template by which the model sees the text after the cursor.
+        """Return the model's fill-in-the-middle template.
 
         Raises:
-            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+            InputFault: if the vocabulary has no marks for it, or the model is asked as a chat model.
         """
         return self._tokens.template
 
@@ -407,7 +406,7 @@ class Local(Generator):
             return self._words
 
     def _tokenized(self, requests: Sequence[Request]) -> tuple[dict[int, LocalRequest], dict[int, TooLong]]:
-        """Return the requests as tokens, and the faults of those that leave no room for an answer, by their places."""
+        """Return the requests as tokens, and faults for requests that fill the window, each by request index."""
         fitting: dict[int, LocalRequest] = {}
         faults: dict[int, TooLong] = {}
         for number, request in enumerate(requests):
@@ -431,7 +430,7 @@ class Local(Generator):
         end = tokenized.end.find(text)
         stopped, text = stopped or end is not None, text[:end]
         if not stopped:
-            # The limit may fall between the tokens of one character.
+            # The limit may cut between the tokens of one character.
             text = text.rstrip("\ufffd")
         return Response(
             text=answers.line_answer(tokenized.request, text) if self._model.chat else text,
@@ -443,9 +442,9 @@ class Local(Generator):
         )
 
     def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
-        """Return what the model reads to price texts: number of the text, tokens, how many of the last are priced.
+        """Return what the model reads to price texts: text index, tokens, and how many of the last tokens to price.
 
-        Chat models read the bare prompt too: the code is priced, not the talk around it.
+        Chat models also read the bare prompt here, so that only the code is priced.
         """
         tokens = self._tokens
         return [

@@ -1,7 +1,7 @@
-"""`Prefill`: reads texts with a transformer, and reads what two in a row have in common at their beginning once.
+"""`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once.
 
-Each text is read alone, without padding: on a processor a padded token costs as much as any other. What a text leaves
-behind, its keys and values, is where an answer is decoded from; `merged` puts those of several texts side by side.
+Each text is read alone, without padding, because a padded token costs as much as any other on a CPU. An answer is
+decoded from the text's keys and values; `merged` combines those of several texts into one batch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 @dataclass(slots=True)
 class TokensRead:
-    """A count of tokens that went through a model."""
+    """Counts of tokens that a model has read."""
 
     read: int = 0
     needed: int = 0
-    """Those that had to: the same without a text's beginning that the text before it had, and without padding."""
+    """Tokens that had to be read: without padding, and without beginnings shared with the previous text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +26,23 @@ class ReadText:
     """The keys and values of a text."""
 
     length: int
-    """In tokens."""
+    """Number of tokens."""
     layers: tuple[tuple[Any, Any], ...]
-    """Of each layer two tensors of shape (1, heads, tokens, size), fewer tokens where a layer forgets."""
+    """Two tensors per layer, of shape (1, heads, tokens, size); a sliding layer has fewer tokens."""
 
 
 class Prefill:
-    """One model's reading; not for several threads."""
+    """Reads texts with one model. Belongs to one thread."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
-        """Begin with nothing read.
+        """Start with an empty cache.
 
         Args:
             network: a causal language model of transformers.
             torch: the module.
             transformers: the module.
-            counted: where tokens are counted.
-            keeps: whether the network takes `logits_to_keep`.
+            counted: the counts to update.
+            keeps: whether the network accepts `logits_to_keep`.
         """
         self._network, self._torch, self._transformers = network, torch, transformers
         self._counted, self._keeps = counted, keeps
@@ -54,23 +54,23 @@ class Prefill:
         if not ids:
             return ReadText(length=0, layers=())
         self._logits(ids, 1)
-        # Tensors that later reading replaces and never changes.
+        # Later reading replaces these tensors and never changes them in place.
         layers = tuple((layer.keys, layer.values) for layer in self._cache.layers)
         return ReadText(length=len(ids), layers=layers)
 
     def cost(self, ids: Sequence[int], count: int) -> float:
-        """Return minus log2 of the probability of a text's last `count` tokens, which are fewer than all."""
-        # In 32 bits whatever the model computes in: the sum is over a whole vocabulary.
+        """Return minus log2 of the probability of a text's last `count` tokens, fewer than all."""
+        # In 32 bits, because the sum is over a whole vocabulary.
         logs = self._logits(ids[:-1], count).float().log_softmax(dim=-1)
         priced = self._torch.tensor(ids[-count:], device=logs.device)[:, None]
         return float(-logs.gather(1, priced).double().sum()) / math.log(2)
 
     def _logits(self, ids: Sequence[int], last: int) -> Any:
-        """Read a text; return the numbers that come after each of its last tokens, shape (last, vocabulary)."""
+        """Read a text and return the logits after each of its last tokens, of shape (last, vocabulary)."""
         common = shared(self._ids, ids)
         kept = self._back_to(min(common, len(ids) - last))
         new = self._torch.tensor([list(ids[kept:])], device=self._network.device)
-        self._ids = []  # unknown, if the next line fails
+        self._ids = []  # the cache's content is unknown if the next line fails
         more = {"logits_to_keep": last} if self._keeps else {}
         with self._torch.no_grad():
             logits = self._network(input_ids=new, past_key_values=self._cache, use_cache=True, **more).logits
@@ -80,7 +80,7 @@ class Prefill:
         return logits[0, -last:]
 
     def _back_to(self, length: int) -> int:
-        """Forget all but the first tokens; return how many are left, none where a layer cannot go back."""
+        """Forget all but the first `length` tokens and return how many are left: 0 if a layer cannot go back."""
         gone = len(self._ids) - length
         if length and not (gone and any(map(_has_slid, self._cache.layers))):
             if gone:
@@ -110,11 +110,11 @@ class Prefill:
 
 
 def _has_slid(layer: Any) -> bool:
-    """Return whether a layer has forgotten the beginning of what was read."""
+    """Return whether a sliding layer has dropped its first tokens."""
     return bool(layer.is_sliding and layer.get_seq_length() >= layer.sliding_window)
 
 
 def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two texts have in common at their beginning."""
+    """Return the length of the common beginning of two texts, in tokens."""
     both = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, yours) in both if mine != yours), min(len(one), len(other)))

@@ -1,7 +1,4 @@
-"""Generators without a model: `none` answers nothing, `scripted` answers from a script.
-
-Both ship under ordinary names, so that tests patch nothing.
-"""
+"""Generators without a model, for tests and examples: `none` does not answer, `scripted` answers from a script."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _FORM = 'write {"contains": "…", "text": "…"}; the keys are text and, if wan
 
 
 class Scripted(Generator):
-    """Answers from a function of the request; a planned call fails instead."""
+    """Answers with a function of the request; chosen calls fail instead."""
 
     capabilities = Capabilities(batch_size=16, instructs=True)
 
@@ -35,27 +32,27 @@ class Scripted(Generator):
         faults: Collection[int] = (),
         **capabilities: Any,
     ) -> None:
-        """Prepare.
+        """Store the script.
 
         Args:
             answer: request -> text.
-            version: what besides the spec decides the answers.
-            delay: seconds each call of `generate` takes.
+            version: what determines the answers besides the spec.
+            delay: seconds that each call of `generate` takes.
             faults: numbers of the calls of `generate`, from 1, that raise `MachineFault`.
-            **capabilities: those that differ from the class's.
+            **capabilities: capabilities that differ from the class's.
         """
         self.version, self.capabilities = version, replace(self.capabilities, **capabilities)
         self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
         self._lock = threading.Lock()
         self.batches: list[int] = []
-        """The size of every call so far."""
+        """Number of requests in each call so far."""
         self.closed = False
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Answer every request, in order.
 
         Raises:
-            MachineFault: if this call is planned to fail.
+            MachineFault: if the number of this call is in `faults`.
         """
         with self._lock:
             self.batches.append(len(requests))
@@ -78,7 +75,7 @@ class Scripted(Generator):
         )
 
     def close(self) -> None:
-        """Note that it was closed."""
+        """Set `closed`."""
         self.closed = True
 
 
@@ -90,7 +87,7 @@ class _Line:
     index: int | None
 
     def fits(self, request: Request) -> bool:
-        """Say whether every condition that is given holds."""
+        """Return whether the request fulfils every given condition."""
         return (
             self.prompt_digest in (None, request.prompt.digest)
             and (self.contains is None or self.contains in request.prompt.text)
@@ -103,18 +100,18 @@ def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: f
     """Answer from a file (answers=FILE), with one text (text=…), or with the prompt's last line (mode=echo).
 
     Args:
-        answers: JSON Lines of ``text`` under the conditions ``prompt_digest``, ``contains`` and ``index``;
-            the first record that fits answers.
-        text: the answer to everything, if no file is given.
+        answers: JSON Lines file of ``text`` with optional conditions ``prompt_digest``, ``contains`` and ``index``;
+            the first record that fits is the answer.
+        text: the answer to every request, without a file.
         mode: ``fixed``, or ``echo`` to answer with the last line of the prompt that is not blank.
-        delay: seconds each call takes.
+        delay: seconds that each call takes.
     """
     if mode not in ("fixed", "echo"):
         raise InputFault(f"mode={mode} is unknown", where="scripted", cure="give fixed or echo")
     if delay < 0:
         raise InputFault(f"delay={delay} is negative", where="scripted", cure="give seconds, 0 or more")
     if answers and (text or mode == "echo"):
-        raise InputFault("answers stands beside text or mode", where="scripted", cure="give one of them")
+        raise InputFault("answers cannot be combined with text or mode", where="scripted", cure="give one of them")
     if mode == "echo":
         return Scripted(_last_line, version="1", delay=delay)
     if not answers:
@@ -167,9 +164,9 @@ def _load(path: Path) -> list[_Line]:
         text, index = record.get("text"), record.get("index")
         words = [record.get(key) for key in ("prompt_digest", "contains")]
         if unknown or not isinstance(text, str) or not all(w is None or isinstance(w, str) for w in words):
-            raise InputFault("no scripted answer", where=f"{path}:{number}", cure=_FORM)
+            raise InputFault("not a scripted answer", where=f"{path}:{number}", cure=_FORM)
         if index is not None and type(index) is not int:
-            raise InputFault("index is no whole number", where=f"{path}:{number}", cure=_FORM)
+            raise InputFault("index is not a whole number", where=f"{path}:{number}", cure=_FORM)
         lines.append(_line(record))
     return lines
 

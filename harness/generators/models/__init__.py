@@ -1,9 +1,9 @@
-"""Models by name: a table of files of weights, brought to this machine once and converted once for `hf` and `vllm`.
+"""Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`.
 
-A name stands for the bytes with one SHA-256, whoever offers them: results of one name can be compared. The table is
-``models.toml`` here, and the user's own beside the fetched files. A GGUF file becomes a folder of safetensors in
-bfloat16, kept beside it. The folder does not depend on the version of the library that wrote it, so that `model_digest`
-of a model is the same on every machine.
+A name identifies a file by its SHA-256, from any source, so results with the same name are comparable. The table is
+``models.toml`` in this folder, plus the user's own next to the fetched files. A GGUF file is converted to a folder of
+safetensors in bfloat16 next to it. The folder does not depend on the library version that wrote it, so `model_digest`
+is the same on every machine.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ctxbench.sandbox.ownership import LOCKED, PART, abandoned, once
 __all__ = ["NamedModel", "find", "folder", "gguf", "known", "names", "need_space"]
 
 _CONVERTED = "bfloat16"
-"""The folder beside the file."""
+"""The converted folder's name, next to the file."""
 _GROWTH = 4
-"""How many times its size a quantized file takes as bfloat16, at most about."""
+"""Size of a quantized file as bfloat16, relative to its own size, at most."""
 _WRITTEN_BY = ("transformers_version", "_name_or_path", "_model_name_or_path", "is_local", "local_files_only")
-"""Keys of a configuration that say how it was written."""
+"""Configuration keys that depend on how the file was written."""
 _logger = logging.getLogger(__name__)
 
 
 def folder(name: str) -> Path:
-    """Return the folder of a model for transformers and vLLM; the first time its file is converted.
+    """Return the folder of a model for transformers and vLLM; the first call converts its file.
 
     Raises:
-        InputFault: if there is no such model, it is not on this machine, transformers cannot read it, or packages are
+        InputFault: if the model does not exist or is not on this machine, transformers cannot read it, or packages are
             missing.
         MachineFault: if the disk has too little space.
     """
@@ -54,10 +54,10 @@ def folder(name: str) -> Path:
 
 
 def need_space(place: Path, needed: int, *, where: str) -> None:
-    """See that a disk has space; first remove what processes left that were killed there.
+    """Check that a disk has enough space, after removing leftovers of killed processes.
 
     Raises:
-        MachineFault: if it has too little.
+        MachineFault: if the disk has too little space.
     """
     for left in place.glob(f"{LOCKED}*{PART}"):
         if abandoned(left):
@@ -99,7 +99,7 @@ def _convert(source: Path, target: Path, where: str) -> None:
             raise
         raise _unreadable(error, where) from error
     except Exception as error:
-        # The libraries raise all kinds of exceptions for a file that they do not know.
+        # The libraries raise many kinds of exceptions for an unknown file.
         raise _unreadable(error, where) from error
 
 

@@ -1,4 +1,4 @@
-"""Add models to the user's table: a GGUF file, a folder that transformers reads, or the entries of another table."""
+"""Adding models to the user's table: a GGUF file, a folder that transformers reads, or entries of another table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ctxbench.harness.generators.models import table
 from ctxbench.harness.generators.models.table import FileSource, FolderSource, NamedModel, Source
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""GGUF's types of fixed size, as `struct` calls them."""
+"""GGUF's types of fixed size -> their `struct` formats."""
 _TEXT, _LIST = 8, 9
 _MOST_KEYS, _MOST_ITEMS, _MOST_TEXT = 10_000, 4_000_000, 16 << 20
 _LICENSE = re.compile(r"^license:[ \t]*([\w.+-]+)[ \t]*$", re.MULTILINE)
@@ -30,13 +30,13 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
     """Write models into the user's table, and return them.
 
     Args:
-        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, whose own words hold.
-        name: of the model; empty: from the path.
-        license_name: of the weights; empty: as the file says.
-        chat: whether it is asked by its chat template.
+        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, which ignores the rest.
+        name: the model's name; empty to derive it from the path.
+        license_name: the weights' licence; empty to read it from the file.
+        chat: whether the model is asked with its chat template.
 
     Raises:
-        InputFault: if the path holds no model, a name is taken, or the licence is not known.
+        InputFault: if the path contains no model, a name is taken, or the licence is unknown.
     """
     path, taken = path.expanduser().absolute(), table.names()
     if path.suffix == ".toml":
@@ -104,11 +104,11 @@ def _marks(vocabulary: list[str]) -> str:
 
 
 def header(path: Path) -> dict[str, Any]:
-    """Return what a GGUF file says of itself: numbers, texts, and lists of texts; other lists are passed over.
+    """Return the metadata of a GGUF file: numbers, texts, and lists of texts; the value of other lists is None.
 
     Raises:
-        InputFault: if it is no GGUF file, or larger in number or size than any model's.
-        OSError: if it cannot be read.
+        InputFault: if it is not a GGUF file, or has more or longer entries than any model.
+        OSError: if the file cannot be read.
     """
     with path.open("rb") as handle:
         try:
@@ -119,7 +119,7 @@ def header(path: Path) -> dict[str, Any]:
                 raise ValueError(f"version {version}, {count} keys")
             return {_text(handle): _value(handle, *_unpacked(handle, "I")) for _ in range(count)}
         except (ValueError, struct.error) as error:
-            raise InputFault(f"is no GGUF file ({error})", where=str(path), cure=_OTHER) from error
+            raise InputFault(f"is not a GGUF file ({error})", where=str(path), cure=_OTHER) from error
 
 
 def _unpacked(handle: BinaryIO, form: str) -> tuple[Any, ...]:
@@ -155,7 +155,7 @@ def _form(kind: int) -> str:
 
 
 def _text_of(model: NamedModel) -> str:
-    """Return the text of an entry; `table.read` reads it back to an equal one."""
+    """Return the TOML text of an entry; `table.parse` reads it back."""
     sources = "".join(f"\n[[model.source]]\n{''.join(_lines(source))}" for source in model.sources)
     return "".join(_lines(model)) + sources
 

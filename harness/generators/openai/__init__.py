@@ -1,4 +1,4 @@
-"""`openai`: a model behind any server that speaks OpenAI's protocol: vLLM, llama.cpp, SGLang, OpenAI itself."""
+"""`openai`: a model behind any server with OpenAI's protocol: vLLM, llama.cpp, SGLang, OpenAI itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "3"
-"""Incremented when the same request is sent in other words, or its answer read in another way."""
+"""Incremented when the same request is sent differently, or its answer is read differently."""
 _MOST_SERVED = 20
-"""The most names of answering models that are kept."""
+"""Names of answering models to remember."""
 _A_CHARACTER = 512
-"""The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
-# A model, and where it is served; a model's own name may hold an @.
+"""Bytes of a reply with log-probabilities per character sent, at most; a character may be three tokens."""
+# A model, and the address of its server; a model's own name may contain an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
 
@@ -57,10 +57,10 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
-    `OpenAISettings` says what most parameters are, and ``docs/generator.md`` all of them. With `bits` it measures
-    context gain itself, which takes a server that gives ``echo`` with ``logprobs``; `tokenizer` is a folder with the
-    model's ``tokenizer.json``, by which prompts are cut to `window`; `revision` is part of the key of every answer.
-    With `tools` the server is sent the tools of a strategy's chats as such.
+    `OpenAISettings` describes most parameters, and ``docs/generator.md`` all of them. With `bits`, the generator
+    measures context gain, which needs a server that returns ``echo`` with ``logprobs``. `tokenizer` is a folder with
+    the model's ``tokenizer.json``, which is used to cut prompts to `window`. `revision` is part of every cache key.
+    With `tools`, the tools of a strategy's chats are sent natively.
     """
     address = options.base_url(url)
     settings = OpenAISettings(
@@ -87,7 +87,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 
 
 class OpenAI(Generator):
-    """A model behind an OpenAI-compatible server. Its `generate` may be called by many threads at once."""
+    """A model behind an OpenAI-compatible server. Many threads may call `generate` at once."""
 
     def __init__(
         self,
@@ -98,14 +98,14 @@ class OpenAI(Generator):
         counter: pricing.Counter | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Prepare; the server is not contacted before the first request.
+        """Store the settings; the first request contacts the server.
 
         Args:
             settings: the model, its server, and how to ask.
-            revision: what the user knows of the served weights, one word.
+            revision: the user's name for the served weights, one word.
             prices: whether the server also prices given texts (``echo`` with ``logprobs``).
-            counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
-            environment: the variables that hold the secrets; None: the process's own.
+            counter: the model's tokenizer; None to send prompts uncut.
+            environment: variables with the secrets; None for the process's own.
         """
         self._settings = settings
         self._client = Client(settings, environment)
@@ -115,7 +115,7 @@ class OpenAI(Generator):
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
         self.version = "-".join(filter(None, parts))
-        # Without the model's tokenizer prompts are not cut.
+        # Prompts can only be cut with the model's tokenizer.
         self.window = settings.window if counter is not None else 0
         self.capabilities = Capabilities(
             batch_size=settings.concurrency,
@@ -130,30 +130,30 @@ class OpenAI(Generator):
         )
 
     def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own.
+        """Return the model's number of tokens of a request's prompt; without its tokenizer, in ctxbench's tokens.
 
-        What the model may think counts as well, because it needs room in the same window.
+        Thinking tokens count too, because they use the same window.
         """
         counted = code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
         return counted + self._settings.thinking
 
     def infilling(self) -> fim.Template:
-        """Return the template for the text after the cursor; servers' own ``suffix`` is not used.
+        """Return the fill-in-the-middle template; the servers' own ``suffix`` parameter is not used.
 
         Raises:
-            InputFault: if it is asked as a chat model, or its name says no family and the spec none either.
+            InputFault: if the model is asked as a chat model, or neither its name nor the spec names a family.
         """
         settings = self._settings
         return fim.of_name(settings.model, family_name=settings.fim, chat=settings.chat, where=settings.where)
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far, where the server names more than the spec: model, fingerprint."""
+        """The models that answered so far (model, fingerprint); empty if the server names no more than the spec."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; one that failed has its fault in its place.
+        """Answer every request, in order; a failed request has a fault in place of a response.
 
         Raises:
             InputFault: if the key, the model or the address is wrong.
@@ -161,13 +161,13 @@ class OpenAI(Generator):
         return spread(self._answer, requests, self._settings.concurrency)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
+        """Return minus log2 of the probability of each text and a newline after its prompt; see `pricing`.
 
-        With the model's tokenizer the prompt loses its beginning where both are over the window.
+        With the model's tokenizer, the prompt loses its beginning if prompt and text exceed the window.
 
         Raises:
-            InputFault: if the server gives no such thing.
-            MachineFault: if it failed for one of them.
+            InputFault: if the server returns no log-probabilities.
+            MachineFault: if pricing a text failed.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
         return spread(self._price, pairs, self._settings.concurrency)
@@ -177,24 +177,24 @@ class OpenAI(Generator):
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
-        # vLLM prices only what it reads, and answers from what it has read: so the price goes first.
+        # Price first: vLLM must read a prompt to price it, and can then answer from its cache.
         bits = self._reference_price(request)
         room = self.window - self.count(request) if self.window else 0
         if 0 < room < request.sampling.max_tokens:
-            # A server whose own window is larger would write on, and an answer that ends outside the window is none.
+            # A server with a larger window would continue beyond the user's window.
             request = replace(request, sampling=replace(request.sampling, max_tokens=room))
         line = wire.ends_with_line(request, self._settings)
         try:
             response = self._ask(request, line=line)
             if line and response.finish == "stop" and not response.text.strip():
-                # A blank line came first, or nothing at all: the reply is the same.
+                # Either a blank line or nothing came first, which the reply does not distinguish.
                 response = _both(response, self._ask(request, line=False))
         except MachineFault as fault:
             return fault
         return replace(response, bits=bits)
 
     def _reference_price(self, request: Request) -> float | None:
-        """Return the price of a request's reference; None without one, or if it failed, which `bits` tells."""
+        """Return the price of a request's reference; None without a reference or if `bits` must report a fault."""
         if self.capabilities.prices and request.reference is not None:
             with contextlib.suppress(MachineFault):
                 return self._price((fim.unmarked(request.prompt).text, request.reference))
@@ -212,7 +212,7 @@ class OpenAI(Generator):
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
     def _note(self, who: wire.Served) -> None:
-        """Keep the names of models that answered, if they say more than the spec; only the first if they change."""
+        """Remember the name of an answering model if it differs from the spec, up to `_MOST_SERVED` names."""
         scrub = self._client.scrub
         who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
         if str(who) == self._settings.model:
@@ -224,7 +224,7 @@ class OpenAI(Generator):
                 self._others = True
 
     def _least(self, text: str) -> int:
-        """Return the least number of tokens of a text that the server must have read; 0 if it is not trusted."""
+        """Return the least number of tokens that the server must report for a text; 0 to skip the check."""
         if not self._settings.whole:
             return 0
         return pricing.least_tokens(text) if self._counter is None else self._counter.least(text)
@@ -240,7 +240,7 @@ class OpenAI(Generator):
         def read(reply: Any, _: float) -> float | None:
             return pricing.bits(reply, text, self._settings, least=least)
 
-        # A reply names every token that was sent, with its number.
+        # A reply repeats every token that was sent, with its log-probability.
         largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
         for ahead in ("", pricing.LINE_AHEAD):
             body = pricing.body(ahead + prompt, text, self._settings)
@@ -255,7 +255,7 @@ class OpenAI(Generator):
 
 
 def _both(first: Response, second: Response) -> Response:
-    """Return the second of two answers with the tokens and seconds of both."""
+    """Return the second of two answers, with the tokens and seconds of both."""
     return replace(
         second,
         tokens_in=first.tokens_in + second.tokens_in,
@@ -272,11 +272,11 @@ R = TypeVar("R")
 def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
     """Do the work on every item, at most `width` at once; return the results in order.
 
-    The threads are no pool of the library's: those are waited for when the process ends, and one that waits for a
-    server would hold up an interrupted run.
+    The threads are daemons instead of a standard pool: Python waits for a pool's threads when the process ends, so a
+    thread that waits for a server would delay an interrupted run.
 
     Raises:
-        BaseException: the first that the work raised; what is not begun by then never is.
+        BaseException: the first exception of `work`; the remaining items are then skipped.
     """
     if len(items) < 2 or width < 2:
         return [work(item) for item in items]
@@ -293,7 +293,7 @@ def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
                 return
             try:
                 results[number] = work(item)
-            except BaseException as error:  # noqa: BLE001 - raised again by who waits for it
+            except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
                 errors.append(error)
 
     threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(width, len(items)))]

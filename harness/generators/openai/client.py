@@ -1,6 +1,6 @@
-"""`Client`: requests to a model's server that are tried until they are answered or have failed for good.
+"""`Client`: sends requests to a model's server, and retries until an answer or a permanent failure.
 
-`refused` reads replies that hold no answer: the kind of fault, its cure, and whether to try again.
+`refused` reads error replies: the kind of fault, its cure, and whether to try again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 _READ = 2000
-"""The most characters read of a server's words."""
+"""Characters read of a server's message, at most."""
 LONGEST_WAIT = 300.0
-"""The most seconds to wait for a server that asks for a pause."""
+"""Seconds to wait at most for a server that asks for a pause."""
 AGAIN = "see that the server is well, then run the same command again"
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
@@ -50,9 +50,9 @@ _REFUSED = re.compile(
     r"|unknown (?:field|parameter|argument|name)",
     re.I,
 )
-"""Words of servers about a field that they do not take."""
+"""Words of servers about a field that they do not accept."""
 _AGAIN = (408, 409, 424, 425, 429)
-"""Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
+"""Statuses to retry besides 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
 _CODES = (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)
@@ -61,19 +61,19 @@ _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The reason why a try gave no answer."""
+    """The reason for a try without an answer."""
 
     fault: CtxbenchError
     again: bool = False
-    """Whether the same request may be answered later."""
+    """Whether the same request may succeed later."""
     wait: float = 0.0
     """Seconds that the server asks to wait."""
     instead: Body | None = None
-    """The same request by another name of its limit, where the server refuses this one."""
+    """The same request with the other name of its token limit, if the server refuses this name."""
     turned_away: bool = False
-    """Whether the key, the model or the address is refused, and not this request."""
+    """Whether the server refuses the key, the model or the address instead of this request."""
     nobody: bool = False
-    """Whether the host's name leads nowhere, or nothing listens there."""
+    """Whether the host's name does not resolve, or nothing listens there."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -81,10 +81,10 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
 
     Args:
         status: the HTTP status.
-        headers: of the reply, names in lower case.
-        text: its body, without secrets.
-        body: of the request.
-        settings: of the server.
+        headers: headers of the reply, with names in lower case.
+        text: body of the reply, without secrets.
+        body: body of the request.
+        settings: settings of the server.
     """
     message, code = _message_and_code(text)
     where = settings.where
@@ -130,7 +130,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
 
 
 def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Problem | None:
-    """Return the problem of a request that does not fit the model by length or a field; None for others."""
+    """Return the problem of a request that is too long or has a refused field; None for others."""
     message, code = _message_and_code(text)
     where = settings.where
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
@@ -142,18 +142,18 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
         cure = f"""give extra='{{"{field}": null}}': the server then decides"""
         cure = "leave tools=on out: they are sent as text then" if field == "tools" else cure
         refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)
-        # The same limit by its other name asks for the same.
+        # The limit's other name has the same meaning.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
     return None
 
 
 def _filtered(status: int, text: str, message: str) -> bool:
-    """Return whether this prompt was refused: by a moderator, or by a proxy that takes code for an attack."""
+    """Return whether a content filter refused the prompt, or a proxy that mistook code for an attack."""
     return bool(_FILTERED.search(message)) or (status == 403 and text.lstrip().startswith("<"))
 
 
 def _refused_field(text: str, message: str, body: Body) -> str:
-    """Return the field of a request that the model does not take, as a server's words name it; empty if none is."""
+    """Return the field of a request that the server's message refuses, or an empty text."""
     data = _json(text)
     fields = [dig(data, "error", "param"), *(dig(data, *at, "detail", 0, "loc", -1) for at in ((), ("message",)))]
     if not _REFUSED.search(f"{message} {dig(data, 'error', 'code')}"):
@@ -173,7 +173,7 @@ def _json(text: str) -> Any:
 
 
 def _message_and_code(text: str) -> tuple[str, str]:
-    """Return a server's words and its code for the fault, whatever shape it gives them; the words in one line."""
+    """Return a server's message, in one line, and its error code, from any known shape of reply."""
     data = _json(text)
     error = dig(data, "error")
     for words in (
@@ -183,7 +183,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
         dig(data, "detail", 0, "msg"),
         dig(data, "message", "detail", 0, "msg"),
         dig(data, "detail"),
-        # A proxy's page is shown without its tags.
+        # A proxy's HTML page, without its tags.
         re.sub(r"<[^>]*>", " ", text) if text.lstrip().startswith("<") else text,
     ):
         if isinstance(words, str) and words.strip():
@@ -196,10 +196,10 @@ def _message_and_code(text: str) -> tuple[str, str]:
 
 
 def server_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a reply asks to wait by ``Retry-After``, in seconds or as a date; 0 if it does not.
+    """Return the seconds to wait according to ``Retry-After``, in seconds or as a date; 0 without it.
 
     Args:
-        headers: of the reply, names in lower case.
+        headers: headers of the reply, with names in lower case.
     """
     words = headers.get("retry-after", "").strip()
     try:
@@ -215,28 +215,28 @@ def server_pause(headers: Mapping[str, str]) -> float:
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
-"""A reply's JSON data and the seconds that it took -> the answer; raises `Garbled` if there is none."""
+"""A reply's JSON data and its seconds -> the answer; raises `Garbled` if it contains no answer."""
 LARGEST = 8 << 20
-"""The most bytes of a reply: an answer of a million tokens has fewer."""
+"""Bytes of a reply at most: an answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0
-"""Seconds from one line about a failing server to the next, at least."""
+"""Seconds between two log lines about a failing server, at least."""
 _QUOTED_CHARACTERS = 300
-"""The most characters of a fault, which may quote a server."""
+"""Characters at most of a fault that may quote a server."""
 _LONGEST = 30.0
-"""The most seconds between tries, unless the server asks for more."""
+"""Seconds between tries at most, unless the server asks for more."""
 _NOBODY_THERE = 3.0
-"""Seconds after which a host that never answered, and refuses or does not resolve, is taken for a wrong address."""
+"""Seconds after which an address that was never reached counts as wrong."""
 
 
 class Client:
     """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
 
     def __init__(self, settings: OpenAISettings, environment: Mapping[str, str] | None = None) -> None:
-        """Prepare; nothing is opened, and no secret is read, before the first request.
+        """Store the settings; the first request opens connections and reads the secrets.
 
         Args:
             settings: the model, its server, and how to ask.
-            environment: the variables that hold the secrets; None: the process's own.
+            environment: variables with the secrets; None for the process's own.
         """
         self._settings, self._environment = settings, environment
         self._changed = threading.Condition()
@@ -246,27 +246,27 @@ class Client:
         self._connections: Connections | None = None
         self._credentials = Credentials()
         self._said = float("-inf")  # when the last line was logged
-        self._long = False  # whether the model takes the limit of tokens by its long name only
+        self._long = False  # whether the model accepts only the long name of the token limit
         self._answered = False  # whether the service has accepted key, model and address
         self._reached = False  # whether anything ever answered at the address
-        self._sought: float | None = None  # when it was first found that nobody is there
-        self._nobody: Problem | None = None  # what every request fails with once that is certain
+        self._sought: float | None = None  # time of the first failure to reach the address
+        self._nobody: Problem | None = None  # the fault of every request once the address is certainly wrong
 
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
-        """Send one request until it is answered or has failed for good.
+        """Send one request until it is answered or fails permanently.
 
-        These are tried again: status 429 and 5xx, no connection, no answer in time, a reply that was cut off or is no
-        answer. The pauses between tries double.
+        A try is repeated after status 429 or 5xx, a failed connection, a timeout, or a reply that was cut off or
+        contains no answer. The pauses between tries double.
 
         Args:
-            path: below the server's address.
-            body: of the request.
+            path: path below the server's address.
+            body: body of the request.
             read: turns the reply into an answer.
-            largest: the most bytes that the reply may have.
+            largest: bytes of the reply at most.
 
         Raises:
-            InputFault: if no request would be answered: a wrong key, model or address.
-            MachineFault: if this request failed; also, within a second, when the client is closed.
+            InputFault: if every request would fail: a wrong key, model or address.
+            MachineFault: if this request failed, or the client was closed (within a second).
         """
         body = renamed(body) if self._long else body
         tries = 0
@@ -291,7 +291,7 @@ class Client:
                 raise self._stopped()
 
     def close(self) -> None:
-        """Close every connection, from any thread: requests that wait for a reply or a try fail at once."""
+        """Close every connection, from any thread; waiting requests fail at once."""
         with self._changed:
             self._closed.set()
             connections, self._connections = self._connections, None
@@ -300,12 +300,12 @@ class Client:
             connections.close()
 
     def scrub(self, text: str) -> str:
-        """Return the server's words without the secrets that were sent to it, which some servers repeat."""
+        """Return a server's text without the secrets that were sent, because some servers repeat them."""
         return self._credentials.scrub(text)
 
     @contextlib.contextmanager
     def _slot(self) -> Iterator[None]:
-        """Wait until the server may get one more request, which it gets inside of this."""
+        """Wait until the server may get one more request, and count that request inside the context."""
         with self._changed:
             while not self._closed.is_set() and (self._free < 1 or self._not_before > time.monotonic()):
                 self._changed.wait(self._not_before - time.monotonic() if self._free else None)
@@ -320,19 +320,19 @@ class Client:
                 self._changed.notify_all()
 
     def _is_vain(self, seconds: float) -> bool:
-        """Return whether the server, which was never there, is sought for too long after so many more seconds."""
+        """Return whether another wait would exceed `_NOBODY_THERE` for a server that was never reached."""
         with self._changed:
             now = time.monotonic()
             self._sought = self._sought or now
             return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
-        """Hold back all requests for the seconds that the server asked of one: more would only prolong it."""
+        """Delay all requests by the seconds that the server asked one to wait: more requests would prolong it."""
         with self._changed:
             self._not_before = max(self._not_before, time.monotonic() + seconds)
 
     def _say(self, fault: CtxbenchError, tries: int, seconds: float) -> None:
-        """Log now and then that a server fails, from a request's second failure on."""
+        """Log that a server fails, from a request's second failure on, at most every `NEXT_LINE_AFTER` seconds."""
         now = time.monotonic()
         if tries < 2 or now - self._said < NEXT_LINE_AFTER:
             return
@@ -357,14 +357,14 @@ class Client:
     def _exchanged(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes] | Problem:
         connections = self._opened()
 
-        # A finished run needs neither.
+        # Imported only here: a finished run sends no requests.
         import httpx  # noqa: PLC0415
 
         from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge, reason  # noqa: PLC0415
 
         settings = self._settings
         try:
-            # Half characters, which no server takes, are sent as question marks, as the store keeps them.
+            # Lone surrogates, which no server accepts, are sent as question marks, as in the store.
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             reply = connections.exchange(path, data, seconds=settings.timeout, largest=largest)
             self._reached = True
@@ -393,7 +393,7 @@ class Client:
             return self._broken(f"the reply {error}")
 
     def _opened(self) -> Connections:
-        # anyio, which a transport of httpx imports, parses its own source.
+        # httpx imports anyio, which parses its own source, so the parser's lock is needed.
         with self._changed, TREE_LOCK:
             if self._closed.is_set():
                 raise self._stopped()
@@ -414,7 +414,7 @@ class Client:
         try:
             reply = json.loads(data.decode("utf-8-sig"))
             if (failed := failure(reply)) is not None:
-                # Without a code it is the server's fault, and may pass.
+                # A failure without a code counts as the server's, and is retried.
                 code = dig(failed, "error", "code")
                 status = code if type(code) is int and 400 <= code < 600 else 502
                 return refused(status, {}, self.scrub(json.dumps(failed)), body, self._settings)
@@ -423,20 +423,20 @@ class Client:
             return self._broken(str(error))
         except (ValueError, RecursionError):
             begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
-            return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
+            return self._broken(f"the reply is not JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
-        """Return the final fault of a problem after so many further tries."""
+        """Return the final fault of a problem after `tries` retries."""
         fault = problem.fault
         if problem.turned_away and self._answered:
-            # The service has accepted this key, model and address before, and will again.
+            # The service accepted this key, model and address before, so this is temporary.
             fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if it stays so")
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
 
     def _redacted(self, fault: CtxbenchError) -> CtxbenchError:
-        """Return a fault that may quote the server, cut short and without secrets, fit to be stored and shown."""
+        """Return a fault that may quote the server, shortened and without secrets, safe to store and show."""
         what = visible(" ".join(self.scrub(fault.what).split()))
         what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
         return type(fault)(what, where=fault.where, cure=fault.cure)
@@ -449,8 +449,8 @@ class Client:
 
 
 def _backoff(first: float, tries: int) -> float:
-    """Return the seconds before the next try: doubled each time, and up to a half less at random.
+    """Return the seconds before the next try: doubled each time, and reduced by up to half at random.
 
-    The random part keeps requests that failed together from coming back together; it affects nothing stored.
+    The randomness keeps requests that failed together from retrying together; it affects no stored result.
     """
     return min(_LONGEST, first * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

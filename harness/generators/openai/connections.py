@@ -1,7 +1,7 @@
-"""`Connections`: requests to one server, direct or through the environment's proxy. The only user of httpx.
+"""`Connections`: requests to one server, direct or through the environment's proxy. The only module that uses httpx.
 
-Each request has a connection of its own, so that no reply can be taken for another request's. Redirects are not
-followed, cookies not kept, `.netrc` not read: a transport of httpx does none of these, unlike its clients.
+Each request has its own connection, so replies cannot be confused. Redirects, cookies and `.netrc` are ignored: a
+transport of httpx does not implement them, unlike its clients.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.openai.settings import is_loopback
 
 _CONNECT = 10.0
-"""Seconds to a connection."""
+"""Seconds within which a connection must open."""
 
 
 class NetworkClosed(Exception):
-    """Raised in threads that wait when the connections are closed, and in those that come later."""
+    """Raised in every thread that uses the connections during or after `close`."""
 
 
 class TooLarge(Exception):
-    """Raised for a reply that is larger than it may be."""
+    """Raised for a reply that exceeds its limit."""
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop whose look-ups of names hold up no exit, as threads of a pool would."""
+    """An event loop that looks names up in daemon threads, because a pool's threads would delay the exit."""
 
     async def getaddrinfo(self, *address: Any, **options: Any) -> Any:
         addresses: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -51,19 +51,19 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Connections:
-    """Requests to one address from many threads, which an event loop in a thread of its own sends."""
+    """Requests to one address from many threads, sent by an event loop in its own thread."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
-        """Start the loop; no connection is opened.
+        """Start the loop without opening a connection.
 
         Args:
             url: the address, without user, query and fragment.
-            headers: of every request.
-            secret: whether requests hold what no other machine may read.
+            headers: headers of every request.
+            secret: whether requests contain secrets, which a proxy must not read.
             where: the server, for messages.
 
         Raises:
-            InputFault: if the environment names a proxy that cannot be used.
+            InputFault: if the environment's proxy cannot be used.
         """
         self._url = url
         self._headers = {
@@ -77,7 +77,7 @@ class Connections:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
             self._transport = httpx.AsyncHTTPTransport(proxy=_proxy(urlsplit(url), secret), limits=limits)
         except (ValueError, ImportError, httpx.InvalidURL):
-            # The address of a proxy may hold a password: it is not repeated.
+            # The proxy's address may contain a password, so the message does not repeat it.
             cure = "correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, or name the server in NO_PROXY"
             raise InputFault("the environment's proxy cannot be used", where=where, cure=cure) from None
         self._lock = threading.Lock()
@@ -90,16 +90,16 @@ class Connections:
         """Send a body and return status, headers (names in lower case) and body of the reply.
 
         Args:
-            path: below the address.
-            body: what is posted.
-            seconds: until the whole reply must be there.
-            largest: bytes that its body may have.
+            path: path below the address.
+            body: body of the request.
+            seconds: time limit for the whole reply.
+            largest: bytes of the reply's body at most.
 
         Raises:
-            TimeoutError: if it is not there in time.
-            TooLarge: if it has more.
+            TimeoutError: if the reply takes longer.
+            TooLarge: if the reply's body is larger.
             NetworkClosed: if the connections were closed.
-            ValueError: if its body is compressed.
+            ValueError: if the reply's body is compressed.
             httpx.TransportError: if the connection or the reply is broken.
         """
         with self._lock:
@@ -114,7 +114,7 @@ class Connections:
             reply.cancel()
 
     def close(self) -> None:
-        """End all requests under way and close every connection, at once, from any thread."""
+        """End all pending requests and close every connection, at once, from any thread."""
         with self._lock:
             if self._closed:
                 return
@@ -145,7 +145,7 @@ class Connections:
                 reply = await self._transport.handle_async_request(request)
                 data = await _body(reply, largest)
         finally:
-            # httpcore leaves a connection open whose TLS was cancelled half way.
+            # httpcore leaves a connection open if it was cancelled during the TLS handshake.
             for stream in streams:
                 await stream.aclose()
         return reply.status_code, dict(reply.headers.items()), data
@@ -163,7 +163,7 @@ async def _body(reply: httpx.Response, largest: int) -> bytes:
     try:
         coding = reply.headers.get("content-encoding", "identity")
         if coding.strip().lower() not in ("", "identity"):
-            raise ValueError(f"is packed as nobody asked for ({coding!r})")
+            raise ValueError(f"is compressed without being asked to ({coding!r})")
         async for part in reply.aiter_raw():
             data += part
             if len(data) > largest:
@@ -174,7 +174,7 @@ async def _body(reply: httpx.Response, largest: int) -> bytes:
 
 
 def reason(error: httpx.TransportError) -> str:
-    """Return what went wrong in the operating system's words if it says so, otherwise in the library's."""
+    """Return the operating system's message for an error, or the library's."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno:
@@ -184,12 +184,12 @@ def reason(error: httpx.TransportError) -> str:
 
 
 def _proxy(address: SplitResult, secret: bool) -> str | None:
-    """Return the proxy that the environment names for an address; None if there is none, or it is not to be used.
+    """Return the environment's proxy for an address; None without one.
 
-    A proxy could read what goes over plain http, and cannot reach this machine.
+    No proxy is used for this machine, or for secrets over plain http, which it could read.
 
     Raises:
-        ValueError: if it is no address.
+        ValueError: if the proxy is not a valid address.
     """
     if is_loopback(address.hostname or "") or (address.scheme == "http" and secret):
         return None

@@ -1,8 +1,8 @@
-"""Tokens of a served model: prompts counted by a copy of its tokenizer, texts priced by log-probabilities.
+"""Tokens of a served model: counting prompts with a copy of its tokenizer, pricing texts with log-probabilities.
 
-To price a text after a prompt the two are sent as one; the server repeats its tokens with their log-probabilities.
-Those that reach into the text are added up. A token that begins in the prompt (a blank before the text's first word,
-say) is counted whole: prompts of one sample end alike, so that this cancels out in a context gain.
+To price a text after a prompt, the two are sent as one text; the server repeats its tokens with log-probabilities, and
+those of the text's tokens are summed. A token that begins in the prompt (such as a blank before the text's first word)
+counts whole: all prompts of a sample end alike, so this cancels out in a context gain.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, see_whole, with_extra
 
 _LOWEST, _HIGHEST = -1e5, 0.01
-"""Range of a log-probability: servers report -9999 for a token left out, and may round a sure one up a little."""
+"""Range of a log-probability: servers report -9999 for an omitted token, and may round slightly above 0."""
 _MARKS = re.compile(rb"[^A-Za-z0-9]")
-"""Characters that servers may show differently from the text: blanks, marks, and all outside ASCII."""
+"""Characters that servers may show differently from the text: blanks, punctuation, and everything outside ASCII."""
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _SOLID = re.compile(rb"[!-~]")
-"""What all servers show alike: ASCII but blanks."""
+"""Characters that all servers show alike: ASCII without blanks."""
 _BLANK = re.compile(rb"\s")
 _BROKEN = "\ufffd".encode()
-"""Shown for a part of a character."""
+"""The replacement character, which servers show for a part of a character."""
 LINE_AHEAD = "#\n"
-"""Stands before a prompt if the first token of all reaches into the text; no such token holds more than this line."""
+"""Put before a prompt if the first token reaches into the text; it is longer than any such token."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
-    """Return a pair as it is priced: with the text's line end, and after something at least.
+    """Return prompt and text as they are priced: the text with a newline, and an empty prompt as a newline.
 
-    No model gives the first token of all a probability; a prompt that is empty is priced as a line end.
+    The first token has no probability in any model, so the prompt must not be empty.
     """
     return prompt or "\n", f"{text}\n"
 
 
 def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
-    """Return what asks for the prices; one token is made, which some servers insist on."""
+    """Return the body of a request for prices; it asks for one new token, because some servers require it."""
     fields = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
     return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
 
 def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float | None:
-    """Return minus log2 of the probability of the text, as a reply says it; None if it lacks that of the first token.
+    """Return minus log2 of the probability of the text in a reply.
 
-    That is where the first token of all, which no model gives a probability, reaches into the text.
+    None if the very first token, which has no probability in any model, reaches into the text.
 
     Args:
-        reply: its JSON data.
+        reply: the reply's JSON data.
         text: the priced text.
-        settings: of the server.
+        settings: settings of the server.
         least: the least number of tokens that prompt and text can have.
 
     Raises:
-        Garbled: if the reply's parts do not fit each other.
-        CutShort: if the server did not read all of the prompt.
-        InputFault: if the server does not give such prices.
+        Garbled: if the parts of the reply do not fit together.
+        CutShort: if the server did not read the whole prompt.
+        InputFault: if the server does not return log-probabilities of the prompt.
     """
     logprobs = dig(choice(reply), "logprobs")
     tokens, costs = dig(logprobs, "tokens"), dig(logprobs, "token_logprobs")
@@ -83,10 +83,10 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
         raise _lacking("the reply does not repeat the prompt", settings)
     shown, end = [_shown(token) for token in tokens], _encoded(text)
     if not b"".join(shown[:read]).endswith(end) and b"".join(shown[: read - 1]).endswith(end):
-        # llama-cpp-python counts the token for the beginning, but does not list it.
+        # llama-cpp-python counts the start token, but does not list it.
         read -= 1
     if not settings.whole and not _spell(shown[:read], end):
-        # Its count is not to be believed; what it made is one token behind those of the prompt.
+        # Ignore the server's count: the generated token is the one after the prompt's.
         read = len(tokens) - 1
     if not _spell(shown[:read], end):
         raise Garbled("the tokens of the log-probabilities do not spell the text")
@@ -104,7 +104,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _shown(token: Any) -> bytes:
-    r"""Return the bytes of a token, which SentencePiece shows as ``<0x0A>`` and OpenAI as ``bytes:\xe2\x80``."""
+    r"""Return the bytes of a token; SentencePiece may show them as ``<0x0A>``, OpenAI as ``bytes:\xe2\x80``."""
     if not isinstance(token, str):
         return b""
     if byte := _BYTE.fullmatch(token):
@@ -115,15 +115,15 @@ def _shown(token: Any) -> bytes:
 
 
 def _spell(tokens: Sequence[bytes], text: bytes) -> bool:
-    """Return whether tokens end with a text, as far as all servers show its characters alike."""
+    """Return whether tokens end with a text, comparing only characters that all servers show alike."""
     return _MARKS.sub(b"", b"".join(tokens)).endswith(_MARKS.sub(b"", text))
 
 
 def _begin(tokens: Sequence[bytes], text: bytes) -> int:
-    """Return the number of the first token that reaches into the text, which the tokens end with.
+    """Return the index of the first token that reaches into the text at the end of the tokens.
 
-    The server's own count of characters (``text_offset``) is no help: it is ahead by a token that marks the beginning
-    and by characters that are made of several tokens, and behind where a tokenizer hides blanks.
+    The server's own offsets (``text_offset``) are unreliable: a start token and characters of several tokens make them
+    too large, and blanks that a tokenizer hides make them too small.
     """
     joined = b""
     for number in reversed(range(len(tokens))):
@@ -135,12 +135,12 @@ def _begin(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
-    """Return the first token with a part of a character that vLLM shows with its last part, and before as nothing.
+    """Return the first token of a split character; vLLM shows the character with its last token, the others empty.
 
     Args:
-        tokens: all of them.
-        number: the first that shows something of the text.
-        ahead: bytes that it shows before the text.
+        tokens: all tokens.
+        number: the first token that shows something of the text.
+        ahead: bytes of that token before the text.
     """
     if tokens[number][:ahead].isascii() and not tokens[number].isascii():
         while number > 1 and not tokens[number - 1]:
@@ -149,10 +149,10 @@ def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
 
 
 def _align(tokens: Sequence[bytes], text: bytes) -> int:
-    """Return the same where tokens are shown otherwise than they are: by the characters that always show alike.
+    """Return the same for tokens that are not shown exactly, using only characters that all servers show alike.
 
-    Off by a token at most, of blanks or of characters outside ASCII. If the text begins with the latter, all such that
-    the prompt ends with count as well: too many rather than too few.
+    The result is off by at most one token of blanks or of characters outside ASCII. If the text begins with characters
+    outside ASCII, those at the prompt's end count too: too many rather than too few.
     """
     number, remaining = len(tokens), max(1, _solid(text))
     while number > 0 and remaining > 0:
@@ -173,12 +173,12 @@ def _align(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_unsure(tokens: Sequence[bytes], number: int, text: bytes) -> int:
-    """Return the first token that may show something of the characters outside ASCII with which the text may begin.
+    """Return the first token that may belong to characters outside ASCII at the beginning of the text.
 
     Args:
-        tokens: all of them.
-        number: the first with a solid character of the text.
-        text: without the blanks at its beginning.
+        tokens: all tokens.
+        number: the first token with a solid character of the text.
+        text: the text without blanks at its beginning.
     """
     unsure, own = (_SOLID.split(part, maxsplit=1)[0] for part in (text, tokens[number]))
     if not unsure:
@@ -205,39 +205,38 @@ def _lacking(what: str, settings: OpenAISettings) -> InputFault:
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
-"""Tokens kept free for the text that a chat template puts around a message: published ones take 10 to 80."""
+"""Tokens reserved for the text that a chat template puts around a message; published templates use 10 to 80."""
 _SLACK = 16
-"""Tokens that a server may read less than a text has: blanks that its template takes off. As many more may a text have
-that was cut within a word."""
+"""Tokens by which a count may differ: a template strips blanks, and a text cut inside a word has more tokens."""
 _PIECE = re.compile(
     r"<[|\uff5c]?_*[^\W_][\w\u2581 -]*[|\uff5c]?>"
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
     re.I,
 )
-"""Pieces that never share a token with their neighbours: a mark, a word, a number, the end of a line. The published
-rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there before anything is joined."""
+"""Pieces that never share a token with their neighbours: a special mark, a word, a number, a newline. The published
+rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there first."""
 _SURE = 0.9
-"""For tokenizers whose rules are not published."""
+"""Safety factor for tokenizers with unpublished rules."""
 _CURE = f"give the folder with the model's {FILE}, as it is published beside the weights"
 
 
 def least_tokens(text: str) -> int:
-    """Return the least number of tokens of a text under any tokenizer; code has nearly twice as many."""
+    """Return a lower bound of a text's tokens under any tokenizer; code usually has nearly twice as many."""
     return int(len(_PIECE.findall(text.strip())) * _SURE)
 
 
 class Counter:
-    """The tokenizer of one served model. Safe to use from many threads; it is read with the first count."""
+    """The tokenizer of one served model, loaded with the first count. Safe to use from many threads at once."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
-        """Check that the file is there.
+        """Check that the file exists.
 
         Args:
-            path: the file, or the folder that holds it.
+            path: the file, or its folder.
             settings: the model.
 
         Raises:
-            InputFault: if there is none, nothing here can read it, or no window is given to count for.
+            InputFault: if the file does not exist, the package tokenizers is missing, or the settings have no window.
         """
         if not settings.window:
             what, cure = "tokenizer= counts for a window that is not given", "give window=TOKENS"
@@ -251,26 +250,26 @@ class Counter:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the file's digest, as another tokenizer cuts prompts elsewhere."""
+        """Eight hexadecimal digits of the file's digest; another tokenizer would cut prompts differently."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
-        """Return the tokens of a request's prompt, its mark of a beginning and room for a chat template included."""
+        """Return the tokens of a request's prompt, including its start token and space for a chat template."""
         encoding = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
-        """Return how many tokens of a text the model must read; templates take blanks off its ends."""
+        """Return how many tokens of a text the model must read at least; templates strip blanks from its ends."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
     def pieces(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
-        """Yield what the server reads to price a text: beginnings and what is priced after each, see `priced_pieces`.
+        """Yield the pieces that the server reads to price a text, as (prompt, priced text); see `priced_pieces`.
 
-        Prompt and text stay as they are where they fit the window.
+        Prompt and text stay unchanged if they fit the window.
         """
         whole = prompt + text
         encoding = self._tokenizer.encode(utf8(whole), add_special_tokens=False)
-        # The server puts its marks before them, and makes one token.
+        # The server adds its special tokens, and generates one token.
         room = self._settings.window - self._tokenizer.num_special_tokens_to_add(False) - 1
         tokens = len(encoding.ids)
         if tokens <= max(2, room):
@@ -287,17 +286,17 @@ class Counter:
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        # It has no types, and a finished run does not need it.
+        # Imported by name: it has no types, and a finished run does not need it.
         module: Any = importlib.import_module("tokenizers")
         try:
             tokenizer = module.Tokenizer.from_file(str(self._file))
         except Exception as error:
-            # The library raises nothing narrower.
+            # The library raises plain exceptions.
             reason = str(error).partition("\n")[0]
             raise InputFault(
                 f"{self._file} cannot be read ({reason})", where=self._settings.where, cure=_CURE
             ) from error
-        # The file may say to cut and to fill up, as for training.
+        # The file may set truncation and padding for training.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return tokenizer

@@ -1,4 +1,4 @@
-"""Settings of `openai`, checked, and the credentials that they name. Pure."""
+"""The checked settings of `openai`, and the credentials that they name. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxbench.harness.generators.fim import family
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 OFFICIAL_KEY = "OPENAI_API_KEY"
-"""The variable that holds the key of OpenAI's own service alone."""
+"""Environment variable with the key of OpenAI's own service, sent to that service only."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -28,7 +28,7 @@ _FOLLOWS = re.compile(
     r"(?:[-_.:@]|$)",
     re.I,
 )
-"""A piece of a model's name by which its maker says that it follows instructions."""
+"""Parts of model names that mean that the model follows instructions."""
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
@@ -38,41 +38,41 @@ class OpenAISettings:
     """One model behind one server."""
 
     model: str
-    """Its name, as the server lists it."""
+    """The model's name in the server's list."""
     url: str
-    """Without a slash at its end; with ``/v1`` where the spec gave no path."""
+    """The server's address, without a slash at its end, and with ``/v1`` if the spec has no path."""
     chat: bool
-    """Whether answers are asked of ``/chat/completions``."""
+    """Whether requests go to ``/chat/completions``."""
     concurrency: int
     """Requests at once."""
     timeout: float
-    """Seconds that one try may take."""
+    """Seconds of one try at most."""
     retries: int
     """Tries after the first."""
     backoff: float
-    """Seconds before the second try; doubled with every further one."""
+    """Seconds before the second try; doubled for every further try."""
     window: int
-    """Tokens of prompt and answer that the model takes; 0: the server refuses what is too long."""
+    """Tokens of prompt and answer that the model takes; 0 to let the server refuse longer requests."""
     fim: str
-    """Family of the marks around what follows the cursor; `AUTO` goes by the model's name."""
+    """Family of the fill-in-the-middle marks; `AUTO` uses the model's name."""
     key_env: str
-    """The environment variable that holds the key; empty for none but OpenAI's own."""
+    """The environment variable with the key; empty for no key, except for OpenAI's own service."""
     extra: Mapping[str, Any]
-    """More fields of every request's body; None takes a field out."""
+    """More fields of every request's body; None removes a field."""
     thinking: int = 0
-    """Tokens that the model may think, asked for beside those of the answer."""
+    """Tokens of thinking, requested in addition to those of the answer."""
     whole: bool = True
-    """Whether an answer counts only if the server's count says that the whole prompt was read."""
+    """Whether an answer counts only if the server's token count shows that it read the whole prompt."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
     tools: bool = False
-    """Whether the server takes ``tools`` with a chat, and answers with ``tool_calls``."""
+    """Whether the server accepts ``tools`` with a chat, and answers with ``tool_calls``."""
 
     def __post_init__(self) -> None:
         """Check the numbers and the family.
 
         Raises:
-            InputFault: if a number is too small or not finite, or there is no such family.
+            InputFault: if a number is too small or not finite, or the family is unknown.
         """
         for name, number, least in (
             ("window", self.window, 0),
@@ -101,26 +101,26 @@ class OpenAISettings:
 
     @property
     def key_variable(self) -> str:
-        """The environment variable with the key that is sent; empty if none is."""
+        """The environment variable with the key to send; empty for no key."""
         return self.key_env or (OFFICIAL_KEY if self.official else "")
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables whose values are sent, and must be stored and shown nowhere."""
+        """The environment variables with values to send, which must never be stored or shown."""
         named = filter(None, map(secrets.reference, self.headers.values()))
         return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named]))
 
 
 def follows_instructions(model: str) -> bool:
-    """Return whether a model follows instructions by its name, such as ``…-Instruct``, ``…-chat`` or ``gpt-4…``."""
+    """Return whether a model's name (``…-Instruct``, ``…-chat``, ``gpt-4…``) means that it follows instructions."""
     return _FOLLOWS.search(model.rpartition("/")[2]) is not None
 
 
 def is_chat(endpoint: str, model: str) -> bool:
-    """Return whether answers are asked of the chat endpoint; `AUTO` goes by the model's name.
+    """Return whether requests go to the chat endpoint; `AUTO` uses the model's name.
 
     Raises:
-        InputFault: if there is no such endpoint.
+        InputFault: if the endpoint is unknown.
     """
     if endpoint not in (CHAT, COMPLETIONS, AUTO):
         raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="give chat, completions or auto")
@@ -128,10 +128,11 @@ def is_chat(endpoint: str, model: str) -> bool:
 
 
 def base_url(url: str) -> str:
-    """Return a server's address as requests use it.
+    """Return a server's address, normalised for requests.
 
     Raises:
-        InputFault: if it is no address, or could hold a secret: a spec is stored and shown. It is not repeated then.
+        InputFault: if it is not an address, or could contain a secret, because specs are stored and shown. The message
+            does not repeat it.
     """
     try:
         parts = urlsplit(url.strip())
@@ -140,7 +141,7 @@ def base_url(url: str) -> str:
     except ValueError:
         sound = False
     if not sound:
-        raise InputFault("the url is none", where=_WHERE, cure="give http://HOST:PORT/v1")
+        raise InputFault("the url is not valid", where=_WHERE, cure="give http://HOST:PORT/v1")
     if "," in url:
         cure = "give the address of a load balancer that stands before them"
         raise InputFault("the url names several servers", where=_WHERE, cure=cure)
@@ -156,7 +157,7 @@ def base_url(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, by its address or as ``localhost``."""
+    """Return whether a host is ``localhost`` or a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -164,10 +165,10 @@ def is_loopback(host: str) -> bool:
 
 
 def see_private(settings: OpenAISettings) -> None:
-    """Check that no secret goes over plain http to another machine.
+    """Check that secrets are not sent to another machine over plain http.
 
     Raises:
-        InputFault: if one would.
+        InputFault: if they are.
     """
     address = urlsplit(settings.url)
     if address.scheme == "http" and not is_loopback(address.hostname or "") and settings.variables:
@@ -179,14 +180,14 @@ def see_private(settings: OpenAISettings) -> None:
 
 
 def key_variable(name: str) -> str:
-    """Return the name of an environment variable; empty if none was given.
+    """Return the name of an environment variable after a check; it may be empty.
 
     Raises:
-        InputFault: if it cannot be one; it is not repeated, because it may be the key itself.
+        InputFault: if it is not a valid name. The message does not repeat it, because it may be the key itself.
     """
     if name and not _VARIABLE.fullmatch(name):
         raise InputFault(
-            "key_env is no name of an environment variable",
+            "key_env is not the name of an environment variable",
             where=_WHERE,
             cure="give the variable's name in capitals, never the key: key_env=OPENAI_API_KEY",
         )
@@ -194,7 +195,7 @@ def key_variable(name: str) -> str:
 
 
 def word(name: str, value: str) -> str:
-    """Return a text that must be one word.
+    """Return a text after checking that it is one word.
 
     Raises:
         InputFault: if it is empty or has blanks.
@@ -205,11 +206,11 @@ def word(name: str, value: str) -> str:
 
 
 def name_of(model: str, url: str) -> str:
-    """Return a model's name.
+    """Return a model's name after a check.
 
     Raises:
-        InputFault: if it is not one word, or has an address in it that was not understood: what is meant for another
-            server must not go to OpenAI. It is not repeated then, because an address may hold a secret.
+        InputFault: if it is not one word, or contains an address that was not understood: a request for another server
+            must not go to OpenAI. The message does not repeat the address, which may contain a secret.
     """
     if "://" in model or ("@" in model and urlsplit(url).hostname == urlsplit(OFFICIAL).hostname):
         raise InputFault(
@@ -219,10 +220,10 @@ def name_of(model: str, url: str) -> str:
 
 
 def extra_fields(text: str) -> dict[str, Any]:
-    """Read the parameter ``extra``: JSON text of an object; empty for none.
+    """Return the fields of the parameter ``extra``, the JSON text of an object; may be empty.
 
     Raises:
-        InputFault: if it is not, or has fields that are decided elsewhere.
+        InputFault: if it is not a JSON object, or has fields that ctxbench sets itself.
     """
     if not text.strip():
         return {}
@@ -231,7 +232,7 @@ def extra_fields(text: str) -> dict[str, Any]:
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        raise InputFault("extra is no JSON object", where=_WHERE, cure="""write extra='{"top_k": 20}'""")
+        raise InputFault("extra is not a JSON object", where=_WHERE, cure="""write extra='{"top_k": 20}'""")
     reserved = [key for key in _OURS if key in fields]
     if reserved:
         raise InputFault(f"extra has the field {reserved[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
@@ -240,10 +241,10 @@ def extra_fields(text: str) -> dict[str, Any]:
 
 
 def header_fields(text: str) -> dict[str, str]:
-    """Read the parameter ``headers``: JSON text of an object of texts; empty for none.
+    """Return the headers of the parameter ``headers``, the JSON text of an object of texts; may be empty.
 
     Raises:
-        InputFault: if it is not, or could hold a secret; values are not repeated then.
+        InputFault: if it is not such an object, or could contain a secret. The message does not repeat values.
     """
     try:
         fields = json.loads(text or "{}")
@@ -255,17 +256,17 @@ def header_fields(text: str) -> dict[str, str]:
     )
     if not isinstance(fields, dict) or not sound:
         raise InputFault(
-            "headers is no JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
+            "headers is not a JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
         )
     _see_no_secret("headers", {name: text for name, text in fields.items() if secrets.reference(text) is None})
     return fields
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
-    """Check that JSON data holds no secret, because a spec is stored and shown.
+    """Check that JSON data contains no secrets, because specs are stored and shown.
 
     Raises:
-        InputFault: if it may; the value is not repeated.
+        InputFault: if a value may be a secret. The message does not repeat it.
     """
     if isinstance(value, dict):
         for key, item in value.items():
@@ -279,12 +280,12 @@ def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
 
 
 _SHORT = 8
-"""Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a plain word for a server of one's own,
-and may well occur in an answer."""
+"""Characters of the shortest secret key. A shorter one (``EMPTY``, ``none``), or one of letters only, is a placeholder
+for a local server, and may occur in an answer."""
 _HALF = 16
-"""Characters of a key whose first or last half must not show either."""
+"""Characters of the shortest key whose first and last halves are secret too."""
 _CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
-"""The characters of keys."""
+"""The rest of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,14 +295,14 @@ class Credentials:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every request, with the values of the variables that the spec names."""
     secrets: re.Pattern[str] | None = field(default=None, repr=False)
-    """Matches the secrets in a server's words."""
+    """A pattern that matches the secrets in a server's text."""
 
     @classmethod
     def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
-        """Return the secrets that the environment holds for these settings.
+        """Return the secrets of these settings from the environment.
 
         Raises:
-            InputFault: if a variable that is named is not set, or holds no key. Its value is not repeated.
+            InputFault: if a named variable is not set, or is not a valid key. The message does not repeat its value.
         """
         variables = {name: _value(name, environment, settings) for name in settings.variables}
         headers = dict(settings.headers)
@@ -314,12 +315,12 @@ class Credentials:
         return cls(headers, re.compile("|".join(patterns), re.I) if patterns else None)
 
     def scrub(self, text: str) -> str:
-        """Return a text without the secrets, nor half of one, as they are or as addresses and headers spell them."""
+        """Return a text without the secrets and their halves, in plain, URL-encoded and base64 form."""
         return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield patterns that match a secret, or a half of it."""
+    """Yield patterns that match a secret, or half of it."""
     if len(secret) < _SHORT or secret.isalpha():
         return
     coded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]

@@ -1,4 +1,4 @@
-"""Requests and replies as JSON: bodies, the answer in a reply, its tokens, and the model that gave it. Pure."""
+"""Requests and replies as JSON: bodies, and the answer, tokens and model in a reply. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
 
 _BEGIN, _END = "<think>", "</think>"
-"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
+"""Marks around the thoughts of open models; a server with the right parser removes the thoughts itself."""
 _CODE = re.compile(
     rf"""
     ^[ \t]*(`{{3,}}|~{{3,}})(?!~)[^`\n]*\n(?:(?![ \t]*\1[ \t]*\w).*\n)*?[ \t]*\1[ \t]*$   # between fences
@@ -26,14 +26,14 @@ _CODE = re.compile(
     """,
     re.M | re.X,
 )
-"""Code among words, where a mark of thoughts is a text like any other. What thoughts leave open is none."""
+"""Code in an answer, where a thinking mark is ordinary text. An unclosed fence or mark does not count as code."""
 
 
 def answer_behind(text: str) -> str | None:
-    """Return what a model wrote behind its thoughts, empty if they have no end; None if the text has no thoughts.
+    """Return a model's text after its thoughts, empty if they have no end; None if the text has no thoughts.
 
-    Some chat templates begin the thoughts, and the model only ends them, with or without a line end. That mark may also
-    be code, of an answer or of a thought about one.
+    Some chat templates write the start mark, so the text may contain only the end mark. The end mark can also be part
+    of code, in an answer or in the thoughts.
     """
     begun = text.lstrip().startswith(_BEGIN)
     if _END not in text:
@@ -49,23 +49,23 @@ def answer_behind(text: str) -> str | None:
 
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"
-"""Names of the limit of tokens."""
+"""Names of the field with the token limit."""
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CALLED = ("tool_calls", "function_call")
 _CUT = ("length", "max_tokens", "model_length")
 _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
-"""The server stopped half way: the same request may well be answered the next time."""
+"""Reasons of a server that stopped early; the same request may succeed the next time."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message that hold the model's thoughts."""
+"""Fields of a message with the model's thoughts."""
 _THOUGHT_PARTS = ("thinking", "reasoning")
 _LONGEST = 200_000
-"""The most characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
+"""Characters of an answer at most; no run asks for so many tokens, and scoring a longer answer takes minutes."""
 _LABEL = 100
-"""The most characters stored of a name that a server reports."""
+"""Characters stored of a name that a server reports, at most."""
 _READ = 1000
-"""The most characters read of it."""
+"""Characters read of a name that a server reports, at most."""
 _FEW = 16
-"""Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
+"""Token limit below which an empty answer is plausible: its first token may be only part of a character."""
 SHORTER = (
     "tell how long prompts may be, window=TOKENS and tokenizer=FOLDER, and they are cut to it; or give the strategy a "
     "smaller window or limit, or serve the model with a longer context"
@@ -80,11 +80,11 @@ def path(settings: OpenAISettings) -> str:
 
 
 def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
-    """Return whether the server is asked to end the answer at a line's end.
+    """Return whether to ask the server to end the answer at a newline.
 
-    Where one line counts, the rest of an answer is paid for in vain. Not where a model is drawn from: an answer that
-    begins with a blank line is asked for again, and drawing again is another distribution. Not of a chat model, whose
-    code stands between marks.
+    This saves tokens if only one line counts. It is not used for sampling: an answer that begins with a blank line is
+    requested again, and sampling again would change the distribution. It is not used for chat models either, whose code
+    is between marks.
     """
     greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
     return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
@@ -93,13 +93,13 @@ def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
 def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> Body:
     """Return the body of a request for one answer.
 
-    Greedy requests have temperature 0 and neither seed nor top_p, which some servers refuse. Of n samples each is a
-    request of its own whose seed follows from the run's seed and its index, because many servers ignore ``n``.
+    Greedy requests have temperature 0, without seed and top_p, which some servers refuse. Each of n completions is a
+    request of its own, with a seed from the run's seed and its index, because many servers ignore ``n``.
 
     Args:
         request: the request.
-        settings: of the server.
-        line: whether the answer is to end at its first line's end, see `ends_with_line`.
+        settings: settings of the server.
+        line: whether the answer should end with its first line; see `ends_with_line`.
     """
     how = request.sampling
     fields: Body = {"model": settings.model}
@@ -109,7 +109,7 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
     else:
         system = [{"role": "system", "content": request.system}] * bool(request.system)
         fields |= {"messages": [*system, {"role": "user", "content": text}]} if settings.chat else {"prompt": text}
-    # OpenAI's newer models know only the long name, all other servers know the short one. Thoughts count as well.
+    # OpenAI's newer models accept only the long name, all other servers the short one. Thinking tokens count too.
     fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
     if how.temperature > 0:
@@ -122,19 +122,19 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
 
 
 def message(request: Request, settings: OpenAISettings) -> str:
-    """Return the text that is sent: a chat model's message, else the prompt."""
+    """Return the text to send: the message for a chat model, or the prompt."""
     return answers.line_message(request) if settings.chat else request.prompt.text
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
-    """Return the words that the model must read of a request: of a chat those of its messages."""
+    """Return the text that the model must read of a request; for a chat, the text of its messages."""
     if request.chat is None:
         return message(request, settings)
     return "\n".join(entry.text for entry in request.chat.messages)
 
 
 def chat_fields(chat: Chat) -> Body:
-    """Return a chat's messages and tools as fields of a body; calls are numbered, for their results name them."""
+    """Return a chat's messages and tools as fields of a body, with numbered calls that their results refer to."""
     messages: list[Body] = []
     numbers = range(0)
     last = 0
@@ -159,41 +159,41 @@ def chat_fields(chat: Chat) -> Body:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Return a call's arguments; servers refuse, or break on, what is no object."""
+    """Return a call's arguments; invalid ones become an empty object, because servers refuse them or crash."""
     return "{}" if call.values is None else call.arguments
 
 
 def _call_id(number: int) -> str:
-    """Return the name of a call: nine letters and digits, as Mistral's models want it."""
+    """Return the id of a call: nine letters and digits, as Mistral's models require."""
     return f"call{number:05d}"
 
 
 def renamed(fields: Body) -> Body:
-    """Return a body whose limit of tokens has its long name; the same body if it has no limit by the short name."""
+    """Return a body with the long name of its token limit, if it has the short name."""
     return {LONG if key == SHORT else key: value for key, value in fields.items()}
 
 
 def with_extra(fields: Body, settings: OpenAISettings) -> Body:
-    """Return a body with the spec's own fields; one that is null takes a field out."""
+    """Return a body with the spec's extra fields; a null removes a field."""
     return {key: value for key, value in {**fields, **settings.extra}.items() if value is not None}
 
 
 class Garbled(Exception):
-    """Raised for a successful reply that holds no answer: it was cut, or came from something else."""
+    """Raised for a reply with status 200 but without an answer: it was cut, or comes from another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The model behind an answer, by the server's own account."""
+    """The model behind an answer, as the server reports it."""
 
     model: str
     fingerprint: str = ""
     provider: str = ""
-    """The service that ran it, if the server only passes requests on."""
+    """The service that ran the model, if the server only forwards requests."""
     counted: bool = True
-    """Whether it reported the numbers of tokens read and written."""
+    """Whether the server reported the numbers of tokens read and written."""
     repeats: bool = False
-    """Whether its answer held a secret that was sent to it."""
+    """Whether the answer contained a secret that was sent."""
 
     def __str__(self) -> str:
         """Return the model, followed by the other facts in brackets."""
@@ -207,15 +207,15 @@ class Served:
 class _Words:
     text: str
     thought: bool
-    """Whether the model thought before it answered, as far as the reply shows."""
+    """Whether the reply shows that the model thought before it answered."""
     has_thoughts: bool = False
-    """Whether the server returns the thoughts beside the answer."""
+    """Whether the server returns the thoughts separately from the answer."""
 
 
 def failure(reply: Any) -> dict[str, Any] | None:
-    """Return the error that a reply with status 200 holds instead of an answer.
+    """Return the error in a reply with status 200, or None.
 
-    Services that pass requests on answer 200 before they know the outcome (OpenRouter).
+    Services that forward requests, such as OpenRouter, answer 200 before they know the outcome.
     """
     for error in (dig(reply, "error"), dig(reply, "choices", 0, "error")):
         if error:
@@ -224,26 +224,26 @@ def failure(reply: Any) -> dict[str, Any] | None:
 
 
 def response(reply: Any, request: Request, settings: OpenAISettings, seconds: float, *, least: int = 0) -> Response:
-    """Return the answer that a reply holds.
+    """Return the answer in a reply.
 
     Args:
-        reply: its JSON data.
+        reply: the reply's JSON data.
         request: the request.
-        settings: of the server.
-        seconds: that the request took.
-        least: the least number of tokens that the prompt can have, see `pricing.least_tokens`.
+        settings: settings of the server.
+        seconds: seconds that the request took.
+        least: the least number of tokens that the prompt can have; see `pricing.least_tokens`.
 
     Raises:
-        Garbled: if it holds none.
+        Garbled: if the reply contains no answer.
         MachineFault: if the service withheld the answer, or the model cannot have read the whole prompt.
-        InputFault: if the model thinks, and its thoughts took the room of the answer.
+        InputFault: if the model's thoughts used up the tokens of the answer.
     """
     finish = dig(choice(reply), "finish_reason")
     finish = finish.lower() if isinstance(finish, str) else finish
     if finish in _BROKEN:
         raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
     if finish not in (*_STOPPED, *_CUT, *(_CALLED if request.chat is not None else ())):
-        # A text that a filter withheld is no answer of the model, and is not scored as one.
+        # A text that a filter cut or replaced is not the model's answer, and must not be scored.
         raise MachineFault(
             f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
             where=settings.where,
@@ -265,14 +265,14 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     answered = Response(
         text=code[:end],
         finish="length" if finish in _CUT and end is None else "stop",
-        # If the server counts nothing, our own count is the best there is.
+        # If the server does not count, use ctxbench's count.
         tokens_in=code_tokens.count(request.prompt.text) if tokens_in is None else tokens_in,
         tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,
         seconds=seconds,
         cached=min(_cached(reply), tokens_in or 0),
         counted=tokens_in is not None and tokens_out is not None,
     )
-    # Our own count may be above the model's: of a prompt that the server does not count only the least is sure.
+    # ctxbench's count may exceed the model's, so an uncounted prompt counts only with its lower bound.
     used = (least if tokens_in is None else tokens_in) + (tokens_out or 0)
     if settings.window and used > settings.window:
         raise TooLong(
@@ -284,7 +284,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
 
 
 def served(reply: Any, settings: OpenAISettings) -> Served:
-    """Return the model behind a reply, as far as the reply names it."""
+    """Return the model behind a reply, as the reply names it."""
     model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
     return Served(
         model=_label(model) or settings.model,
@@ -307,10 +307,10 @@ def dig(value: Any, *keys: str | int) -> Any:
 
 
 def choice(reply: Any) -> Any:
-    """Return the one answer of a reply to a request for one.
+    """Return the single answer of a reply.
 
     Raises:
-        Garbled: if it has none or several, or one with another index.
+        Garbled: if the reply has no answer, several answers, or an answer with another index.
     """
     choices = dig(reply, "choices")
     if not isinstance(choices, list) or not choices:
@@ -321,13 +321,13 @@ def choice(reply: Any) -> Any:
 
 
 def _label(value: Any) -> str:
-    """Return a name fit to be stored and shown: short, in one line."""
+    """Return a name that is safe to store and show: short, in one line."""
     text = visible(" ".join(value[:_READ].split())) if isinstance(value, str) else ""
     return text if len(text) <= _LABEL else f"{text[:_LABEL]}…"
 
 
 def _words(reply: Any, settings: OpenAISettings) -> _Words:
-    """Return the model's text without its thoughts; empty if it wrote none."""
+    """Return the model's text without its thoughts; may be empty."""
     if not settings.chat:
         return _Words(_text(dig(choice(reply), "text")), False)
     message = dig(choice(reply), "message")
@@ -365,7 +365,7 @@ def _text(value: Any) -> str:
 
 
 def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISettings) -> None:
-    """Check that the answer itself came to its end or to the limit, and not the thoughts before it."""
+    """Check that the reply contains an answer, and that it was not cut during the thoughts."""
     limit = request.sampling.max_tokens
     hidden = not words.text and limit >= _FEW
     if cut and (words.thought or hidden) and not settings.thinking:
@@ -375,7 +375,7 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISett
             cure=ROOM,
         )
     if words.has_thoughts and not cut and not words.text.strip():
-        # A parser of thoughts for another model takes the answer for a thought.
+        # A server with another model's parser mistakes the answer for a thought.
         raise MachineFault(
             "the reply has thoughts and no answer",
             where=settings.where,
@@ -384,12 +384,12 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISett
 
 
 def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> None:
-    """Check that the model read the whole prompt, by the server's own count.
+    """Check by the server's own count that the model read the whole prompt.
 
     Raises:
         CutShort: if it read less.
     """
-    # A service may leave cached tokens out of its count.
+    # A service may exclude cached tokens from its count.
     if dig(reply, "truncated") is True or read + _cached(reply) < least:
         raise CutShort(
             f"the server cut the prompt without a word: it read {read} tokens of at least {least}",
@@ -401,7 +401,7 @@ def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> No
 def _tokens(reply: Any) -> tuple[int | None, int | None]:
     """Return the numbers of tokens read and written, thoughts included; None if the server does not report them.
 
-    OpenAI counts thoughts as completion, xAI and Gemini only in the total.
+    OpenAI counts thoughts as completion tokens, xAI and Gemini only in the total.
     """
     read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if written is not None and read and total is not None:
@@ -411,12 +411,12 @@ def _tokens(reply: Any) -> tuple[int | None, int | None]:
 
 
 def _cached(reply: Any) -> int:
-    """Return how many of the prompt's tokens were cached, from the fields of OpenAI, DeepSeek or Moonshot."""
+    """Return how many tokens of the prompt were cached, from the fields of OpenAI, DeepSeek or Moonshot."""
     places = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cached_tokens",))
     return next((tokens for place in places if (tokens := _count(reply, *place))), 0)
 
 
 def _count(reply: Any, *keys: str) -> int | None:
-    """Return a number of tokens; None if there is none, or an impossible one."""
+    """Return a number of tokens; None if it is missing or impossible."""
     number = dig(reply, "usage", *keys)
     return number if type(number) is int and 0 <= number <= MOST_TOKENS else None

@@ -141,7 +141,7 @@ def test_a_generator_of_another_kind_is_refused() -> None:
     def odd() -> Any:
         return object()
 
-    with pytest.raises(InputFault, match="returned object, which is no Generator"):
+    with pytest.raises(InputFault, match="returned object, not a Generator"):
         resolve("tests-odd")
 
 

@@ -111,7 +111,7 @@ def test_a_window_is_needed(tmp_path: Path) -> None:
 )
 def test_a_file_that_lies_is_refused(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "tiny.gguf").write_bytes(content)
-    with pytest.raises(InputFault, match=r"is no GGUF file \(.*\); give a whole GGUF file"):
+    with pytest.raises(InputFault, match=r"is not a GGUF file \(.*\); give a whole GGUF file"):
         add(file, license_name="MIT")
 
 

@@ -179,5 +179,5 @@ def test_what_does_not_fit_is_said(folder: Path) -> None:
     ):
         with pytest.raises(InputFault, match=said):
             base.resolve(f"serve{spec}")
-    with pytest.raises(InputFault, match="is no file"):
+    with pytest.raises(InputFault, match="is not a file"):
         base.resolve("serve:nowhere.gguf").wake(PYTHON)
