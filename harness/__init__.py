@@ -1,1 +1,1 @@
-"""Runs strategies, keeps what came of them and ranks it; holds the command line."""
+"""Runs strategies, stores and ranks their results, and implements the command line."""

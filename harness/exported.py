@@ -24,11 +24,11 @@ def rows(
     Args:
         run: the completions.
         shape: one of `bench.formats.prediction_names`.
-        sample_set: the run's samples; needed for the shapes that `needs_samples`.
-        repeat: the number of answers that the scorer expects of each task; fewer are repeated.
+        sample_set: the run's samples; required if `needs_samples(shape)`.
+        repeat: answers that the scorer expects of each task; the run's are repeated if there are fewer.
 
     Raises:
-        InputFault: if the shape has no place for such samples, or for several completions.
+        InputFault: if the shape cannot hold such samples, or several completions.
     """
     check(run, shape)
     form = formats.predictions(shape)
@@ -46,13 +46,17 @@ def rows(
 
 
 def needs_samples(shape: str) -> bool:
-    """Say whether a shape's records hold more of a sample than its id."""
+    """Return whether a shape's records contain more of a sample than its id."""
     form = formats.predictions(shape)
     return form.tasks is not None or form.behind
 
 
 def check(run: Completed, shape: str) -> None:
-    """Raise `InputFault` if a shape has no place for a run's samples, or for several completions of each."""
+    """Check that a shape can hold a run's samples and completions.
+
+    Raises:
+        InputFault: if the shape is for another kind of sample, or for one completion of each.
+    """
     form = formats.predictions(shape)
     odd = next((sample for sample, kind in run.kinds.items() if form.kind not in (None, kind)), None)
     if odd is not None:
@@ -87,7 +91,7 @@ def _answer(text: Text, sample: Sample | None) -> RecordedAnswer:
 
 
 def _behind_cursor(sample: Sample, text: str) -> str:
-    """Return what follows the cursor; for a function whose head is not the sample's, its body."""
+    """Return the text after the cursor; for a function whose head differs from the sample's, its body."""
     if sample.kind is Kind.LINE or not text.strip():
         return text
     head = head_of(sample)

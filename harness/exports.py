@@ -1,7 +1,6 @@
-"""Whole runs in the formats of other tools, which those tools' own libraries read: all that is known of a run.
+"""Exports of whole runs in other tools' formats: prompts, answers, scores, costs, means with confidence intervals.
 
-Prompts, answers, scores, costs, means with their intervals. Predictions in the shapes of benchmarks are
-`harness.exported`.
+The tools' own libraries read these files. `harness.exported` writes predictions in the shapes of benchmarks.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import RunWork, works
 
 _OURS = ("ctxbench", "context")
-"""Profiles whose metrics go without the profile's name."""
+"""Profiles whose metrics are named without the profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """One run for a writer; samples are read from the store as they are asked for."""
+    """One run for a writer; samples are read from the store on demand."""
 
     store: Store
     work: RunWork
     tables: tuple[RunTable, ...]
-    """One a language."""
+    """One table per language."""
     sample_set: SampleSet | None
-    """Its samples with their references; None where they are not here."""
+    """The run's samples with their references; None if the home does not have them."""
 
     @property
     def id(self) -> str:
@@ -55,17 +54,17 @@ class ExportedRun:
 
     @property
     def code(self) -> str:
-        """The version of ctxbench that made it; of this one where an import does not say."""
+        """The version of ctxbench that made the run; this version if an import does not record one."""
         return self.work.versions.get("ctxbench") or version("ctxbench")
 
     @property
     def began(self) -> datetime:
-        """When work on it began first; the beginning of time if no attempt is stored."""
+        """The start of its first attempt; 1970-01-01 if no attempt is stored."""
         return datetime.fromtimestamp(min((attempt.started for attempt in self.work.attempts), default=0.0), UTC)
 
     @property
     def ended(self) -> datetime:
-        """When its last attempt ended, or began if no end was noted."""
+        """The end of its last attempt, or that attempt's start if no end was recorded."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
         return datetime.fromtimestamp(max(ends, default=0.0), UTC)
 
@@ -76,22 +75,22 @@ class ExportedRun:
                 yield detail(self.store, self.id, sample)
 
     def text(self, sample: str, completion: CompletionFacts) -> str | None:
-        """Return the text of a completion; None of a reference result, which came without."""
+        """Return the text of a completion; None for a reference result, which has no texts."""
         texts = completion_texts(self.store, self.id, sample, completion.idx)
         return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
-        """Return the reference of a sample; empty where the sample set is not here."""
+        """Return the reference of a sample; empty without a sample set."""
         return "" if self.sample_set is None else self.sample_set.references[sample].target
 
     def rows(self) -> Iterator[tuple[Group, Row]]:
-        """Yield the run's means with their intervals, one row a language, in the units shown."""
+        """Yield the run's means with confidence intervals, one row per language, in the board's units."""
         for group in board(self.tables, by_level=False).groups:
             yield from ((group, row) for row in group.rows)
 
 
 def scores_of(completion: CompletionFacts) -> dict[str, float]:
-    """Return metric -> value, in the profile's own scale; other profiles' metrics go with their profile's name."""
+    """Return metric -> value, in the profile's own scale; metrics outside `_OURS` have their profile as a prefix."""
     return {
         metric if profile in _OURS else f"{profile}.{metric}": value
         for (profile, metric), value in completion.scores.items()
@@ -103,12 +102,12 @@ def read_run(store: Store, run: str) -> ExportedRun:
     """Read one run for a writer, without its sample set.
 
     Args:
-        store: where it is.
-        run: its id, its beginning or its name.
+        store: the store of the run.
+        run: its id, the beginning of its id, or its name.
 
     Raises:
-        InputFault: if the id is not whole enough.
-        UnknownName: if there is no such run.
+        InputFault: if several ids begin so.
+        UnknownName: if no such run exists.
     """
     id_ = find_run(store, run).id
     [work] = works(store, [id_])
@@ -117,15 +116,15 @@ def read_run(store: Store, run: str) -> ExportedRun:
 
 
 _SCHEMA = "0.3.0"
-"""Of Every Eval Ever."""
+"""Version of Every Eval Ever's schema."""
 _LOCAL = ("hf", "incontext", "vllm")
-"""Generators that run on the machine that asks them."""
+"""Generators that run on the user's machine."""
 
 
 def every_eval_ever(run: ExportedRun) -> str:
-    """Return a record of Every Eval Ever: a run's means with their intervals, a result a language and metric.
+    """Return a record of Every Eval Ever: a run's means with intervals, one result per language and metric.
 
-    Numbers are in the units that boards show. Source: the EvalEval Coalition's ``eval.schema.json``, version 0.3.0.
+    Numbers are in the boards' units. Source: the EvalEval Coalition's ``eval.schema.json``, version 0.3.0.
     """
     choices, when = run.work.choices, str(int(run.ended.timestamp()))
     record = {
@@ -163,12 +162,12 @@ def every_eval_ever(run: ExportedRun) -> str:
 
 
 def _model(generator: str) -> str:
-    """Return the model that a generator asks; its own spec where it names none."""
+    """Return the model of a generator, or the generator's spec if it names no model."""
     return settings_of(generator).get("model") or generator
 
 
 def _deployment(generator: str) -> str:
-    """Return whose machine the model ran on, in the schema's words; of a label of an imported run nobody knows it."""
+    """Return where the model ran, in the schema's words; ``unknown`` for an imported run's label."""
     name = generator.partition("(")[0]
     served = "externally_managed" if settings_of(generator).get("url") == OFFICIAL else "unknown"
     return "self_deployed" if name in _LOCAL else served
@@ -232,14 +231,13 @@ def _bound(value: float) -> float | str:
 
 
 _LOG_VERSION = 2
-"""Of Inspect's log format."""
+"""Version of Inspect's log format."""
 
 
 def inspect_log(run: ExportedRun) -> str:
-    """Return a log of Inspect: samples are Inspect's samples, completions epochs, metrics scorers.
+    """Return a log of Inspect: completions are its epochs, metrics its scorers.
 
-    A sample that is missing is in it with its fault and without scores. Source: the log format of inspect_ai, version 2
-    (`EvalLog`).
+    A missing sample has its fault and no scores. Source: the log format of inspect_ai, version 2 (`EvalLog`).
     """
     samples = [sample for detail in run.details() for sample in _samples(run, detail)]
     missing = sum(sample["error"] is not None for sample in samples)
@@ -285,7 +283,7 @@ def _spec(run: ExportedRun) -> dict[str, Any]:
 
 
 def _scores(run: ExportedRun) -> list[dict[str, Any]]:
-    """Return the means that the board shows, in its units; of several languages each by itself."""
+    """Return the board's means in its units, separately for each language."""
     several = len(run.tables) > 1
     return [
         {
@@ -307,7 +305,7 @@ def _scores(run: ExportedRun) -> list[dict[str, Any]]:
 
 
 def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
-    """Yield a sample once a completion, which Inspect calls an epoch; of a reference result without output."""
+    """Yield a sample once per completion (Inspect's epoch); a reference result has no output."""
     about = {
         "id": detail.sample,
         "input": detail.prompt or "",
@@ -345,7 +343,7 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
 
 
 def _calls(detail: Detail, completion: CompletionFacts) -> list[StoredCall]:
-    """Return the calls of an epoch, its own one last; those before the prompt, which all share, are the first one's."""
+    """Return the calls of an epoch, its own last; the first epoch also has the calls before the prompt."""
     before = [call for call in detail.calls if call.role != FINAL] if completion.idx == 0 else []
     own = [call for call in detail.calls if call.role == FINAL][completion.idx : completion.idx + 1]
     return [*before, *own]
@@ -379,12 +377,12 @@ def _output(run: ExportedRun, completion: CompletionFacts, text: str, calls: Seq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFormat:
-    """A format of one file that holds a whole run."""
+    """A format with a whole run in one file."""
 
     shape: str
-    """What it is, for the command's help: one sentence."""
+    """One sentence for the command's help."""
     write: Callable[[ExportedRun], str]
-    """Return the file's text."""
+    """Returns the file's text."""
 
 
 RUN_FORMATS: Mapping[str, RunFormat] = {

@@ -1,4 +1,4 @@
-"""`ResultFrame`: a table as columns of plain values, for files; of which notebooks are given pandas' data frames."""
+"""`ResultFrame`: a table as columns of plain values, to write to files or to convert to a pandas data frame."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.attempt import RunSummary
 
 _FORMULA = tuple("=+-@＝＋－＠")
-"""What begins a formula in a spreadsheet, in full width too, whatever blanks and invisible characters precede it."""
+"""Characters that start a formula in a spreadsheet, full-width ones too, even after blanks and invisible characters."""
 _UNSEEN = f"{string.whitespace}\0\xa0\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
-    """Columns by name, a value a row; None where there is none. Its `attrs` are texts on what it holds."""
+    """Columns by name, one value per row, None where it is unknown. `attrs` are texts that describe the table."""
 
     def __init__(self, columns: Mapping[str, Iterable[Any]], attrs: Mapping[str, str] | None = None) -> None:
         """Take the columns, all of one length."""
@@ -35,7 +35,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
 
     @classmethod
     def of_records(cls, records: Iterable[Mapping[str, Any]], attrs: Mapping[str, str] | None = None) -> ResultFrame:
-        """Return records as columns, in the order in which keys first come; what a record lacks is None."""
+        """Return records as columns, in the order of the keys' first appearance; a missing value is None."""
         rows = list(records)
         names = dict.fromkeys(name for row in rows for name in row)
         return cls({name: [row.get(name) for row in rows] for name in names}, attrs)
@@ -50,10 +50,10 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return (dict(zip(self, row, strict=True)) for row in zip(*self.values(), strict=True))
 
     def to_csv(self) -> str:
-        """Return it as CSV with a header; None is an empty field.
+        """Return the table as CSV with a header; None is an empty field.
 
-        A text that a spreadsheet would run as a formula has an apostrophe before it: strategies, models and files of
-        others name what stands in a cell.
+        A text that a spreadsheet would run as a formula gets an apostrophe in front, because cells contain names that
+        strategies, models and foreign files choose.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -62,11 +62,11 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return text.getvalue()
 
     def to_jsonl(self) -> str:
-        """Return it as JSON Lines, a record a row."""
+        """Return the table as JSON Lines, one record per row."""
         return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in self.records())
 
     def write_parquet(self, path: Path) -> None:
-        """Write it as a Parquet file, whole or not at all.
+        """Write the table as a Parquet file, atomically.
 
         Raises:
             InputFault: if pyarrow is not installed, or the file cannot be written.
@@ -76,10 +76,14 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         write_atomic(path, out.getvalue().to_pybytes())
 
     def chosen(self, names: str | Iterable[str], usual: Iterable[str]) -> ResultFrame:
-        """Return the columns of these names, in a list or with commas; every one for ``all``, the usual ones for none.
+        """Return the named columns.
+
+        Args:
+            names: a list, or names separated by commas; ``all`` for every column.
+            usual: the columns to return if `names` is empty.
 
         Raises:
-            InputFault: if there is no such column.
+            InputFault: if a column does not exist.
         """
         try:
             given = [str(name).strip() for name in (names.split(",") if isinstance(names, str) else names)]
@@ -94,9 +98,9 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return ResultFrame({name: self[name] for name in listed}, self.attrs)
 
     def to_user(self) -> Any:
-        """Return it as a pandas ``DataFrame``; without pandas as an Arrow table; without pyarrow too as it is.
+        """Return a pandas ``DataFrame``, an Arrow table if pandas is not installed, or this frame without pyarrow.
 
-        `attrs` becomes the data frame's, or the metadata of the Arrow table's schema.
+        `attrs` becomes the data frame's `attrs`, or the metadata of the Arrow table's schema.
         """
         try:
             pandas = importlib.import_module("pandas")
@@ -113,12 +117,12 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return _library("pyarrow").table({name: list(values) for name, values in self.items()})
 
     def __repr__(self) -> str:
-        """Return how large it is and what its columns are."""
+        """Return the number of rows and the names of the columns."""
         return f"Frame of {self.height} rows: {', '.join(self)}"
 
 
 def _dtype(values: Sequence[Any]) -> str | None:
-    """Return the type of a column with gaps, of which pandas by itself makes fractions or objects; None: its choice."""
+    """Return the pandas type of a column with gaps, instead of float or object; None for pandas' default."""
     kinds = {type(value) for value in values}
     if type(None) not in kinds:
         return None
@@ -129,7 +133,7 @@ def _dtype(values: Sequence[Any]) -> str | None:
 def _inert(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    # Programs also end a row at a carriage return, for which Python's writer puts no quotes.
+    # Some programs end a row at a carriage return, which Python's writer does not quote.
     text = cell.replace("\r", " ")
     return f"'{text}" if text.lstrip(_UNSEEN).startswith(_FORMULA) else text
 
@@ -144,7 +148,7 @@ def _library(name: str) -> Any:
 
 
 def of_runs(tables: Iterable[RunTable]) -> ResultFrame:
-    """Return stored runs sample by sample: what each is, its status, its metrics in the profile's scale, its costs."""
+    """Return stored runs, one row per sample: its facts, status, metrics in the profile's scale, and costs."""
     return ResultFrame.of_records(record for table in tables for record in _results(table))
 
 
@@ -177,12 +181,12 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
 
 
 def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
-    """Return what became of runs, a row a strategy."""
+    """Return the summaries of runs, one row per strategy."""
     return _of_fields(summaries, "run", "strategy", "scored", "model_failed", "missing", "new", "unjudged")
 
 
 def of_imports(summaries: Iterable[ImportSummary]) -> ResultFrame:
-    """Return what was imported, a row a run."""
+    """Return the summaries of imports, one row per run."""
     return _of_fields(summaries, "run", "samples", "strategy", "generator", "n", "planned", "new")
 
 
@@ -191,7 +195,7 @@ def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
-    """Return sample sets, a row each."""
+    """Return sample sets, one row each."""
     return ResultFrame.of_records(
         {
             "name": sample_set.name,
@@ -204,7 +208,7 @@ def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
 
 
 def of_samples(sample_set: SampleSet) -> ResultFrame:
-    """Return the samples of a set with their answers: where each stands, what it asks for, what it uses."""
+    """Return the samples of a set, one row each: its place, kind, uses and reference."""
     return ResultFrame.of_records(
         {
             "sample": sample.id,

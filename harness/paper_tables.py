@@ -1,6 +1,6 @@
 """The papers' result tables as frozen data: the strategy of each row, and the numbers as printed.
 
-The numbers are in ``paper_tables.json``, one row a line, written by ``scripts/paper_tables.py``; none is computed.
+The numbers are in ``paper_tables.json``, one row per line, written by ``scripts/paper_tables.py``; none is computed.
 """
 
 from __future__ import annotations
@@ -24,65 +24,65 @@ ORIGINS = {
     "quoted_from_CoderEval": "quoted from CoderEval",
     "quoted_from_CoCoGen": "quoted from CoCoGen",
 }
-"""Whose number a paper prints -> in words: its own method's, another's that it ran again, or another paper's."""
+"""Origin of a printed number -> its description: measured, rerun by the authors, or quoted from another paper."""
 STATUSES = {
     "not_reported": "not reported",
     "out_of_memory": "out of memory",
     "missing_in_available_copy": "not in our copy of the paper",
 }
-"""Why a number is missing -> in words."""
+"""Reason for a missing number -> its description."""
 _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 SUMMARISER = "Llama3-8B-Instruct"
-"""The summariser of the InferCom paper, beside every model that completes."""
+"""The summariser of the InferCom paper, for every completing model."""
 _SUMMARISED = ("lc.infercom", "aim(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperRow:
-    """One row of a table; its preset is its name."""
+    """One row of a table, named by its preset."""
 
     preset: str
     table: str
     row: int
     benchmark: str
     method: str
-    """As printed."""
+    """The method's name, as printed."""
     model: str
     origin: str
-    """Whose number it is: a key of `ORIGINS`."""
+    """The origin of its numbers, a key of `ORIGINS`."""
     strategy: str = ""
-    """The spec that computes it here; empty for an external row, which nothing here computes."""
+    """The strategy's spec; empty for an external row, which ctxbench does not compute."""
     encoder: str = ""
-    """The encoder that the paper names; empty if it names none."""
+    """The encoder that the paper names; may be empty."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Language -> column -> number; the language is ``both`` for an average of two."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> column -> why no number is printed: a key of `STATUSES`."""
+    """Language -> column -> reason for a missing number, a key of `STATUSES`."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """``language.column`` -> what is doubtful about that number, in words."""
+    """``language.column`` -> a doubt about that number, in words."""
     remarks: tuple[str, ...] = ()
     """Remarks on the whole row."""
     inferred_n: int | None = None
-    """The number of tasks that its numbers fit; the paper prints none."""
+    """The number of tasks inferred from its numbers, because the paper does not print it."""
 
     @property
     def summariser(self) -> str:
-        """The model that writes the summaries of the row's strategy in the paper; empty if nothing is summarised."""
+        """The model that writes the strategy's summaries in the paper; empty without summaries."""
         return SUMMARISER if self.strategy.startswith(_SUMMARISED) else ""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages it has numbers for, or lacks them; their mean is none."""
+        """The languages with printed or missing numbers, without ``both``."""
         return tuple(name for name in ("python", "java") if name in self.printed or name in self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineGain:
-    """A mean gain that a paper's text states, over the settings of a table: benchmark, model and language."""
+    """A mean gain that a paper's text states, over a table's benchmarks, models and languages."""
 
     name: str
     over: Mapping[str, tuple[str, ...]]
-    """Method -> those it is set against; column by column the best of them counts."""
+    """Method -> its baselines; the best one counts in each column."""
     stated: Mapping[str, float]
     """Column -> points, as printed."""
 
@@ -92,12 +92,12 @@ class PaperTable:
     """One table of a paper."""
 
     name: str
-    """How `ctxbench reproduce` calls it."""
+    """Its name in `ctxbench reproduce`."""
     paper: str
     title: str
     kind: Kind
     columns: tuple[str, ...]
-    """Of each language."""
+    """The columns of each language."""
     headlines: tuple[HeadlineGain, ...] = ()
     rows: tuple[PaperRow, ...] = ()
 
@@ -157,7 +157,7 @@ def table(name: str) -> PaperTable:
     """Return a table with its rows.
 
     Raises:
-        UnknownName: if there is none of that name.
+        UnknownName: if it does not exist.
     """
     for listed in _TABLES:
         if listed.name == name:

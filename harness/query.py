@@ -1,4 +1,4 @@
-"""`RunQuery` and `BoardQuery`: a choice of stored runs, read from the database, and a board of them."""
+"""`RunQuery` and `BoardQuery`: the stored runs that a user chooses, and a board of them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples
 
 
 class NothingStored(InputFault):
-    """There is no run to show."""
+    """Raised if no run matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """A user's choice of stored runs; a field for each option."""
+    """A user's choice of stored runs, with one field per option."""
 
     home: Home
     db: str | None = None
     samples: str | None = None
     generator: str | None = None
-    """Only the runs of this generator, by its spec, its name or its model's."""
+    """Only the runs of this generator, given by its spec, its name or its model."""
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
     invalid: Literal["exclude", "include"] = "exclude"
     after: date | None = None
-    """The day after which samples are dated; None for all, dated or not."""
+    """Only samples dated after this day; None for all, dated or not."""
     prices: Path | None = None
-    """A file of rates by which the runs' tokens are priced."""
+    """A file of rates to price the runs' tokens with."""
     strict: bool = False
-    """Whether completions that passed and are not plain count as failed."""
+    """Whether completions that passed but are not plain count as failed."""
 
     @property
     def url(self) -> str:
@@ -50,15 +50,15 @@ class RunQuery:
         return self.db or self.home.database
 
     def ids_of(self, runs: Sequence[str]) -> list[str]:
-        """Return the ids of runs, by name, id or its beginning, or by strategy: then of its newest whole run.
+        """Return the ids of runs, given by name, id, start of an id, or strategy (its newest whole run).
 
-        Strategies are looked for together: over one sample set, by one generator, those of any run that is named beside
-        them.
+        Strategies are looked up together: over one sample set and by one generator, which are those of any run named
+        with them.
 
         Raises:
-            InputFault: if a beginning is that of several, or no set and generator has a whole run of every strategy.
-            UnknownName: if there is no such run, and none of such a strategy.
-            NothingStored: if there is no database.
+            InputFault: if several ids begin so, or no set and generator has a whole run of every strategy.
+            UnknownName: if no run or strategy of a run has that name.
+            NothingStored: if the database does not exist.
         """
         from ctxbench.harness.leaderboard.choices import is_named, newest_of
         from ctxbench.harness.store.runs import find_run
@@ -84,9 +84,9 @@ class RunQuery:
     def compared(
         self, runs: Sequence[str], *, metric: str | None = None, seed: int = 0
     ) -> tuple[list[Compared], list[str]]:
-        """Return the differences of runs, named as for `ids_of`, to the first; and the languages that are left out.
+        """Return the differences between the first of the runs, named as for `ids_of`, and the others.
 
-        A language is left out of which not both the first run and another one have samples.
+        Also return the omitted languages: those that the first run does not share with another run.
 
         Raises:
             InputFault: if the runs cannot be compared, or share no metric.
@@ -96,12 +96,12 @@ class RunQuery:
         from ctxbench.harness.leaderboard.repetitions import pooled
 
         ids, tables = self.ids_of(runs), self.tables()
-        # Runs that differ only in the seed are one, unless that would make two of those named one.
+        # Runs that differ only in the seed are pooled, unless that would pool two of the named runs.
         pools = pooled(tables)
         is_shared = any(len(set(ids).intersection(table.run.ids)) > 1 for table in pools)
         by_run = [[table for table in (tables if is_shared else pools) if id_ in table.run.ids] for id_ in ids]
         first, *others = ({table.run.language for table in of_run} for of_run in by_run)
-        # A run with a limit may have no sample of a language that others have.
+        # A run with a limit may lack a language that others have.
         shared = first.intersection(set().union(*others)) if others else first
         if not shared:
             raise InputFault(
@@ -122,7 +122,7 @@ class RunQuery:
     def _opened(self) -> Store:
         from ctxbench.harness.store.store import exists, open_reader
 
-        # Looking must not leave an empty database behind.
+        # Reading must not create an empty database.
         if self.db is None and not exists(self.url):
             raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
         return open_reader(self.url)
@@ -131,9 +131,9 @@ class RunQuery:
         """Return the stored runs, oldest first.
 
         Raises:
-            UnknownName: if no run has that sample set, or there is no such profile.
-            NothingStored: if there is no run.
-            InputFault: if the file of rates is wrong, or no sample is dated after the day that was given.
+            UnknownName: if no run has that sample set or generator, or the profile does not exist.
+            NothingStored: if no run matches.
+            InputFault: if the file of rates is invalid, or no sample is dated after the given day.
         """
         from ctxbench.harness.leaderboard.choices import is_generator, over
         from ctxbench.harness.leaderboard.numbers import newer
@@ -163,12 +163,12 @@ class RunQuery:
             if labels and not tables:
                 raise UnknownName("generator of the stored runs", self.generator, labels)
         if self.samples:
-            # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
+            # `demo` is the whole set, `demo[:10]` its first ten samples. A set with only partial runs appears in parts.
             whole = [table for table in tables if table.run.samples == self.samples]
             parts = [table for table in tables or others if table.run.samples.startswith(f"{self.samples}[")]
             own = [table for table in parts if table.run.origin is Origin.RUN]
             if whole and own and all(table.run.origin is not Origin.RUN for table in whole):
-                # Whoever ran a part only sees the rows of others over that part.
+                # If the user ran only a part, show the other rows over that part.
                 matching = over(tables, own[-1].run.samples)
             else:
                 matching = over(tables, self.samples) if whole else parts
@@ -186,21 +186,21 @@ class RunQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardQuery(RunQuery):
-    """A user's choice of stored runs, and of a board of them."""
+    """A user's choice of stored runs and of their board."""
 
     metric: str | None = None
     baseline: str | None = None
     by_level: bool | None = None
     all_pairs: bool = False
-    """Whether all pairs of rows are tested, and not each of the user's own against the baseline."""
+    """Whether to test all pairs of rows instead of each of the user's rows against the baseline."""
     published: Literal["auto", "all", "none"] = "auto"
     seed: int = 0
 
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:
-        """Return the board, of these runs or of all that are chosen; with ``published=all`` also if none is stored.
+        """Return the board of these runs, or of all chosen runs; with ``published=all``, even if none is stored.
 
         Raises:
-            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is wrong.
+            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is invalid.
         """
         from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board

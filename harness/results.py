@@ -1,7 +1,7 @@
 """The tables that the leaderboard reads: the results of one run in one language, as columns. Frozen data, no I/O.
 
-What a sample counts as is said here once (`status_cases`, `value_cases`), in operators that values, arrays
-and columns of a database share: Python and SQL evaluate the same rules. So is what a run may leave out (`Measurement`).
+This module alone defines how a sample counts (`status_cases`, `value_cases`), with operators that values, arrays and
+database columns share, so Python and SQL evaluate the same rules. It also defines what a run may omit (`Measurement`).
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from ctxbench.harness.metrics import COPY_MODEL, COPYABLE, DEFAULT, DIAGNOSTICS,
 
 
 class Status(StrEnum):
-    """The outcome of one sample of a run; exactly one of these."""
+    """The outcome of one sample of a run."""
 
     SCORED = "scored"
     MODEL_FAILED = "model-failed"
-    """The model gave nothing usable: counts as the worst value, never skipped."""
+    """The model wrote nothing usable: counts as the worst value, never skipped."""
     INFRA_FAILED = "infra-failed"
-    """The machine failed or the run was interrupted: missing, shown, tried again, never 0."""
+    """The machine failed or the run was interrupted: reported as missing, tried again, never counted as 0."""
     EXCLUDED = "excluded"
-    """Left out by a certificate of the benchmark, with its reason."""
+    """Excluded by a certificate of the benchmark, with its reason."""
 
 
 Cases = tuple[tuple[Any, Any], ...]
-"""(condition, what holds under it); the first condition that is true decides."""
+"""Pairs (condition, result); the first true condition decides."""
 
 
 def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: Any) -> Cases:
-    """Return what became of a sample other than its result says: left out, or missing.
+    """Return the cases in which a sample's status differs from its stored one: excluded, or missing.
 
     Args:
-        excluded: whether the sample is left out.
+        excluded: whether the sample is excluded.
         missing: whether it has no result.
-        tested: whether tests judge it: then it is missing as long as a completion lacks its verdict.
-        judged: completions that have a verdict.
-        n: completions a sample.
+        tested: whether tests judge it; it is then missing until every completion has a verdict.
+        judged: number of completions with a verdict.
+        n: completions per sample.
     """
     return (
         (excluded, Status.EXCLUDED),
@@ -53,35 +53,35 @@ def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: An
 
 
 def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
-    """Return the value of a sample; other samples than scored and model-failed ones have none.
+    """Return the cases of a sample's value; only scored and model-failed samples have one.
 
     Args:
         scored: whether its status is `Status.SCORED`.
         model_failed: whether its status is `Status.MODEL_FAILED`.
         own: its own value.
-        worst: what a model-failed sample counts as; None: its own value, where it has one.
+        worst: the value of a model-failed sample; None for its own value, if it has one.
     """
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
 def samples_label(name: str, *, limit: int | None = None, after: date | str | None = None) -> str:
-    """Return how leaderboards call a sample set, or a part of it: ``demo[after 2024-06-01][:10]``."""
+    """Return the label of a sample set, or of a part of it, on leaderboards: ``demo[after 2024-06-01][:10]``."""
     parts = [f"after {after}"] if after else []
     parts += [] if limit is None else [f":{limit}"]
     return name + "".join(f"[{part}]" for part in parts)
 
 
 _RELEASED = ", asked as released"
-"""Ends the version of a summariser that was asked with the release's template."""
+"""Suffix of the version of a summariser that was asked with the release's template."""
 
 
 def asked_by(version: str, templates: Mapping[str, str]) -> str:
-    """Return a summariser's version, apart where it was asked with the release's templates."""
+    """Return a summariser's version, with a suffix if it was asked with the release's templates."""
     return version + _RELEASED * bool(templates)
 
 
 def is_released(version: str) -> bool:
-    """Say whether a summariser of that version was asked with the release's templates."""
+    """Return whether a summariser of that version was asked with the release's templates."""
     return version.endswith(_RELEASED)
 
 
@@ -94,10 +94,10 @@ def generator_label(
     released_template: bool = False,
     tokenizer: str = "",
 ) -> str:
-    """Return how leaderboards call a generator, with all in which runs differ that no other name tells.
+    """Return the label of a generator on leaderboards, with every choice of the run that no other label shows.
 
-    That is whether it was shown what follows the cursor, who summarised in its place, whether APIs of tests too and
-    with the release's template, and whether budgets were counted in p50k_base.
+    These are: fill in the middle, another summariser, summaries of tests' APIs, the release's template, and budgets
+    counted in p50k_base.
     """
     remarks = ["fim"] if fim else []
     how = ", of tests too" * summarises_tests + _RELEASED * released_template
@@ -107,11 +107,11 @@ def generator_label(
 
 
 def file_label(strategy: str) -> str:
-    """Return what a strategy of a file is called: its file's name without the folder; others by their spec."""
+    """Return the label of a strategy: without the folder for a strategy in a file, otherwise the spec."""
     try:
         parsed = parse(strategy)
     except InputFault:
-        # Labels of imported runs need not be specs.
+        # An imported run's label need not be a spec.
         return strategy
     path, at, name = parsed.name.rpartition("@")
     return str(replace(parsed, name=f"{PurePath(path).name}@{name}")) if at else strategy
@@ -133,23 +133,23 @@ class Origin(StrEnum):
     RUN = "run"
     IMPORTED = "imported"
     REFERENCE = "reference"
-    """Measured by us and shipped with ctxbench as scores without prompts."""
+    """Measured by ctxbench's authors, and shipped as scores without prompts."""
     PUBLISHED = "published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Load:
-    """What an attempt at a run did at once; seconds measured under different loads cannot be compared."""
+    """The concurrency of an attempt at a run; seconds measured under different loads cannot be compared."""
 
     workers: int
-    """Strategies, and tests of functions."""
+    """Strategies, and tests of functions, at once."""
     requests: int
-    """Requests to the model; 1 where no model was asked side by side."""
+    """Requests to the model at once."""
     cores: int
-    """Of the machine."""
+    """Number of the machine's cores."""
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the load in words."""
         strategies, requests, cores = (
             f"{count} {singular if count == 1 else plural}"
             for count, singular, plural in (
@@ -163,11 +163,11 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """One run: every choice that decides its numbers."""
+    """One run: every choice that affects its numbers."""
 
     id: str
     samples: str
-    """Name of the sample set; with what `samples_label` adds where the run, or its table, has a part of it."""
+    """Label of the sample set or of its part; see `samples_label`."""
     samples_digest: str
     language: str
     strategy: str
@@ -175,35 +175,34 @@ class RunInfo:
     generator: str
     """Canonical spec."""
     set_size: int = 0
-    """Samples of the whole set, in all its languages; 0 where nobody knows."""
+    """Samples of the whole set, in all its languages; 0 if unknown."""
     origin: Origin = Origin.RUN
     profile: str = "ctxbench"
     """The metric profile of `RunTable.metrics`."""
     ranked: bool = True
-    """False for controls and published rows: shown, never ranked."""
+    """False for controls and published rows, which are shown but never ranked."""
     control: bool = False
-    """Whether it was made with the answer, or its author calls it a control: never compared by a test."""
+    """Whether it used the answer, or its author declares it a control; it is never tested for significance."""
     functions: bool = False
     """Whether its samples are functions, which tests judge."""
     completions: int = 1
-    """Completions a sample."""
+    """Completions per sample."""
     sampling: str = ""
-    """How they were decoded, as JSON; empty if unknown."""
+    """The parameters of decoding, as JSON; empty if unknown."""
     benchmark: str = ""
-    """The samples' benchmark, e.g. ``codereval``; ``ctxbench`` for those built here."""
+    """The samples' benchmark, e.g. ``codereval``; ``ctxbench`` for sets that ctxbench built."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Strategy, generator, coder, tokenizer, ctxbench -> its version when the run began; unknown ones are missing."""
+    """Strategy, generator, coder, tokenizer, ctxbench -> its version when the run began, if known."""
     loads: tuple[Load | None, ...] = ()
-    """The distinct loads under which its seconds were measured; None for attempts without a record of it, empty if
-    nothing was measured."""
+    """The distinct loads of the measured seconds; None for attempts without a recorded load, empty without attempts."""
     remarks: tuple[str, ...] = ()
-    """Sentences that a reader of this run's numbers needs: shown below the table, and in JSON."""
+    """Sentences for readers of this run's numbers, shown below the table and in JSON."""
     offline: Mapping[str, float | None] = field(default_factory=dict)
-    """Name of `OFFLINE_COSTS` -> the cost of the summaries of APIs, which belong to no sample; empty without any."""
+    """Name of `OFFLINE_COSTS` -> the cost of the summaries of APIs, which belong to no sample; may be empty."""
     cutoff: str | None = None
-    """The last day of what the generator was trained on (``YYYY-MM-DD``), as its spec said; None if it said nothing."""
+    """The training cutoff in the generator's spec (``YYYY-MM-DD``); None without one."""
     repetitions: tuple[str, ...] = ()
-    """Ids of the runs that were pooled because they differ only in the seed, by seed; empty for a run by itself."""
+    """Ids of the pooled runs, which differ only in the seed, by seed; empty for a single run."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -222,23 +221,22 @@ class RunTable:
     """``single-line`` / ``next-line``, or the CoderEval level."""
     status: tuple[Status, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
-    """Metric -> values in the profile's own scale; None where the sample is not scored."""
+    """Metric -> values in the profile's own scale; None for a sample without a score."""
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
     path: tuple[str, ...] = ()
     """The file of each sample; empty if they are unknown."""
     dated: tuple[str | None, ...] = ()
-    """The day of each sample's code, as ``YYYY-MM-DD``; None where it is unknown, empty if every one is."""
+    """The day of each sample's code, as ``YYYY-MM-DD``, None if unknown; empty if all are unknown."""
     mark: tuple[str, ...] = ()
-    """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is invalid."""
+    """``broken``, ``vacuous`` or an empty text for each sample; empty if no sample of the set is invalid."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    """Name of `COSTS` -> the cost of each sample, all of its model calls together; None where unknown."""
+    """Name of `COSTS` -> the cost of each sample, over all its model calls; None if unknown."""
     outcomes: tuple[tuple[Status, ...], ...] = ()
-    """Of pooled runs: the status of each sample in each of them; empty for a run by itself, as is the next."""
+    """The status of each sample in each pooled run; empty for a single run."""
     repeated: Mapping[str, tuple[tuple[float | None, ...], ...]] = field(default_factory=dict)
-    """Metric -> sample by sample what it counts as in each of the pooled runs, None where it does not; `metrics` has
-    the means of these."""
+    """Metric -> value of each sample in each pooled run, None without one; `metrics` has their means."""
 
 
 PRICE = "price"
@@ -251,35 +249,35 @@ COSTS = (
     "generator_seconds",
     "test_seconds",
 )
-"""Costs of a sample: tokens of all its calls, those of them that the service had cached, US dollars, and the seconds of
-the strategy's work, the model's answers and the tests of its completions."""
+"""Costs of a sample: tokens of all its calls, cached tokens among them, US dollars, and seconds of the strategy, of the
+model and of the tests."""
 ENGINE_COSTS = ("index_seconds", "query_seconds", "engine_calls", "places", "places_cut", "index_bytes")
-"""Costs of a sample at context engines, where any was asked; an index counts at the sample that it was made for."""
+"""Costs of a sample's context engines, if any; an index counts for the sample that caused it to be built."""
 ACCESS = ("explored_recall", "explored_files")
-"""What a strategy looked at for a sample: the share, in 0..1, of the definitions that the answer uses, and a number of
-files. Kept as costs are: no test compares them."""
+"""What a strategy read for a sample: the share (0..1) of the definitions that the answer uses, and the number of files.
+They are stored like costs, and never tested for significance."""
 SUMMARY_COSTS = ("summary_calls", "summary_tokens_in", "summary_tokens_out", "summary_price")
-"""Costs of a sample at a summariser of its own, which are in none of `COSTS`."""
+"""Costs of a sample's separate summariser, which `COSTS` do not include."""
 OFFLINE_COSTS = ("offline_calls", "offline_tokens_in", "offline_tokens_out", "offline_price")
-"""Costs of a run's summaries of APIs, all together: made once for all of its samples."""
+"""Costs of all summaries of APIs of a run, which are written once for all its samples."""
 
 
 class Measurement(StrEnum):
-    """Something that a run computes of its samples at once, or leaves to `ctxbench rescore`.
+    """A measurement that a run makes at once, or leaves to `ctxbench rescore`.
 
-    It is no part of a run's identity. Scores under the default profile are always computed.
+    It does not change a run's identity. Scores under the default profile are always computed.
     """
 
     GAIN = "gain"
-    """Context gain: what the reference costs in bits, with the context and without."""
+    """Context gain: bits of the reference with and without the context."""
     DIAGNOSTICS = "diagnostics"
     """Use and cost of the context, and invented names."""
     PROFILES = "profiles"
-    """Scores under the published profiles beside the default one."""
+    """Scores under the published profiles, in addition to the default one."""
 
     @property
     def remark(self) -> str:
-        """The remark on a run that has left it out; a board shows it until every sample has it."""
+        """The remark on a run without this measurement; a board shows it until every sample has it."""
         return (
             f"{_NAMES[self]} not measured for every sample, and not shown: "
             f"`ctxbench rescore --measure {self}` does it; no model is asked to write."
@@ -293,16 +291,16 @@ _NAMES = {
     Measurement.PROFILES: "Scores of published profiles are",
 }
 ALWAYS = "em"
-"""A metric that every sample with a known answer has under the default profile."""
+"""A metric of every sample with a known answer under the default profile."""
 BITS = "bits"
-"""A metric that every sample with a priced context has."""
+"""A metric of every sample with a priced context."""
 GAINS = (GAIN, COPYABLE, BITS)
 CHECKS = tuple(metric.name for metric in DIAGNOSTICS)
-"""Names of what `Measurement.DIAGNOSTICS` computes."""
+"""Names of the metrics of `Measurement.DIAGNOSTICS`."""
 
 
 def left_out(remarks: Collection[str]) -> list[Measurement]:
-    """Return what a run left out at some time, by its remarks."""
+    """Return the measurements that a run once left out, according to its remarks."""
     return [measure for measure in Measurement if measure.remark in remarks]
 
 
@@ -313,13 +311,13 @@ def without_parts(
     *,
     profile: str,
 ) -> tuple[dict[str, Mapping[str, float | None]], tuple[str, ...]]:
-    """Leave out columns that only a part of a run's samples has, and remarks on what has been made up for.
+    """Return columns without those that only some samples have, and remarks without those on complete measurements.
 
     Args:
-        columns: metric -> sample -> value, None where a metric is undefined.
-        scored: the samples that have scores under the default profile.
-        remarks: of the run.
-        profile: whose metrics are among the columns.
+        columns: metric -> sample -> value, None for an undefined value.
+        scored: the samples with scores under the default profile.
+        remarks: the remarks of the run.
+        profile: the profile of the metrics among the columns.
     """
     whole = dict(columns)
     for measure in left_out(remarks):

@@ -1,7 +1,7 @@
-"""Import a file of recorded predictions and verdicts as stored runs whose origin is that file.
+"""Importing a file of recorded predictions and verdicts as stored runs.
 
-Everything is read and checked before anything is stored. A run's id is a digest that holds the file's, so that
-the same file again is the same run; after an interrupt it stores what is missing.
+Everything is read and checked before anything is stored. A run's id depends on the file's digest, so the same file
+imports as the same run; an import after an interrupt stores what is missing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ctxbench.strategies.api import Prompt
 
 _Scored = tuple[AnsweredSample, Finished]
 SANDBOX = "imported"
-"""Stands for a back end's name: the verdict is the file's, nothing was run here."""
+"""Name in place of a sandbox's back end, because the verdicts come from the file."""
 _PROMPT = Prompt(blocks=())
-"""The file does not say what prompt the model was shown."""
+"""An empty prompt, because the file does not contain the prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSummary:
-    """One run as it stands after an import."""
+    """One run after an import."""
 
     run: str
     samples: str
@@ -51,9 +51,9 @@ class ImportSummary:
     n: int
     planned: int
     present: int
-    """Samples that the file has."""
+    """Number of samples in the file."""
     new: int
-    """Samples that this import stored; 0 if the same file was imported before."""
+    """Number of samples that this import stored; 0 if the same file was imported before."""
     remarks: tuple[str, ...]
 
 
@@ -70,19 +70,19 @@ def import_results(
     """Store the predictions and verdicts of one file.
 
     Args:
-        store: where to.
+        store: the store.
         table: the opened file.
         format_name: one of `bench.formats.prediction_names`.
-        labels: strategy and generator; default: the file's, else ``recorded`` and the first part of the file's name.
-        sample_set: what the ids belong to; may be None where the file tells the facts of its samples (CoderEval).
-        language: whose samples are meant; None for all.
-        progress: shows how far it is.
+        labels: strategy and generator; the default is the file's, or ``recorded`` and the start of the file's name.
+        sample_set: the samples of the ids; may be None if the file describes its samples (CoderEval).
+        language: the language of the samples; None for all.
+        progress: shows the progress.
 
     Returns:
-        A summary for each run: files of our own shape may hold several.
+        A summary for each run; a file in ctxbench's own format may contain several.
 
     Raises:
-        InputFault: naming file, line, field and cure; then nothing is stored.
+        InputFault: naming file, line, field and cure; nothing is stored then.
     """
     shape = formats.predictions(format_name)
     runs = matched(
@@ -96,13 +96,13 @@ def import_results(
     )
     source = Imported(format=format_name, source=table.source, sha256=table.digest)
     prepared = [(run, spec_of(run, source)) for run in runs]
-    # Scored before anything is stored: what cannot be scored must leave nothing behind.
+    # Score before storing anything, so that a failed import leaves nothing behind.
     scored = [_scored(run, new_samples(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared]
     return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
 
 def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
-    """Return samples as they are stored, with scores where their references are known."""
+    """Return the records of samples, with scores if their references are known."""
     if run.basis.references is None:
         return [(sample, unscored(sample)) for sample in completed]
     scorer = SampleScorer(run.basis.references)
@@ -148,7 +148,7 @@ def add_samples(
     generations: Sequence[StoredGeneration],
     verdicts: Sequence[StoredVerdict] = (),
 ) -> None:
-    """Store samples of an imported run with their answers, in an attempt; all of them or none."""
+    """Store samples of an imported run with their answers in one attempt, atomically."""
     if not finished:
         return
     attempt = store.start_attempt(spec.id, "imported")
@@ -162,7 +162,7 @@ def add_samples(
 
 def spec_of(run: Matched, source: Imported) -> RunSpec:
     """Return the spec that identifies the run: its labels, its samples and the file."""
-    # Scores that are computed here are ours: another version of ctxbench makes another run of them.
+    # This version of ctxbench computes the scores, so another version must be another run.
     code = version("ctxbench") if run.basis.references is not None else ""
     return RunSpec(
         samples=run.basis.name,
@@ -181,7 +181,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
 
 
 def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
-    """Return the samples of the file that are not stored yet, as if a model had just made their completions."""
+    """Return the samples of the file that are not stored yet, as if a model had just completed them."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _sample(
@@ -216,7 +216,7 @@ def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) ->
     if answer.verdict is None:
         return None
     return StoredVerdict(
-        # Not by content: others' harnesses may judge equal texts in different ways.
+        # The key does not depend on the text, because other harnesses may judge equal texts differently.
         key=key,
         sample_digest=sha256(sample),
         text_digest=sha256(answer.text),
@@ -233,7 +233,7 @@ def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) ->
 
 
 def unscored(sample: AnsweredSample) -> Finished:
-    """Return the record of a sample whose reference is not known: only its verdicts count."""
+    """Return the record of a sample with an unknown reference: only its verdicts count."""
     completions = tuple(
         StoredCompletion(
             generation_id=completion.answer.id,
@@ -263,7 +263,7 @@ def unscored(sample: AnsweredSample) -> Finished:
 
 
 def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredGeneration:
-    """Return the generation that a completion was taken of, under a key that no model's answer has."""
+    """Return the generation of a completion, under a key that differs from every model's answer."""
     return StoredGeneration(
         id=recorded.answer.id,
         generator=spec.generator,
@@ -281,7 +281,7 @@ def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredG
 
 
 def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
-    """Return remarks for readers of the run's numbers, a sentence each."""
+    """Return remarks for readers of the run's numbers, one sentence each."""
     file = PurePath(source.source).name
     answers = [answer for sample_answers in run.answers.values() for answer in sample_answers]
     lacking = sum(NO_RESULT in answer.flags for answer in answers)

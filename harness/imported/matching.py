@@ -1,4 +1,4 @@
-"""Match the records of a file with labels and samples, and refuse what does not fit. Pure."""
+"""Matching the records of a file with labels and samples. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
-"""Label of predictions whose strategy neither the caller nor the file names."""
+"""Label of predictions if neither the caller nor the file names a strategy."""
 
 _PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
-"""The fields of a task's metadata that tell it from those of the same number in other sets."""
+"""The metadata fields that distinguish tasks with the same number in different sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The caller's labels of the predictions; empty for those of the file or its name."""
+    """The caller's labels of the predictions; an empty one stands for the file's label or name."""
 
     strategy: str = ""
     generator: str = ""
@@ -34,17 +34,17 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The samples that predictions are of."""
+    """The samples of the predictions."""
 
     name: str
     digest: str
     samples: tuple[Sample, ...]
     references: Mapping[str, Reference] | None
-    """None where there is no set: then nothing but verdicts is known."""
+    """Sample -> reference; None without a sample set: only the verdicts are known then."""
     remarks: tuple[str, ...] = ()
     """Remarks for readers of numbers over these samples."""
     days: Mapping[str, date] = field(default_factory=dict)
-    """Sample -> the day of its code, where that is known."""
+    """Sample -> the day of its code, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Matched:
     generator: str
     n: int
     answers: Mapping[str, tuple[RecordedAnswer, ...]]
-    """Sample id -> its answers, in the order of the samples; absent tasks are missing."""
+    """Sample id -> its answers, in the order of the samples; samples without answers are missing."""
 
 
 def matched(
@@ -69,19 +69,19 @@ def matched(
     sample_set: SampleSet | None,
     language: Language | None,
 ) -> list[Matched]:
-    """Return the runs of a file, one a pair of labels, in the order in which they first stand there.
+    """Return the runs of a file, one per pair of labels, in the order of their first appearance.
 
     Args:
-        recorded: its records.
-        shape: how they were read.
-        file: for messages.
-        stem: label of the generator where nothing else gives one.
-        labels: what goes before the file's own.
-        sample_set: what the ids belong to; None if the file tells the facts of its samples.
-        language: whose samples are meant; None for all.
+        recorded: the file's records.
+        shape: the file's format.
+        file: the file, for messages.
+        stem: label of the generator if neither the caller nor the file gives one.
+        labels: labels that replace the file's.
+        sample_set: the samples of the ids; None if the file describes its samples.
+        language: the language of the samples; None for all.
 
     Raises:
-        InputFault: if a record names an unknown sample, or one twice, or does not fit the others.
+        InputFault: if a record names an unknown sample, repeats one, or does not fit the others.
     """
     if not recorded:
         raise InputFault("no prediction in the file", where=file, cure=f"write {shape.shape}")
@@ -123,7 +123,7 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
 
 
 def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
-    """Return the samples as a file itself tells them; files about the same samples give the same digest."""
+    """Return the samples that a file itself describes; files with the same samples have the same digest."""
     samples = {record.task: record.sample for record in recorded if record.sample is not None}
     if len(samples) < len({record.task for record in recorded}):
         raise InputFault(
@@ -143,10 +143,10 @@ def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
 def _renamed(
     recorded: Sequence[RecordedSample], shape: PredictionFiles, sample_set: SampleSet | None
 ) -> Sequence[RecordedSample]:
-    """Return the records under the set's ids, where they use those that the set's samples get when exported.
+    """Return the records with the set's ids, if they use the ids of the format's exported tasks.
 
     Raises:
-        InputFault: if a record is of another task than the set's of that name, which may be but a running number.
+        InputFault: if a record is of another task than the set's task with that id, which may be a running number.
     """
     if sample_set is None or shape.tasks is None:
         return recorded
@@ -169,13 +169,13 @@ def _renamed(
 
 
 def _differing(record: RecordedSample, task: Mapping[str, Any]) -> str | None:
-    """Return the first field in which a record's task is not that of the set; None where nothing contradicts."""
+    """Return the first field in which a record's task differs from the set's; None if they agree."""
     told = [name for name in _PLACE if name in record.metadata and name in task]
     return next((name for name in told if _tidy(record.metadata[name]) != _tidy(task[name])), None)
 
 
 def _tidy(value: object) -> object:
-    """Return an answer as the formats read it, with newlines alone and without blanks behind it."""
+    """Return a text with plain newlines and without trailing blanks, as the formats read it."""
     return "\n".join(value.splitlines()).rstrip() if isinstance(value, str) else value
 
 

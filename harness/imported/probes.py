@@ -1,4 +1,4 @@
-"""Probes: a few fixed texts, by whose values results tell that a metric or a diagnostic is another one by now.
+"""Probes: a few fixed texts whose values show whether a metric or a diagnostic has changed since results were written.
 
 Every text is tried in every language.
 """
@@ -20,7 +20,7 @@ _PREDICTED = (
     ("shop = ", "Shop(corner, owner=1) ; other\nprint(shop)", "Shop(corner, owner=root)"),
     ("    ", "return total(names) - 1", "return self.total(names);"),
 )
-"""Prompt, prediction and ground truth, which metrics score."""
+"""Prompts, predictions and references for the metrics."""
 _SIMILAR = Block(kind=BlockKind.SIMILAR, text="# cost = price(names, root)\n# return cost\n")
 _API = Block(kind=BlockKind.API, text="# total(names)\n")
 _PLACES = (Place(path="shop", start=0, end=2),)
@@ -35,7 +35,7 @@ _SHOWN = (
         ),
     ),
 )
-"""Prompts, which the diagnostics measure."""
+"""Prompts for the diagnostics."""
 _TASKS = (
     (
         'class Shop:\n    def total(self, names):\n        """Add."""\n',
@@ -54,11 +54,11 @@ _TASKS = (
         ),
     ),
 )
-"""A function up to its body, and answers of models, of which the function is taken out."""
+"""Functions up to their bodies, and models' answers to extract the functions from."""
 
 
 def probes_of(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
-    """Return name -> language -> what comes of each probe."""
+    """Return name -> language -> the results of the probes."""
     every: dict[str, Callable[[Language], list[Any]]] = {
         **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
         CONTEXT: _diagnoses,

@@ -1,12 +1,12 @@
 """Reference results: scores of the built-in strategies on a standard set, in files that ship with ctxbench.
 
-Imported, they are runs of origin `reference`, beside which a strategy of one's own stands after a single run. A file
-holds scores, tokens and calls of every sample, and no prompt. No strategy can read it (`harness.cells`), for its
-numbers were measured with the answers. `python -m scripts.reference_results` writes it.
+They are imported as runs of origin `reference`, so that you can compare your strategy after a single run. A file
+contains scores, tokens and calls of every sample, but no prompts. Strategies cannot read it (`harness.cells`), because
+its numbers reveal answers. `python -m scripts.reference_results` writes it.
 
-A file a kind of sample and model: the built-in model's over the whole set, without completions; a published model's
-over some samples of a set, with them. JSON Lines, compressed: a header with the samples as columns, then a line a run
-with its own columns in their order.
+Each kind of sample and model has its own file. The built-in model's covers the whole set, without completions; a
+published model's covers some samples, with completions. A file is compressed JSON Lines: a header with the samples as
+columns, then one line per run with its columns in the same order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PROMPT = Prompt(blocks=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun:
-    """One strategy over all samples of the file; every column is in their order."""
+    """One strategy over all samples of the file; every column has the samples' order."""
 
     strategy: str
     strategy_version: str
@@ -66,53 +66,53 @@ class ReferenceRun:
     sampling: Mapping[str, Any]
     tokenizer: str
     code: str
-    """The version of ctxbench that made it."""
+    """The version of ctxbench that made the run."""
     status: Sequence[str]
     context_tokens: Sequence[int]
     calls: Sequence[Sequence[tuple[str, int, int]]]
-    """Of each sample its calls: role, tokens in, tokens out."""
+    """The calls of each sample: role, tokens in, tokens out."""
     scores: Mapping[str, Mapping[str, Sequence[float | None]]]
     """Profile -> metric -> value in the profile's own scale."""
     texts: Sequence[str] = ()
-    """The completions of a published model as they were scored; none of the built-in one."""
+    """The scored completions of a published model; empty for the built-in model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceResults:
-    """The runs of one file, or the part of them that is over the lite form of its set."""
+    """The runs of one file, or their part over the lite form of its set."""
 
     name: str
-    """Of the standard set."""
+    """Name of the standard set."""
     kind: Kind
-    """Of all its samples."""
+    """Kind of all its samples."""
     digest: str
-    """Of its samples."""
+    """Digest of the set's samples."""
     limit: int | None
-    """How many of its samples were taken; None for all."""
+    """Number of samples taken; None for all."""
     source: Imported
     samples: tuple[Sample, ...]
-    """Without any of their texts."""
+    """The samples, without their texts."""
     days: Mapping[str, date]
     kinds: Mapping[str, Sequence[str]]
-    """Sample -> the kinds of names that its target uses, as of `bench.types.Use`."""
+    """Sample -> the kinds of names that its target uses, as in `bench.types.Use`."""
     probed: Mapping[str, Mapping[str, Any]]
-    """Name of what was probed -> language -> what came of each probe, when the file was written."""
+    """Metric profile or diagnostic -> language -> results of its probes when the file was written."""
     runs: tuple[ReferenceRun, ...]
 
     @property
     def model(self) -> str:
-        """The name of the model that answered, as in `ctxbench model list`; of a built-in generator its own name."""
+        """The name of the model, as in `ctxbench model list`, or the generator's name."""
         generator = parse(self.runs[0].generator)
         return str(generator.arguments.get("model", generator.name))
 
 
 def names() -> tuple[str, ...]:
-    """Return the standard sets that have reference results, each followed by its lite form."""
+    """Return the standard sets with reference results, each followed by its lite form."""
     return tuple(name for name in standard.names() if kinds(name))
 
 
 def kinds(name: str) -> tuple[Kind, ...]:
-    """Return the kinds of samples that a standard set has reference results of."""
+    """Return the kinds of samples for which a standard set has reference results."""
     return tuple(kind for kind in Kind if _file(name, kind).is_file())
 
 
@@ -121,11 +121,11 @@ def _file(name: str, kind: Kind) -> Path:
 
 
 def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
-    """Return what a file is called -> the results of a published model over samples of a standard set.
+    """Return label -> the results of a published model over samples of a standard set.
 
     Args:
-        name: the set as its runs name it: a lite form's are those that were measured over it.
-        kind: of its samples.
+        name: the set; the results of a lite form were measured over that form.
+        kind: the kind of its samples.
     """
     begin, end = f"{name}-{kind}-", ".jsonl.gz"
     paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
@@ -133,10 +133,10 @@ def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
 
 
 def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
-    """Return the reference results of a standard set; those of a lite form are a part of the whole set's.
+    """Return the reference results of a standard set; for a lite form, a part of the whole set's.
 
     Raises:
-        UnknownName: if there are none.
+        UnknownName: if the set has no reference results.
     """
     having = tuple(other for other in standard.names() if kind in kinds(other))
     if name not in having:
@@ -145,7 +145,7 @@ def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
 
 
 def _results(path: Path, name: str, kind: Kind, has: Callable[[str], bool]) -> ReferenceResults:
-    """Return the part of a file that is over the repositories that a set has."""
+    """Return the part of a file over the repositories for which `has` is true."""
     packed = path.read_bytes()
     header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
     columns = header["samples"]
@@ -200,19 +200,19 @@ def import_reference(
     sample_set: SampleSet | None = None,
     progress: Progress = silent,
 ) -> list[ImportSummary]:
-    """Store the reference results of a standard set as runs; what is stored already stays as it is.
+    """Store the reference results of a standard set as runs; results that are already stored stay unchanged.
 
     Args:
-        store: where to.
+        store: the store.
         name: the standard set.
-        kind: of its samples.
-        sample_set: the user's own build of it, whose name the runs then have; None if there is none.
-        progress: shows how far it is.
+        kind: the kind of its samples.
+        sample_set: the user's own build of the set, which names the runs; None if the user has none.
+        progress: shows the progress.
 
     Raises:
         UnknownName: if the set has no reference results of that kind.
-        InputFault: if they are over other samples than the user's set, or were measured with other metrics or
-            another model than those of this version. Then nothing is stored.
+        InputFault: if their samples differ from the user's set, or their metrics or model from this version's; nothing
+            is stored then.
     """
     return store_files(
         store, [load(name, kind), *models(name, kind).values()], sample_set=sample_set, progress=progress
@@ -226,7 +226,7 @@ def store_files(
     sample_set: SampleSet | None = None,
     progress: Progress = silent,
 ) -> list[ImportSummary]:
-    """Store all runs of files over one standard set and kind of sample, as `import_reference` does."""
+    """Store all runs of files over one standard set and kind of sample; see `import_reference`."""
     for results in files:
         _check(results, sample_set)
     set_name = standard.samples_name(files[0].name, files[0].kind) if sample_set is None else sample_set.name
@@ -268,7 +268,7 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
 
 
 def changed(results: ReferenceResults) -> list[str]:
-    """Return what gives other values now than when the file was written: metric profiles, diagnostics, extraction."""
+    """Return what has changed since the file was written: metric profiles, diagnostics, extraction."""
     now = probes_of(sorted({sample.language for sample in results.samples}))
     return [name for name in sorted(now.keys() | results.probed.keys()) if now.get(name) != results.probed.get(name)]
 
@@ -279,7 +279,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
         samples_digest=results.digest,
         set_size=standard.load(results.name).size(results.kind),
         strategy=run.strategy,
-        # The id of a run that somebody made is another: a file's numbers never become that run's.
+        # The file's digest makes the id differ from that of a run of the user.
         strategy_version=f"{Origin.REFERENCE} {results.source.sha256[:12]} {run.strategy_version}",
         generator=run.generator,
         generator_version=run.generator_version,
@@ -319,7 +319,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
 
 
 def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> list[StoredGeneration]:
-    """Return what the calls of a sample cost; of their texts the file has at most the completion."""
+    """Return the calls of a sample with their tokens; the file has at most the completion's text."""
     last = len(run.calls[place]) - 1
     return [
         StoredGeneration(
@@ -379,13 +379,13 @@ def write(
     label: str = "",
     limit: int | None = None,
 ) -> Path:
-    """Write complete runs over samples of a standard set into a file that ships; return its path.
+    """Write complete runs over samples of a standard set into a shipped file; return its path.
 
     Args:
         name: the standard set.
         sample_set: its samples of one kind.
-        runs: the rows, in their order.
-        label: what to call the file of a published model; empty for the built-in one's.
+        runs: the runs, in the file's order.
+        label: the label of a published model's file; empty for the built-in model.
         limit: the limit of the runs; None for all samples.
     """
     (kind,) = {sample.kind for sample in sample_set.samples}
@@ -415,7 +415,7 @@ def write(
     lines = [header, *map(_line, runs)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
     path = REFERENCE_FOLDER / f"{name}-{kind}-{label}.jsonl.gz" if label else _file(name, kind)
-    # The same results are the same bytes: no time of writing.
+    # Without a time stamp, the same results are the same bytes.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
     return path
 
@@ -425,13 +425,13 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
 
 
 def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
-    """Return a complete stored run over samples of a set as columns.
+    """Return a complete stored run as columns.
 
     Args:
-        store: where the run is.
-        id_: the run's.
-        sample_set: what it is over.
-        limit: the run's; None for all samples.
+        store: the run's store.
+        id_: the run's id.
+        sample_set: the run's sample set.
+        limit: the run's limit; None for all samples.
     """
     samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
     r, c, g = t.RESULT.c, t.CALL.c, t.GENERATION.c
@@ -463,7 +463,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
             for profile in (CONTEXT, *sorted(metrics.PROFILES))
         }
         texts = dict(connection.execute(text_query).all()) if run.generator != COPY_MODEL else {}
-        # What the tests said is a score of functions, and read apart from the others everywhere.
+        # pass@k exists only for functions, and is always read separately from the other scores.
         passes = dict(connection.execute(pass_query).all())
         scores[PROFILE] |= {PASS: [passes[sample] for sample in samples]} if passes else {}
     return ReferenceRun(
@@ -478,11 +478,11 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
 
 
 def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
-    """Return one run of what several runs of a strategy and model have.
+    """Return one run combined from several runs of a strategy and model.
 
     Args:
-        newest: the run whose versions count.
-        columns: of each sample a run that has it, and its place in the columns there.
+        newest: the run that provides the versions.
+        columns: for each sample, a run with it, and its index in that run's columns.
     """
     return replace(
         newest,

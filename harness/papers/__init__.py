@@ -1,1 +1,1 @@
-"""The tables of the two papers: their rows as presets, and our own numbers beside theirs."""
+"""The tables of the two papers: their rows as presets, and ctxbench's numbers next to theirs."""

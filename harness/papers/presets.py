@@ -1,10 +1,10 @@
-"""Presets: a name for each row of the papers' tables, which stands for a strategy with its parameters.
+"""Presets: a name for each row of the papers' tables, for a strategy with its parameters.
 
-A preset may be given wherever a strategy is: ``icl-t1-rag``, ``icl-t1-rag(encoder=minilm)``,
+You can give a preset wherever a strategy is expected: ``icl-t1-rag``, ``icl-t1-rag(encoder=minilm)``,
 ``ic-t4-projbench-py-uer+releaseB``.
 
-What the strategies have in common with what the papers ran, and what stays different, is written down in
-``fidelity.toml``; `ctxbench reproduce` states the differences above a table.
+``fidelity.toml`` lists how the strategies agree with what the papers ran and where they differ; `ctxbench reproduce`
+prints the differences above a table.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from ctxbench.bench.spec import Spec, Value
 from ctxbench.harness.paper_tables import PaperRow, rows
 
 RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
-"""The parameters of the twin ``+releaseB``: the oddities of InferCom's later code, as far as a view allows them.
+"""The parameters of the twin ``+releaseB``: the quirks of InferCom's later code, as far as a view allows them.
 
-That code also takes functions behind the cursor for candidates and skips long prompts; no view shows what stands
-behind the cursor, and no sample is ever skipped, so neither can be switched on.
+That code also retrieves functions after the cursor and skips long prompts. Neither can be switched on: a view never
+shows code after the cursor, and ctxbench never skips a sample.
 """
 _OF_ITS_ENCODER = ("query_tokens",)
-"""Parameters that follow from what an encoder reads; another encoder gets the strategy's default."""
+"""Parameters that depend on the encoder; another encoder gets the strategy's default."""
 _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 
 @functools.cache
 def presets() -> Mapping[str, PaperRow]:
-    """Return preset -> its row, in the papers' order."""
+    """Return preset -> row, in the papers' order."""
     return {row.preset: row for row in rows()}
 
 
 def spec_of(text: str) -> str:
-    """Return the strategy's spec that `text` stands for: a preset's, or `text` itself if it names none.
+    """Return the spec of a preset's strategy, or `text` itself if it does not name a preset.
 
     Raises:
-        UnknownName: if it begins as presets do and is none.
-        InputFault: if its row has no strategy, it has no such twin, or a parameter is not readable.
+        UnknownName: if it looks like a preset but is unknown.
+        InputFault: if its row has no strategy, the twin does not exist, or a parameter is invalid.
     """
     name = text.strip().partition("(")[0].strip()
     base, _, twin = name.partition("+")
@@ -68,7 +68,7 @@ def spec_of(text: str) -> str:
 
 
 def with_encoder(spec: Spec, encoder: str, *, keep: Collection[str] = ()) -> Spec:
-    """Return a spec in which every encoder, those of wrapped strategies too, is `encoder`, unless it is in `keep`."""
+    """Return a spec with every encoder, also in wrapped strategies, replaced by `encoder`, except those in `keep`."""
     arguments = dict(spec.arguments)
     if "inner" in arguments:
         arguments["inner"] = str(with_encoder(specs.parse(str(arguments["inner"])), encoder, keep=keep))
@@ -79,7 +79,7 @@ def with_encoder(spec: Spec, encoder: str, *, keep: Collection[str] = ()) -> Spe
 
 
 def encoders_of(spec: Spec) -> tuple[str, ...]:
-    """Return the encoders that a spec and those it wraps name, without lexical rankers."""
+    """Return the encoders in a spec and the specs that it wraps, without lexical rankers."""
     own = [str(spec.arguments["encoder"])] if "encoder" in spec.arguments else []
     inner = encoders_of(specs.parse(str(spec.arguments["inner"]))) if "inner" in spec.arguments else ()
     return tuple(dict.fromkeys(encoder for encoder in (*own, *inner) if specs.parse(encoder).name not in LEXICAL))
@@ -98,8 +98,8 @@ def _twin(spec: Spec, name: str, twin: str) -> Spec:
 
 
 def _released(spec: Spec) -> Spec:
-    """Switch on what the strategy has of `RELEASE_B`, in a wrapped one too."""
-    from ctxbench.strategies import registry  # noqa: PLC0415 - it imports the strategy, and a list of presets needs none
+    """Return a spec with those parameters of `RELEASE_B` that its strategy has, also in wrapped strategies."""
+    from ctxbench.strategies import registry  # noqa: PLC0415 - a list of presets does not need it
 
     parameter_names = {parameter.name for parameter in registry.get(spec.name).parameters}
     arguments = {**spec.arguments, **{key: value for key, value in RELEASE_B.items() if key in parameter_names}}
@@ -110,13 +110,13 @@ def _released(spec: Spec) -> Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperDifference:
-    """What a strategy does otherwise than its paper."""
+    """A difference between a strategy and its paper."""
 
     what: str
     switch: str = ""
-    """The parameter or option that takes it away; empty if none does."""
+    """The parameter or option that removes the difference; may be empty."""
     comes_to: tuple[str, ...] = ()
-    """What that changes, on a real sample set."""
+    """Measured effects of the switch on a real sample set."""
 
     def __str__(self) -> str:
         return f"{self.what} ({self.switch})" if self.switch else self.what
@@ -124,34 +124,34 @@ class PaperDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """One strategy beside its paper, or a family of them."""
+    """A comparison of one strategy, or a family of strategies, with its paper."""
 
     name: str
-    """A strategy's, or the beginning of the names of a family (``icl.``)."""
+    """A strategy's name, or the prefix of a family (``icl.``)."""
     also: tuple[str, ...] = ()
-    """Other strategies of which all of it holds."""
+    """Other strategies to which the comparison applies."""
     paper: str
-    """Its section, table or figure."""
+    """The paper's section, table or figure."""
     program: str
-    """What was released of it, with files and lines; empty if nothing was."""
+    """The released program, with files and lines; empty if none was released."""
     equal: str
     differs: tuple[PaperDifference, ...]
     measured: tuple[str, ...] = ()
-    """What comes of a choice that is as in the paper, on a real sample set."""
+    """Measured effects of a choice that follows the paper, on a real sample set."""
 
     @property
     def title(self) -> str:
-        """What it is about: a strategy's name, or a family's with an asterisk."""
+        """The strategy's name, or the family's with an asterisk."""
         return f"{self.name}*" if self.name.endswith(".") else self.name
 
     def covers(self, strategy: str) -> bool:
-        """Say whether it is about a strategy, given by its name."""
+        """Return whether the comparison applies to the strategy with this name."""
         return strategy in (self.name, *self.also) or (self.name.endswith(".") and strategy.startswith(self.name))
 
 
 @functools.cache
 def methods() -> tuple[Fidelity, ...]:
-    """Return all, families before their members."""
+    """Return all comparisons, families before their members."""
     text = files("ctxbench.harness.papers").joinpath("fidelity.toml").read_text(encoding="utf-8")
     return tuple(_method(name, entry) for name, entry in tomllib.loads(text).items())
 
@@ -166,7 +166,7 @@ def _frozen(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(spec: str) -> tuple[str, ...]:
-    """Return the names of a spec's strategy and of those it wraps; none of an empty one."""
+    """Return the names of a spec's strategy and of those it wraps; nothing for an empty spec."""
     if not spec:
         return ()
     parsed = specs.parse(spec)
@@ -174,6 +174,6 @@ def names_in(spec: str) -> tuple[str, ...]:
 
 
 def differences(strategies: Iterable[str]) -> list[Fidelity]:
-    """Return what is about any of the strategies, given by their specs."""
+    """Return the comparisons that apply to any of the strategies, given by their specs."""
     names = {name for spec in strategies for name in names_in(spec)}
     return [method for method in methods() if any(method.covers(name) for name in names)]

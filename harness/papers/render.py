@@ -1,4 +1,4 @@
-"""A paper's table with our numbers beside it as text, markdown and JSON, and who solves what as SVG. Pure."""
+"""A paper's table with ctxbench's numbers, as text, markdown and JSON, and an SVG of who solves what. Pure."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _BOTH = "both"
 Line = list[str]
 _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
 _STEP, _EDGE, _BAR = 22, 16, 260
-"""Pixels of a row or a column of dots, around everything, and of the longest bar."""
+"""Pixels of a row or column of dots, of the margin, and of the longest bar."""
 MOST_REGIONS = 40
-"""Columns that a plot draws."""
+"""Columns in a plot at most."""
 _CHARACTER = 7
-"""Pixels of a character, at most."""
+"""Width of a character in pixels, at most."""
 _INK, _FAINT, _FILL = "#222", "#ddd", "#0072B2"
 
 
@@ -64,7 +64,7 @@ def title(compared: ComparedTable) -> str:
 
 
 def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WIDTH) -> str:
-    """Return the table as text: remarks first, then a table for each language, our lines under the paper's."""
+    """Return the table as text: remarks, then a table for each language, with ctxbench's lines below the paper's."""
     parts: list[Text | Table] = [Text(title(compared)), *(Text(f"- {note}") for note in notes(compared, languages))]
     for section in sections(compared, languages):
         parts += [Text(f"\n{section.caption}"), rich_table(section, width)]
@@ -72,14 +72,14 @@ def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WID
 
 
 def markdown(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the same as markdown."""
+    """Return the remarks and tables as markdown."""
     remarks = "".join(f"- {plain_markdown(note)}\n" for note in notes(compared, languages))
     tables = [f"### {section.caption}\n\n{markdown_table(section)}" for section in sections(compared, languages)]
     return "\n".join([f"## {plain_markdown(title(compared))}\n", remarks, *tables])
 
 
 def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return one record a row and language, the paper's numbers and ours at full precision."""
+    """Return the table as JSON: one record per row and language, with both numbers at full precision."""
     whole = {
         "table": compared.table.name,
         "paper": compared.table.paper,
@@ -97,7 +97,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
 
 
 def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[TextTable]:
-    """Yield tables: one a language, one for their mean where the paper prints it, the averages, and who solves what."""
+    """Yield a table per language, their mean if the paper prints it, the averages, and who solves what."""
     columns = compared.table.columns
     for language in languages:
         yield _table(language, columns, _lines(compared, language, columns))
@@ -122,7 +122,7 @@ def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
     """Return who solves what as an SVG.
 
     Raises:
-        InputFault: if no two strategies have a result that is right or wrong.
+        InputFault: if no two strategies completed the same samples with a metric that is right or wrong.
     """
     charts = _solved(compared, languages)
     if not charts:
@@ -138,7 +138,7 @@ def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
-    """Return the paper's lines of each strategy, then ours; strategies in the order of the paper."""
+    """Return the lines of each strategy, in the paper's order: the paper's lines, then ctxbench's."""
     groups: dict[str, list[PaperRow]] = {}
     for row in compared.table.rows:
         if language in row.printed or language in row.missing:
@@ -227,7 +227,7 @@ def _ours_record(result: OwnResult) -> dict[str, Any]:
 
 
 def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
-    """Yield the remarks, the gravest first."""
+    """Yield the remarks, the most important first."""
     rows = compared.table.rows
     if compared.generators:
         yield from _beside(compared, languages)
@@ -268,7 +268,7 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
 
 
 def _summariser(compared: ComparedTable) -> str:
-    """Return who wrote the summaries, and whether functions of tests were summarised."""
+    """Return the summariser in words, and whether functions of tests were summarised."""
     if not compared.summariser:
         names, asked = " and ".join(compared.generators), ", asked about tests' functions too"
         return f"{names}, as the generator (--summariser names another){asked * (not compared.continuing)}"
@@ -285,7 +285,7 @@ def _stored(compared: ComparedTable) -> Iterator[str]:
 
 
 def _continuing(compared: ComparedTable) -> Iterator[str]:
-    """Say what strategies do with a model that only continues code; nothing of strategies that ask it for no more."""
+    """Yield how strategies work with a model that only continues code, if any strategy would ask for more."""
     which = " and ".join(compared.continuing)
     follows = "follows" if len(compared.continuing) == 1 else "follow"
     if which and compared.table.kind is Kind.FUNCTION:
@@ -343,7 +343,7 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
 
 
 def _samples(compared: ComparedTable) -> str:
-    """Say how many samples stand behind a strategy's numbers, by set and language."""
+    """Return the number of samples behind a strategy's numbers, by set and language, in words."""
     first = next(iter(compared.ours.values()), ())
     sizes: dict[str, list[str]] = {}
     for result in sorted(first, key=lambda result: result.language != "python"):
@@ -360,7 +360,7 @@ def _size(result: OwnResult) -> str:
 
 
 def _who(by: SolvedBy, region: SolvedRegion) -> str:
-    """Return which strategies solve the samples of a region, and no other does."""
+    """Return in words the strategies that alone solve the samples of a region."""
     if not region.runs:
         return "none of them"
     if len(region.runs) == by.solved.count:
@@ -369,7 +369,6 @@ def _who(by: SolvedBy, region: SolvedRegion) -> str:
 
 
 def _solved_record(by: SolvedBy) -> dict[str, Any]:
-    """Return the same for JSON, with the samples of each region."""
     return {
         "samples": by.samples,
         "language": by.language,
@@ -386,8 +385,9 @@ def _solved_record(by: SolvedBy) -> dict[str, Any]:
 def picture(charts: Sequence[SolvedBy]) -> str:
     """Return UpSet plots, one below the other, as an SVG.
 
-    A row is a strategy, a column the samples that exactly the strategies with a full dot solve, most samples first;
-    its bar and number say how many they are. At the right, how many samples each strategy solves.
+    Each row is a strategy. Each column is a set of samples that exactly the strategies with a full dot solve, the
+    largest set first; its bar and number show the size. The labels on the right show how many samples each strategy
+    solves.
     """
     parts: list[str] = []
     width, top = 2 * _EDGE, float(_EDGE)

@@ -1,7 +1,7 @@
-"""Run the strategies of a paper's table and set our numbers beside it, with intervals and sample counts. No output.
+"""Running the strategies of a paper's table, and comparing the numbers, with intervals and sample counts. No output.
 
-Only the columns that the paper prints are computed, by the paper's rules: pass@1 by level, their unweighted mean,
-the mean of both languages (ICL-strategies paper); EM, ES and identifiers over all tasks (InferCom paper).
+Only the paper's columns are computed, by the paper's rules: pass@1 by level, the unweighted mean of the levels, the
+mean of both languages (ICL-strategies paper); EM, ES and identifier metrics over all tasks (InferCom paper).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ctxbench.harness.store.work import ConstructionTime, construction_times
 from ctxbench.strategies import registry
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
-"""The sample sets that are taken if none is named."""
+"""The default sample sets."""
 PROFILE = "infercom"
 """The metric profile of the line tables: the scorer released with InferCom."""
 _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
@@ -47,7 +47,7 @@ _RIGHT_OR_WRONG = ("pass@1", "em")
 
 
 def _options(choices: RunOptions) -> frozenset[str]:
-    """Return the options, as they are written, that each take a difference from the papers away."""
+    """Return the command's options in use that remove a difference from the papers."""
     chosen = {
         "--tokenizer": choices.tokenizer,
         "--summary-template": choices.summary_templates,
@@ -58,38 +58,38 @@ def _options(choices: RunOptions) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
-    """A paper's table with our numbers beside it."""
+    """A paper's table with ctxbench's numbers."""
 
     table: PaperTable
     generators: tuple[str, ...]
     encoder: str | None
-    """The encoder that replaced the rows' encoders; None if each row has its own."""
+    """The encoder that replaced the rows' encoders; None for each row's own."""
     specs: Mapping[str, str]
-    """Preset -> the spec that was run for it; external rows have none."""
+    """Preset -> the spec that was run, without external rows."""
     ours: Mapping[str, tuple[OwnResult, ...]]
     """Spec -> its results, one for each sample set, generator and language."""
     summariser: str = ""
-    """The generator that wrote the summaries; empty: each of `generators` did its own."""
+    """The generator that wrote the summaries; empty if each of `generators` wrote its own."""
     continuing: tuple[str, ...] = ()
-    """Those of `generators` that follow no instructions."""
+    """The generators that do not follow instructions."""
     options: frozenset[str] = frozenset()
-    """The options of the command that each take a difference from the paper away (`PaperDifference.switch`)."""
+    """The command's options in use that remove a difference from the paper (`PaperDifference.switch`)."""
     solved: tuple[SolvedBy, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Sample set -> the specs that were not run over it, as they take no samples in one of its languages."""
+    """Sample set -> the specs that were not run over it, because they do not accept one of its languages."""
     stored: bool = False
-    """Whether nothing was run: ours are stored runs, over the samples that all of a set have."""
+    """Whether the numbers come from stored runs, over the samples that all runs of a set have in common."""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of our samples, in the papers' order; all of the table's if nothing was run."""
+        """The languages of ctxbench's samples, in the papers' order; all of the table's if nothing was run."""
         measured = {result.language for results in self.ours.values() for result in results}
         of_rows = dict.fromkeys(language for row in self.table.rows for language in row.languages)
         return tuple(language for language in of_rows if not measured or language in measured)
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
-    """Return preset -> the spec to run, the encoders replaced by `encoder` if one is given; BM25 stays BM25."""
+    """Return preset -> the spec to run, with encoders replaced by `encoder` unless it is None; BM25 stays."""
     by_preset = {}
     for row in table.rows:
         if row.strategy:
@@ -99,14 +99,14 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
 
 
 def check_encoders(strategies: Iterable[str], replacement: str | None = None) -> None:
-    """Refuse encoders that this machine lacks, before anything runs.
+    """Check before a run that this machine has the encoders.
 
     Args:
-        strategies: specs, whose own encoders must be here.
-        replacement: the encoder that the user named in their place.
+        strategies: specs whose own encoders are needed.
+        replacement: the encoder that the user named instead.
 
     Raises:
-        InputFault: with the way to do without.
+        InputFault: if an encoder is missing; the cure names alternatives.
     """
     if replacement is not None and lexical_of(replacement) is None:
         encoder_of(replacement)
@@ -122,10 +122,10 @@ def check_encoders(strategies: Iterable[str], replacement: str | None = None) ->
 
 
 def load_sets(home: Home, names: Sequence[str], kind: Kind) -> list[SampleSet]:
-    """Return the sample sets, those of the quick start if none is named.
+    """Return the named sample sets, or the quick start's if `names` is empty.
 
     Raises:
-        InputFault: if a set is not there or holds other samples than the table is about.
+        InputFault: if a set does not exist, or contains samples of another kind than the table's.
     """
     names = tuple(dict.fromkeys(names)) or (DEFAULT_SAMPLES[kind],)
     if names == (DEFAULT_SAMPLES[kind],) and names[0] not in sets.names(home):
@@ -155,16 +155,16 @@ def run(
     choices: RunOptions | None = None,
     progress: Progress = silent,
 ) -> tuple[ComparedTable, InputFault | MachineFault | None]:
-    """Run every distinct strategy of a table's rows over the sample sets; what is stored is not run again.
+    """Run every distinct strategy of a table's rows over the sample sets; stored results are used again.
 
-    Rows that differ in the model only are one run of each generator.
+    Rows that differ only in the model share one run per generator.
 
     Returns:
-        The table with our numbers, and the fault that left samples missing, if any are.
+        The table with ctxbench's numbers, and the fault that left samples missing, or None.
 
     Raises:
         InputFault: if an encoder is missing, or a strategy or generator cannot be run.
-        MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
+        MachineFault: if the disk is full or a process cannot be started; finished samples are stored.
     """
     by_preset = specs_of(table, encoder)
     strategies = tuple(dict.fromkeys(by_preset.values()))
@@ -181,7 +181,7 @@ def run(
         )
         stored = run_tables(store, samples=sample_set.name, profile=PROFILE)
         tables: list[RunTable] = []
-        # The first repetition has every strategy, in their order.
+        # The first repetition contains every strategy, in order.
         for spec, first in zip(taken, of_set, strict=False):
             runs = {summary.run for summary in of_set if summary.strategy == first.strategy}
             own = pooled([stored_table for stored_table in stored if stored_table.run.id in runs])
@@ -208,20 +208,20 @@ def run(
 def stored(
     store: Store, table: PaperTable, names: Sequence[str], *, generators: Sequence[str], encoder: str | None = None
 ) -> ComparedTable:
-    """Set stored runs beside a table's rows, those that came with ctxbench too; nothing is run.
+    """Compare stored runs with a table's rows, including shipped reference results, without running anything.
 
-    Of a strategy's runs over a set the largest is taken. The rows of a set, generator and language are over the samples
-    that all of them have.
+    The largest run of each strategy over a set is used. The rows of a set, generator and language cover the samples
+    that all of them have in common.
 
     Args:
-        store: where the runs are.
-        table: the paper's.
-        names: of the sample sets; the quick start's if empty.
-        generators: whose runs.
-        encoder: that replaces the rows' encoders; None if each row has its own.
+        store: the store of the runs.
+        table: the paper's table.
+        names: names of the sample sets; empty for the quick start's.
+        generators: the generators of the runs.
+        encoder: the encoder that replaces the rows' encoders; None for each row's own.
 
     Raises:
-        InputFault: if a generator cannot be read, or none of its runs is stored.
+        InputFault: if a generator's spec is invalid, or no such run is stored.
     """
     by_preset = specs_of(table, encoder)
     models = tuple(dict.fromkeys(map(canonical, generators)))
@@ -258,10 +258,10 @@ def stored(
 
 
 def instructs(generator: str) -> bool:
-    """Return whether a generator follows instructions; where its engine is not installed, its spec tells.
+    """Return whether a generator follows instructions; if its engine is not installed, judge by its spec.
 
     Raises:
-        InputFault: if it cannot be used here, and its spec names no model.
+        InputFault: if it cannot be used on this machine, and its spec names no model.
     """
     try:
         return resolve(generator).capabilities.instructs
@@ -273,7 +273,7 @@ def instructs(generator: str) -> bool:
 
 
 def _models(generators: Sequence[str]) -> dict[str, Generator]:
-    """Return spec -> model; one whose files are not here is refused before the first of them runs."""
+    """Return spec -> model, after checking that every model's files exist."""
     models = {generator: resolve(generator) for generator in generators}
     for model in models.values():
         _ = model.version
@@ -281,7 +281,7 @@ def _models(generators: Sequence[str]) -> dict[str, Generator]:
 
 
 def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ...]:
-    """Return the specs of strategies that take no samples in one of a set's languages."""
+    """Return the specs of strategies that do not accept one of a set's languages."""
     languages = {str(sample.language) for sample in sample_set.samples}
     accepted = {spec: registry.resolve(spec).languages for spec in strategies}
     return tuple(spec for spec, names in accepted.items() if names and not languages <= names)
@@ -289,13 +289,13 @@ def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNumber:
-    """One number of ours."""
+    """One of ctxbench's numbers."""
 
     mean: float
     n: int
-    """Samples behind it."""
+    """Number of samples."""
     low: float | None = None
-    """Of the 95% interval; None where none is given."""
+    """Lower bound of the 95% interval; None without an interval."""
     high: float | None = None
 
 
@@ -312,19 +312,19 @@ class OwnResult:
     counts: Mapping[str, int]
     """Completed samples by level."""
     missing: int
-    """Samples that the machine, or a fault of the strategy, left missing; they are in no number."""
+    """Samples left missing by the machine or by a fault of the strategy; no number includes them."""
     cells: Mapping[str, OwnNumber]
     remarks: tuple[str, ...] = ()
-    """Those of its run: on its samples, and on what the strategy is shown."""
+    """The run's remarks about its samples and about what the strategy sees."""
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
-    """Return the columns of `table` as `run` fills them; a column that it cannot fill is left out.
+    """Return the columns of `table` that a run can fill.
 
     Args:
-        run: our samples of one set in one language.
-        table: the paper's.
-        built: what was made of repositories for it, and how long that took.
+        run: the run over one set in one language.
+        table: the paper's table.
+        built: the indices that were built for it, with their times.
     """
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
@@ -344,7 +344,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
 
 
 def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
-    """Return the mean seconds that making a repository searchable took; its stages add up, attempts are averaged."""
+    """Return the mean seconds to make a repository searchable: the sum of its stages, averaged over attempts."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:
         attempts[stage.repo][stage.attempt] += stage.seconds
@@ -352,7 +352,7 @@ def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
 
 
 def overall(results: Sequence[OwnResult]) -> float | None:
-    """Return the mean of the languages' averages, None unless both languages have one."""
+    """Return the mean of both languages' averages; None unless both exist."""
     averages = [result.cells["avg"].mean for result in results if "avg" in result.cells]
     return math.fsum(averages) / 2 if len(averages) == 2 else None
 
@@ -397,26 +397,26 @@ def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """What a paper's text states, or the same from its rows or from ours."""
+    """A mean gain: as stated in a paper's text, or computed from the paper's or ctxbench's rows."""
 
     name: str
-    """What gains over what."""
+    """The compared methods, in words."""
     whose: str
     n: int
-    """Settings behind it."""
+    """Number of settings."""
     cells: Mapping[str, float]
-    """Column -> points; only columns that every row has."""
+    """Column -> points, for columns that every row has."""
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
-    """Yield the gains that the paper's text states: as printed, from its rows, and ours where all of a setting ran."""
+    """Yield the gains that the paper's text states: as printed, from its rows, and from ctxbench's results."""
     theirs: dict[tuple[str, ...], Mapping[str, float]] = {}
     ours: dict[tuple[str, ...], Mapping[str, float]] = {}
     for row in compared.table.rows:
         theirs |= {(row.method, row.benchmark, row.model, language): cells for language, cells in row.printed.items()}
         for own in compared.ours.get(compared.specs.get(row.preset, ""), ()):
             if own.language in languages:
-                # Limits that strategies were run with differ; stored rows are over the samples that all have.
+                # Ignore the runs' limits, because stored rows cover the samples that all runs have in common.
                 setting = (own.samples.partition("[")[0], own.generator, own.language)
                 ours[row.method, *setting] = {column: cell.mean for column, cell in own.cells.items()}
     for headline in compared.table.headlines:
@@ -433,7 +433,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
 
 
 def _gains(headline: HeadlineGain, cells: Mapping[tuple[str, ...], Mapping[str, float]]) -> Iterator[dict[str, float]]:
-    """Yield column -> points for each setting and method; nothing in it where one of the rows is missing."""
+    """Yield column -> points for each setting and method; empty if one of the rows is missing."""
     for setting in dict.fromkeys(key[1:] for key in cells):
         for method, baselines in headline.over.items():
             gaining, *others = (cells.get((name, *setting), {}) for name in (method, *baselines))
@@ -450,7 +450,7 @@ def _average(name: str, whose: str, gains: Sequence[Mapping[str, float]]) -> Ave
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedBy:
-    """Who solves what, over the samples of one set in one language that all of the strategies completed."""
+    """Who solves what, over the samples of one set and language that all strategies completed."""
 
     samples: str
     language: str
@@ -461,12 +461,12 @@ class SolvedBy:
 
     @property
     def title(self) -> str:
-        """What it is about."""
+        """The caption: set, language, generator and metric."""
         return f"who solves what: {self.samples}, {self.language}, {self.generator}, by {self.metric}"
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield who solves what, for each language in which two strategies have a metric that is right or wrong."""
+    """Yield who solves what, for each language with at least two strategies and a metric that is right or wrong."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
         members = tuple(of_language.values())
