@@ -520,9 +520,9 @@ def test_a_service_may_want_its_key_in_a_header_of_its_own(monkeypatch: pytest.M
     [
         ({"headers": '{"Authorization": "5Zq8"}'}, 'headers=\'{"X-Api-Key": "$NAME"}\''),
         ({"headers": '{"x-api-key": "5Zq8"}'}, "may be a secret"),
-        ({"headers": '{"X-Title": 3}'}, "no JSON object of texts"),
-        ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "no JSON object of texts"),
-        ({"headers": "5Zq8"}, "no JSON object of texts"),
+        ({"headers": '{"X-Title": 3}'}, "not a JSON object of texts"),
+        ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "not a JSON object of texts"),
+        ({"headers": "5Zq8"}, "not a JSON object of texts"),
         ({"thinking": -1}, "give 0 or more"),
     ],
 )
