@@ -283,7 +283,6 @@ def _spec(run: ExportedRun) -> dict[str, Any]:
 
 
 def _scores(run: ExportedRun) -> list[dict[str, Any]]:
-    """Return the board's means in its units, separately for each language."""
     several = len(run.tables) > 1
     return [
         {

@@ -144,7 +144,7 @@ class Load:
     workers: int
     """Strategies, and tests of functions, at once."""
     requests: int
-    """Requests to the model at once."""
+    """Requests to the model at once; 1 if they were sequential."""
     cores: int
     """Number of the machine's cores."""
 

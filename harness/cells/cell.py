@@ -196,6 +196,5 @@ def _is_ours(file: Path) -> bool:
 
 
 def _shortened(text: str) -> str:
-    """Return a text, or the beginning and the end of a longer one."""
     half = protocol.TEXT // 4
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"

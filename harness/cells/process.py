@@ -45,7 +45,7 @@ _SET_VARIABLES = {
 }
 _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
-"""Seconds within which a running run has locked its folder."""
+"""Seconds after which an active run has certainly locked its folder."""
 _USERS = 64
 """Cells at once that have a user each."""
 MOST_OF_CELL = 1 << 12

@@ -234,7 +234,6 @@ class Server:
         self._cells[job] = pid, folder
 
     def _become_cell(self, channel: int, output: int, folder: Path, uid: int | None) -> NoReturn:
-        """Do one job in this new process, then end it."""
         try:
             tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
             if self._namespaces is not None:

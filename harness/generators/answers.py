@@ -55,7 +55,7 @@ def line_message(request: Request) -> str:
 
 
 def line_answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `line_message`: the text between the marks, or its first fence."""
+    """Return the code in an answer to `line_message`: the text between the marks, or all of it, without its fence."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(LINE_OPEN)

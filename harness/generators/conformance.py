@@ -118,7 +118,6 @@ def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response
 
 
 def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
-    """Call from `batch_size` threads, each with its own prompt."""
     width = min(generator.capabilities.batch_size, _MOST_THREADS)
     requests = [_request(f"{_CODE}{number} * ") for number in range(width)]
     with ThreadPoolExecutor(width) as threads:
@@ -135,7 +134,6 @@ def _counting(generator: Generator, requests: Sequence[Request], answers: Sequen
 
 
 def _filling(generator: Generator) -> tuple[str, bool, str]:
-    """Ask the model to fill in a middle, if it was trained to."""
     words = _middle(generator)
     try:
         generator.infilling()

@@ -336,7 +336,6 @@ class VLLM(Local):
             raise InputFault(what, where=self._settings.where, cure=CURE) from error
 
     def _cost(self, logs: Any, ids: Sequence[int], count: int) -> float:
-        """Return minus log2 of the probability of the last tokens of a prompt."""
         if logs is None or len(logs) != len(ids):
             raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
         bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)

@@ -272,7 +272,6 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
 
 
 def _nothing(language: Language, base: int, reading: PromptReading) -> str:
-    """Return a body that does nothing, for when the beam found none."""
     if not language.indented:
         return "}\n"
     return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"

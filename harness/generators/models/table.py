@@ -284,7 +284,6 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
 
 
 def _placed(source: Source, path: Path) -> Source:
-    """Return a source with an absolute path."""
     if not isinstance(source, FileSource | FolderSource):
         return source
     return replace(source, path=(path.parent / source.path.expanduser()).absolute())

@@ -321,7 +321,6 @@ def choice(reply: Any) -> Any:
 
 
 def _label(value: Any) -> str:
-    """Return a name that is safe to store and show: short, in one line."""
     text = visible(" ".join(value[:_READ].split())) if isinstance(value, str) else ""
     return text if len(text) <= _LABEL else f"{text[:_LABEL]}…"
 
