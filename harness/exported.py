@@ -1,4 +1,4 @@
-"""Export a run's completions in the shapes that official scorers read. Pure."""
+"""Exports of a run's completions in the shapes that official scorers read. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ctxbench.harness.store.runs import Completed, Text
 def rows(
     run: Completed, shape: str, sample_set: SampleSet | None = None, *, repeat: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """Yield a run's records, sample by sample in the plan's order; missing samples are left out.
+    """Yield a run's records in the plan's order, without missing samples.
 
     Args:
         run: the completions.

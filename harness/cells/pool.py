@@ -65,7 +65,7 @@ class ForkedCells:
     def __init__(
         self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Prepare; a server starts when the first cell needs it. See `open_cells`."""
+        """Store the settings; the first cell starts a server. See `open_cells`."""
         self._bounds, self._common = limits, common or {}
         self._import_bounds = replace(
             limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)

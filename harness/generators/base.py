@@ -310,7 +310,7 @@ def settings_of(generator: str) -> dict[str, str]:
 
     A hosted model always has its service's address under ``url``, even if the spec leaves it out.
     """
-    # Not at the top: `openai` imports this module.
+    # Imported only here, because `openai` imports this module.
     from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
 
     try:

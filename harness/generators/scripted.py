@@ -122,7 +122,7 @@ def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: f
 
 
 class Silent(Generator):
-    """Answers nothing."""
+    """A generator that never answers."""
 
     version = "1"
     capabilities = Capabilities(writes=False)
@@ -131,7 +131,7 @@ class Silent(Generator):
         """Refuse to answer.
 
         Raises:
-            InputFault: always: a strategy has asked a model, and the run has none.
+            InputFault: always, because the strategy asked a model and the run has none.
         """
         raise InputFault("the strategy asks a model", where="--generator none", cure="name a model")
 
