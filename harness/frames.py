@@ -76,11 +76,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         write_atomic(path, out.getvalue().to_pybytes())
 
     def chosen(self, names: str | Iterable[str], usual: Iterable[str]) -> ResultFrame:
-        """Return the named columns.
-
-        Args:
-            names: a list, or names separated by commas; ``all`` for every column.
-            usual: the columns to return if `names` is empty.
+        """Return the columns `names`, a list or a text with commas: ``all`` for every one, `usual` if empty.
 
         Raises:
             InputFault: if a column does not exist.

@@ -343,7 +343,7 @@ def test_long_texts_are_priced_in_pieces_that_fit(model: VLLM, fake: FakeVLLM) -
 
 def test_a_price_that_is_none_is_a_fault(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda *_: -math.inf
-    with pytest.raises(MachineFault, match="no number"):
+    with pytest.raises(MachineFault, match="not a number"):
         model.bits([request("x").prompt], ["y"], PYTHON)
 
 
