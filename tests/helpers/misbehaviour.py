@@ -218,7 +218,7 @@ def _heads() -> Iterator[Misbehaviour]:
     yield Misbehaviour("a negative length", reply(good(), "200 OK", "Content-Length: -1"), again)
     yield Misbehaviour("a length in words", reply(good(), "200 OK", "Content-Length: many"), again)
     yield Misbehaviour("a length of 10^30", reply(good(), "200 OK", f"Content-Length: {10**30}"), again)
-    yield Misbehaviour("a length that is too short", reply(good(), length=len(_JSON) - 9), again, "no JSON")
+    yield Misbehaviour("a length that is too short", reply(good(), length=len(_JSON) - 9), again, "not JSON")
     yield Misbehaviour("a length that is too long", reply(good(), length=len(_JSON) + 9), again)
     yield Misbehaviour("a length of 0", reply(good(), length=0), again, "the reply is empty")
     yield Misbehaviour("chunks of no size", reply(b"zz\r\n" + _JSON, "200 OK", *CHUNKED), again)
@@ -234,8 +234,8 @@ def _packed() -> Iterator[Misbehaviour]:
     again = Outcome.AGAIN
     for coding in ("gzip", "deflate", "br", "zstd", "gzip, gzip", "compress", "x" * 5000):
         sent = reply(gzip.compress(_JSON), "200 OK", f"Content-Encoding: {coding}")
-        yield Misbehaviour(f"packed by {coding[:9]}", sent, again, "nobody asked for")
-    yield Misbehaviour("a gzip bomb", reply(_BOMB, "200 OK", "Content-Encoding: gzip"), again, "nobody asked for")
+        yield Misbehaviour(f"packed by {coding[:9]}", sent, again, "without being asked to")
+    yield Misbehaviour("a gzip bomb", reply(_BOMB, "200 OK", "Content-Encoding: gzip"), again, "without being asked to")
     yield Misbehaviour("100 MB", repeats(reply(b"", length=100 << 20), b" " * 65536), again, "larger than 8 MiB")
     yield Misbehaviour("an answer of 5 MB", choice(text="x" * (5 << 20)), again, "5,242,880 characters")
 
@@ -329,7 +329,7 @@ def _statuses() -> Iterator[Misbehaviour]:
     for number in (204, 205, 206):
         sent = reply(b"", f"{number} Odd")
         yield Misbehaviour(f"status {number} and nothing", sent, Outcome.AGAIN, "the reply is empty")
-    yield Misbehaviour("status 206 and a part", reply(_JSON[:50], "206 Partial Content"), Outcome.AGAIN, "no JSON")
+    yield Misbehaviour("status 206 and a part", reply(_JSON[:50], "206 Partial Content"), Outcome.AGAIN, "not JSON")
     yield Misbehaviour("status 203 and an answer", reply(good(), "203 Odd"), Outcome.ANSWER, "answer")
     for number in (300, 304, 305, 399):
         yield Misbehaviour(f"status {number}", reply(b"", f"{number} Odd"), Outcome.AGAIN, "is no answer")
