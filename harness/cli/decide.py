@@ -60,7 +60,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
         return None
     match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", value.strip())
     if match is None or not float(match[1]):
-        raise click.BadParameter(f"{value!r} is no time; write 90s, 10m or 1h", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a time; write 90s, 10m or 1h", ctx, param)
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -228,7 +228,7 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
     adoption = adopt.adopt(ref, home, home.root / "decide", here, force=True, report=say)
     if adoption.manifest.tests is None:
         why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "it has none that run"
-        cure = "leave --kind out: lines need no tests; or give a manifest with [tests] (docs/functions.md)"
+        cure = "leave --kind out: lines need no tests; or give a manifest with [tests] (docs/repository.md)"
         raise InputFault(f"its tests judge no function here: {why}", where=adoption.manifest.name, cure=cure)
     return adoption.manifest
 

@@ -133,7 +133,9 @@ class Silent(Generator):
         Raises:
             InputFault: always, because the strategy asked a model and the run has none.
         """
-        raise InputFault("the strategy asks a model", where="--generator none", cure="name a model")
+        raise InputFault(
+            "the strategy asks a model", where="--generator none", cure="name a model, or a strategy that asks none"
+        )
 
 
 @generator("none")
