@@ -1,13 +1,16 @@
-"""Names that say nothing of what they hold, and public class names that stand twice; part of `make lint`.
+"""Vague names, stilted phrases and public class names used twice; part of `make lint`.
 
-``python -m scripts.names`` prints the share of vague names of each room and ends with 1 where it is over the limit, or
-where a public class name stands for two classes.
+``python -m scripts.names`` prints the share of vague names and of stilted texts of each package. It ends with 1 where a
+share is over its limit, or where two public classes have one name. ``--phrases`` lists the texts.
 """
 
 from __future__ import annotations
 
 import ast
+import io
+import re
 import sys
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +25,13 @@ VAGUE = frozenset(
         *("left", "taken", "seen", "asked", "done", "ready", "chosen", "meant", "held", "here", "rest"),
     )
 )
+PHRASES = re.compile(
+    r"\b(?:(?:of|to|by|with) (?:which|whom)|(?<!there )(?:is|are) (?:none|no (?!longer|more)\w+)"
+    r"|comes? to (?:be )?(?=nothing|what|[0-9])|told apart|taken for|nobody|somebody|who asks?|, else the)\b"
+)
+"""Phrases that nobody would say to a colleague: chains of relative pronouns, denied nouns, odd verbs."""
+PHRASE_LIMIT = 0.02
+"""Share of a package's docstrings and comments that may have such a phrase: now and then it is the shortest."""
 SHARED = frozenset(("Definition", "Definitions", "FileNames"))
 """Public class names that stand for one class of each language: the same part of the same protocol."""
 TESTS = ROOT / "bench" / "repos"
@@ -42,6 +52,29 @@ def bound_names(tree: ast.AST) -> Iterator[str]:
 def is_vague(name: str) -> bool:
     """Say whether a name is one of `VAGUE`, private or not."""
     return name.strip("_").lower() in VAGUE
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of every docstring, also of fields, and of every comment."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def stilted(package: str) -> tuple[int, list[str]]:
+    """Return the number of texts of a package, and a line for each that has one of `PHRASES`."""
+    count, lines = 0, []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        if path.is_relative_to(TESTS):
+            continue
+        for line, text in texts(path.read_text(encoding="utf-8")):
+            count += 1
+            if match := PHRASES.search(" ".join(text.split())):
+                lines.append(f"{path.relative_to(ROOT)}:{line}: {match[0]}")
+    return count, lines
 
 
 def main() -> int:
@@ -66,6 +99,11 @@ def main() -> int:
         most = sorted((place for place in places if places[place]), key=lambda place: -places[place])[:3]
         where = "".join(f", {place} {places[place]}" for place in most)
         print(f"{room}: {vague} of {total} names are vague ({100 * vague / total:.1f} %){where}")
+        count, lines = stilted(room)
+        over |= len(lines) > PHRASE_LIMIT * count
+        print(f"{room}: {len(lines)} of {count} docstrings and comments are stilted ({100 * len(lines) / count:.1f} %)")
+        if "--phrases" in sys.argv:
+            print(*lines, sep="\n")
     twice = {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED}
     for name, files in sorted(twice.items()):
         print(f"class {name} stands in {', '.join(files)}")
