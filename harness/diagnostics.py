@@ -92,8 +92,8 @@ class OutlinedFile:
     def definition(self, path: str, name: str) -> Definition | None:
         """Return the definition of a qualified name, such as ``Outer.Inner``; None if the file has none.
 
-        Functions and classes come from the outline. Other names are variables of the module or class, found by their
-        assignment or declaration.
+        Functions and classes come from the outline. Other names are variables of a module or class, found where they
+        are assigned or declared.
         """
         bare = name.rpartition(".")[2]
         rows = self._definitions.get(name) or list(self._variable_rows(name.rpartition(".")[0], bare))[:1]
@@ -221,8 +221,7 @@ class Diagnostics:
     def definitions(self, sample: Sample) -> tuple[Definition, ...]:
         """Return the distinct definitions in other files that a sample's answer uses.
 
-        Modules are left out. So are definitions in the target file or in hidden files, and names that the repository
-        does not define.
+        Modules, definitions in the target file or in hidden files, and names that the repository lacks are left out.
         """
         with self._lock:
             repository = self._repository(sample.repo) if sample.uses else None
@@ -256,8 +255,7 @@ class Diagnostics:
 
         Args:
             sample: the task.
-            text: the completion: the whole function, or for a line sample any text, which is cut to the target's
-                length.
+            text: the completion: a whole function, or for a line sample any text, which is cut to the target's lines.
             target: the answer; only its number of lines is used.
         """
         readings = self.readings(sample, text, target)
@@ -409,7 +407,7 @@ class Definition:
     def end_in(self, block: Block) -> int | None:
         """Return the offset in a block's text at which the definition's line ends; None if it is not shown.
 
-        A block must cover the place and contain the line. A rewritten signature, as in an API entry, must contain the
+        A block must cover the place and contain the line. An API entry with a rewritten signature must contain the
         name.
         """
         if not self.is_within(block.places):
@@ -434,8 +432,8 @@ def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scor
         prompt: the prompt; its retrieved blocks, best first, are cut at each budget.
 
     Returns:
-        Values of `RETRIEVAL`, whose declarations have the ranges. All are None without a definition; precision is None
-        if nothing was retrieved.
+        Values of `RETRIEVAL`, whose declarations have the ranges. All are None without a definition, and precision is
+        None without a retrieved block.
     """
     ranked = _retrieved(prompt)
     if all(block.score is not None for block in ranked):

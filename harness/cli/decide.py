@@ -172,11 +172,7 @@ def decide(
 
 
 def _check_metric(metric: str | None) -> None:
-    """Refuse an unknown metric before anything runs.
-
-    Raises:
-        UnknownName: if no metric has that name.
-    """
+    """Refuse an unknown metric before anything runs."""
     from ctxbench.harness.metrics import DEFAULT, common_metric, metrics
 
     if metric is not None and metric not in metrics(DEFAULT) and common_metric(metric) is None:
@@ -190,11 +186,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None
 
 
 def _check_cards(cards: Sequence[StrategyCard]) -> None:
-    """Refuse strategies that no test can compare.
-
-    Raises:
-        InputFault: if a strategy is given twice, or if the first one or all others are controls.
-    """
+    """Refuse strategies that no test can compare: one given twice, or controls as the first or as all others."""
     from ctxbench.strategies.registry import CONTROLS
 
     controls = [card.spec for card in cards if card.spec in CONTROLS]
@@ -278,7 +270,6 @@ class _Planned:
         return int(text) if text.isdigit() and int(text) in range(1, _MOST + 1) else None
 
     def keep(self, count: int) -> None:
-        """Store the number."""
         from ctxbench.bench.files import write_atomic
 
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -370,7 +361,6 @@ def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
 
 
 def _text(answer: DecisionReport) -> str:
-    """Return the answer as text: a sentence, a table, samples and costs."""
     from ctxbench.harness.leaderboard.notes import priced, warnings
     from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
     from ctxbench.harness.leaderboard.sections import screen_table

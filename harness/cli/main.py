@@ -70,7 +70,7 @@ def commands() -> Mapping[str, tuple[str, str]]:
     for point in entry_points(group=GROUP):
         try:
             registered: Mapping[str, tuple[str, str]] = point.load()
-        except Exception as error:  # noqa: BLE001 - a broken package must not take the other commands along
+        except Exception as error:  # noqa: BLE001 - a broken package must not break the other commands
             click.echo(f"left out: the commands of {point.value} ({type(error).__name__}: {error})", err=True)
             continue
         for name, command in registered.items():
@@ -167,7 +167,7 @@ def _say(message: str, code: int = 1) -> int:
     if terminal.interrupted():
         # Interrupted work fails in many ways, so its message is hidden.
         return terminal.INTERRUPT_CODE
-    from ctxbench.bench.visible import visible  # what fails may quote a server or a repository
+    from ctxbench.bench.visible import visible  # messages may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
     return code

@@ -140,7 +140,6 @@ class _Steps:
     faults: list[CtxbenchError | SandboxError] = field(default_factory=list)
 
     def built(self, sample_set: SampleSet) -> None:
-        """Print the number of samples."""
         repositories = len(sample_set.manifest["repositories"])
         say(
             f"{len(sample_set.samples)} samples of {repositories} repositories in {self.home.samples / sample_set.name}"
@@ -149,8 +148,8 @@ class _Steps:
     def show_stored(self, sample_set: SampleSet, model: str) -> _Texts:
         """Show and return a published model's answers that ship with ctxbench.
 
-        The model is `model` if it has stored answers, or the first one that has. Nothing is shown if there are none for
-        this kind of sample.
+        The model is `model`, or the first one if `model` has no answers. Without any for this kind of sample, nothing
+        is shown.
         """
         from ctxbench.bench import quickstart as job
         from ctxbench.bench import standard
@@ -248,7 +247,6 @@ class _Steps:
             click.echo(printed(board(tables, cutoffs=cutoffs.of_home(self.home)), "table"), nl=False)
 
     def _show_answers(self, sample_set: SampleSet, ids: Sequence[str], texts: _Texts) -> None:
-        """Print answers to lines below each other, after the true line."""
         from ctxbench.bench.visible import visible
 
         # Repositories that could not be fetched have no samples here.
@@ -266,11 +264,7 @@ _WIDEST = 120
 
 
 def _check_without(choices: Collection[str], refusal: str) -> None:
-    """Refuse options that have no effect.
-
-    Raises:
-        UsageError: with the first such option in place of the braces of `refusal`.
-    """
+    """Refuse options that have no effect; the braces of `refusal` are for the first one's name."""
     context = click.get_current_context()
     for name in choices:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:

@@ -250,7 +250,6 @@ def prompt(
 
 
 def _show_origins(prompt: Prompt, count: Callable[[str], int]) -> None:
-    """Print the blocks of a prompt, each under its origin, then the dropped blocks."""
     for block in prompt.blocks:
         cut = ", cut" if block.cut else ""
         click.echo(f"=== {_origin(block)}, {count(block.text)} tokens{cut}")

@@ -192,7 +192,6 @@ def _lines(label: str, total: int) -> Iterator[Tick]:
 
 class _Echo(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a log message on stderr."""
         click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{record.getMessage()}", err=True)
 
 

@@ -89,8 +89,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
         beside: ids of runs; if given, only runs over their samples and by their generator are searched.
 
     Raises:
-        InputFault: if a bare name matches several strategies, or if the strategies share no samples and generator with
-            whole runs of all.
+        InputFault: if a bare name matches several strategies, or no samples and generator have whole runs of all.
     """
     # A run in two languages is whole only if both tables are.
     broken = {table.run.id for table in tables if not complete(table)}
@@ -186,11 +185,10 @@ def complete(table: RunTable) -> bool:
 
 
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
-    """Return the metric that ranks.
+    """Return the metric that ranks; the runs may lack it.
 
-    It is ``pass@1`` for functions. For lines it is ``copyable_bits`` with the built-in copy model, then ``es`` or
-    ``em``, then the profile's first metric. Without completions it is `HEADLINE`. The runs may lack the returned
-    metric.
+    Without completions it is `HEADLINE`. For functions it is ``pass@1``. For lines it is ``copyable_bits`` with the
+    built-in copy model, then ``es``, ``em`` or the profile's first metric.
     """
     if not run.completions:
         return HEADLINE
@@ -261,8 +259,11 @@ def is_generator(requested: str, generator: str) -> bool:
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
     """Return the runs of the newest view, and the other samples and generators that have runs.
 
-    The view is the samples and the generator of the user's newest run. Without a run of the user's, it is that of the
-    newest run by a language model.
+    The view is the samples and the generator of the user's newest run, or without one, of a language model's newest
+    run.
+
+    Args:
+        tables: stored runs, oldest first.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
     newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
@@ -273,9 +274,10 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return all runs, and add runs over more of a set to the user's runs over a first part of it.
+    """Return all runs, and add runs over more of a set to the user's runs over a first part of it, cut to that part.
 
-    The added runs are cut to the samples of that part.
+    Args:
+        tables: stored runs, oldest first.
     """
     parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
     joined = [table for table in tables if table.run.samples not in parts]
@@ -285,8 +287,11 @@ def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
     """Return the runs over a sample set or a first part of it, and add runs over more of the set, cut to that part.
 
-    So a run over a part is compared with every other strategy. A strategy that ran over the part itself is not added
-    again, nor is a run that lacks one of the part's samples.
+    A strategy that ran over the part itself is not added again, nor is a run that lacks one of the part's samples.
+
+    Args:
+        tables: stored runs, oldest first.
+        label: a `RunInfo.samples`.
     """
     name, is_part, _ = label.partition("[:")
     samples_at: dict[Hashable, set[str]] = defaultdict(set)

@@ -35,8 +35,7 @@ class Column:
     value: Callable[[Group, Row], Value]
     """The unrounded value, for JSON and CSV; None if unknown."""
     text: Callable[[Group, Row], str] | None = None
-    """The text of a cell, with no more digits than the interval justifies. None prints the value, or a dash without
-    one."""
+    """The text of a cell, with no more digits than the interval justifies; None prints the value or a dash."""
     term: str = ""
     """The name in the report's list of headings, if the heading depends on the group."""
     is_text: bool = False
@@ -124,14 +123,14 @@ def baseline_label(group: Group) -> str:
 
 
 def rank(row: Row) -> str:
-    """Return the ranks that significant differences leave open, e.g. ``1-2``."""
+    """Return the ranks that significant differences allow, e.g. ``1-2``."""
     if row.rank_low is None:
         return numbers.UNKNOWN
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
 
 
 def mean(row: Row, metric: str) -> float | None:
-    """Return a row's mean of a metric, None where it has none."""
+    """Return a row's mean of a metric; None without one."""
     return row.metrics[metric].mean if metric in row.metrics else None
 
 

@@ -19,8 +19,7 @@ PACKAGES = r"\usepackage{booktabs,graphicx}"
 """Line for the preamble of the paper."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Opens a box that is shrunk to the line's width only if it is wider."""
-# In braces, a bracket or a star is not read as an argument of the line before. A dash or a quote does not join the
-# next.
+# Braces stop LaTeX from reading a bracket or star as an argument, and from joining a dash or quote to the next one.
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},
     **{character: f"{{{character}}}" for character in "[]*-'`"},

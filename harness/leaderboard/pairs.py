@@ -84,7 +84,7 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether the two differ significantly at 5%, after the correction."""
+        """Whether the runs differ significantly at 5%, after the correction."""
         return self.p is not None and self.p <= signflip.ALPHA
 
     @property
@@ -125,8 +125,7 @@ class Paired:
 def gap(this: Array, other: Array) -> Array:
     """Subtract two runs' values, sample by sample.
 
-    Rounding errors become 0: the mean of three equal completions may differ from one of them in the last bit, and must
-    not count as better.
+    Rounding errors become 0: the mean of three equal completions may differ from one of them in the last bit.
     """
     gaps = this - other
     gaps[np.abs(gaps) < _NOISE] = 0.0
@@ -232,8 +231,7 @@ def _visible(difference: Difference, error: float | None, critical: float | None
 def _needed(difference: Difference, error: float | None) -> int | None:
     """Return how many units like these would show a mean difference as large as this one.
 
-    Uses Student's t at 5% divided by the number of pairs. With many units this is at or slightly above what the flips
-    need.
+    Uses Student's t at 5% divided by the number of pairs: with many units at most slightly more than the flips need.
     """
     mean, count = abs(difference.mean or 0.0), difference.units
     # Fewer units have no standard error over units.

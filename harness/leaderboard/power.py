@@ -1,9 +1,8 @@
 """Estimate power before a run: how many repositories and samples a difference takes, by the boards' own test. Pure.
 
 A sample's paired difference is modelled as the true difference, plus an effect of its repository (variance *between*),
-plus one of the sample (variance *within*), both about normal. The variances are estimated from stored runs. The mean of
-a repository of m samples then has variance between + within / m. The boards' test on simulated repositories gives the
-power.
+plus one of the sample (variance *within*), both about normal. The variances are estimated from stored runs. A mean over
+m samples of a repository has variance between + within / m. The boards' test on simulated repositories gives the power.
 
 Source: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components (1992), section 3.6 (analysis of variance of
 unbalanced data).
@@ -61,8 +60,7 @@ def spread(gap: Clustered) -> Spread | None:
     """Estimate the variances from the paired differences of two runs.
 
     Returns:
-        None if they cannot be estimated: fewer than `stats.FEWEST` repositories, one sample in each, or no difference
-        at all.
+        None if they cannot be estimated: fewer than `stats.FEWEST` repositories, one sample in each, or no differences.
     """
     count, n = len(gap.sums), len(gap.values)
     if count < stats.FEWEST or n == count:

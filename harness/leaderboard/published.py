@@ -56,7 +56,7 @@ class PublishedLevel:
     """Whether the numbers are means of levels instead of means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
-    """``context_tokens``; ``seconds`` a task and ``construction_seconds`` a project."""
+    """``context_tokens``; ``seconds`` per task; ``construction_seconds`` per project."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
@@ -190,8 +190,7 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
     for ours in group.rows:
         estimate = ours.metrics.get(metric)
         mean = None if estimate is None else estimate.mean_of_levels if of_levels else estimate.mean
-        # A published row without a strategy of ctxbench stands for the recorded predictions. Otherwise the strategies
-        # must match.
+        # A row without a strategy of ctxbench stands for the recorded predictions. Otherwise the strategies must match.
         comparable = ours.run.origin is Origin.IMPORTED and row.strategy in ("", ours.run.strategy)
         if comparable and mean is not None and f"{mean:.2f}" != f"{value:.2f}":
             yield (

@@ -27,8 +27,7 @@ from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cas
 _ROUNDING = 1e-9
 """Differences between repetitions below this are rounding errors."""
 _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
-"""Statuses by priority: the first that occurs in any run is that of the pooled sample. If none occurs, the machine
-failed in every run."""
+"""Statuses by priority: the first that any run has is the pooled one. Without any, the machine failed in every run."""
 
 
 def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
@@ -37,8 +36,7 @@ def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
     Imported runs are never pooled, because their decoding is unknown.
 
     Args:
-        tables: one per run and language, oldest run first. Of two runs with the same seed, the newest complete one
-            counts.
+        tables: one per run and language, oldest run first. Of runs with the same seed, the newest complete one counts.
     """
     groups: dict[str, list[RunTable]] = {}
     for table in tables:

@@ -99,11 +99,9 @@ class Row:
     apart: bool = False
     """Whether a test of this row is significant: the row beats another one or is beaten."""
     needed: int | None = None
-    """About how many units would make a difference of this row significant. None if one is significant already, or if
-    that cannot be estimated."""
+    """About how many units would make a difference of this row significant; None if one is already, or if unknown."""
     before_cutoff: Estimate | None = None
-    """Mean of the ranking metric over samples from before the model's cutoff; None unless there are samples on both
-    sides."""
+    """Mean of the ranking metric over samples from before the model's cutoff; None without samples on both sides."""
     after_cutoff: Estimate | None = None
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
     """Metric -> sources of its mean's variance; empty for a single run, where they are unknown."""

@@ -500,7 +500,6 @@ class Curves:
     metric: str
     unit: str
     heading: str
-    """Heading of the metric."""
     curves: tuple[Curve, ...]
 
     @property

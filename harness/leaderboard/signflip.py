@@ -7,8 +7,8 @@ when the advantage varies between repositories.
 Pairs share rows and repositories, so their tests are strongly dependent. Bonferroni's and Holm's corrections ignore
 this and cost too much power: with 8 repositories, their smallest corrected p-value over ten pairs is 0.078. `step_down`
 flips whole repositories in all pairs at once. It compares a pair with the largest statistic that this pair and those
-with smaller statistics reach under the same flip. The family-wise error holds, whichever null hypotheses are true, if
-in each repository the differences of the true ones are as likely as the same differences with the other sign.
+with smaller statistics reach under the same flip. The family-wise error is controlled, whichever null hypotheses are
+true, if in each repository the differences of the true ones are as likely as the same differences with the other sign.
 
 Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
 """
@@ -55,7 +55,7 @@ def p_values(sums: Array, *, seed: str) -> Array:
     tests, repositories = sums.shape
     if not tests or not repositories:
         return np.ones(tests)
-    # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+    # Rounded, every sum is exact, so hits do not depend on how a processor's BLAS adds.
     sums = rounded(sums, 1, term_bits(repositories))
     bar = np.abs(sums.sum(axis=1)) - TOLERANCE * np.abs(sums).sum(axis=1)
     if repositories <= EXACT_UP_TO:
@@ -129,9 +129,8 @@ def step_down(sums: Array, sizes: Array | None = None, *, seed: str) -> StepDown
     """Test a family of pairs together.
 
     The statistic of a pair is its absolute sum over the root of its sum of squares, which flips do not change. So pairs
-    have equal weight, however large their differences are. The statistic is at most the root of the number of
-    repositories, so a pair with few repositories does not weaken the others. A pair that never differs has the
-    statistic 0.
+    have equal weight, however large their differences are. A pair with few repositories does not weaken the others: its
+    statistic is at most the root of their number. It is 0 for a pair that never differs.
 
     Args:
         sums: sums of paired differences, shape (pairs, repositories), at least one of each; 0 where a pair has no
@@ -148,7 +147,7 @@ class _Ordered:
 
     def __init__(self, sums: Array, seed: str) -> None:
         self._seed = seed
-        # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+        # Rounded, every sum is exact, so hits do not depend on how a processor's BLAS adds.
         sums = rounded(sums, 1, term_bits(sums.shape[1]))
         scale = np.array([math.sqrt(math.fsum(np.square(row).tolist())) or 1.0 for row in sums])
         observed = np.abs(sums.sum(axis=1)) / scale
@@ -274,8 +273,8 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
 def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
     """Sort rows by mean, but never a row before one that beats it.
 
-    Means may be over different samples: a row with easier samples can have a higher mean and still be worse on the
-    common ones.
+    Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
+    ones.
 
     Args:
         order: rows, the best mean first.

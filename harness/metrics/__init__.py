@@ -61,8 +61,8 @@ class MetricInfo:
     factor: float = 1.0
     """Factor from the profile's own scale to the unit shown."""
     failure_is_worst: bool = True
-    """Whether a model-failed sample counts as the worst value. If False it counts as its own value, because the metric
-    describes the context."""
+    """Whether a model-failed sample counts as the worst value; False, for metrics of the context, if as its own
+    value."""
 
     def __post_init__(self) -> None:
         """Check the declaration."""

@@ -3,8 +3,7 @@
 - Unit: for a target of one line, the prediction's first line, or its first non-blank line if the cursor's line is blank
   before the cursor. For a longer target, as many non-blank lines as it has. The rest of the cursor's line counts as a
   line in both texts, even if it is empty.
-- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target with only comments is compared with
-  its comments.
+- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of comments alone keeps them.
 - ES is always the indel ratio, whatever else is installed.
 - Identifiers are found by syntax: those outside strings and comments, and those in the replacement fields of f-strings.
   If neither text has any, F1 is 1.
@@ -57,8 +56,7 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
     """Return the part of the prediction to compare: as many counted lines as the target has.
 
-    Counted lines are the non-blank ones, and the cursor's line if there is text before the cursor, even if nothing
-    follows.
+    Counted lines are the non-blank ones, and the cursor's line if text precedes the cursor, even if nothing follows.
     """
     cursor_line_counts = bool(prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip())
 
@@ -100,8 +98,7 @@ class LexedText:
     code: str
     """The text without its comments."""
     names: tuple[str, ...]
-    """Identifiers outside strings and comments, in order. An identifier that the cursor splits counts by its second
-    part."""
+    """Identifiers outside strings and comments, in order; of one that the cursor splits, the part after it."""
 
 
 def read(language: str, before: str, text: str) -> LexedText:
@@ -164,7 +161,6 @@ class _Scan:
             self.code.append(text)
 
     def _token(self, text: str, at: int) -> int:
-        """Scan one token of code."""
         token = self.language.lexing.token.match(text, at)
         if token is None:  # the pattern ends in "any character"
             return at + 1

@@ -8,8 +8,7 @@
   has no ERROR node in the tree-sitter grammar.
 - ``rlcoder_repoeval``: RLCoder's RepoEval figures: CrossCodeEval's cleaned texts under RepoCoder's EM and ES.
 - ``infercom``: RepoCoder's EM and ES, and identifier match. For identifiers, comment lines are removed before the
-  prediction is cut to the target's number of lines. The lines are joined without a separator, so words at line ends can
-  merge.
+  prediction is cut to the target's number of lines. The lines are joined without a separator, so words can merge.
 - ``context_collection``: chrF of the Context Collection Competition of ASE 2025, over the whole completion and the
   whole reference, with comments. It is Popović's (2015) with the defaults of sacreBLEU's sentence score, which the
   organisers' package ``codegen_metrics`` wraps: n-grams of 1 to 6 characters, blanks removed, recall with twice the
@@ -220,7 +219,6 @@ def _is_valid(root: tree_sitter.Node) -> bool:
 
 
 def _too_deep(root: tree_sitter.Node) -> bool:
-    """Return whether any node has more than `MAX_DEPTH` nodes on its path to the root."""
     open_nodes = [(root, 1)]
     while open_nodes:
         node, depth = open_nodes.pop()
