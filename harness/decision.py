@@ -74,7 +74,7 @@ class DecisionReport:
 
     @property
     def sentence(self) -> str:
-        """Whether the leading strategy is better than the first, by how much, and at which cost."""
+        """The answer: whether the leader is better than the first strategy, by how much, and at which cost."""
         group, row = self.group, self.leader
         base = group.base
         assert base is not None

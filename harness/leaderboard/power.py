@@ -189,13 +189,13 @@ class Plan:
     effect: float
     rows: int
     repositories: int
-    """Most repositories of a stored pair."""
+    """The largest number of repositories of a stored pair."""
     samples_each: int
     """Samples per repository in the stored pairs, on average."""
     between: float
     """The standard deviation between repositories, root mean square over the pairs; in the unit shown."""
     within: float
-    """Standard deviation within a repository, likewise."""
+    """The standard deviation of samples in one repository, root mean square over the pairs; in the unit shown."""
     table: tuple[tuple[int, int, float], ...]
     """Rows of repositories, samples of each, power."""
     needed: int | None

@@ -61,8 +61,7 @@ class MetricInfo:
     factor: float = 1.0
     """Factor from the profile's own scale to the unit shown."""
     failure_is_worst: bool = True
-    """Whether a model-failed sample counts as the worst value; False, for metrics of the context, if as its own
-    value."""
+    """Whether a model-failed sample counts as the worst value instead of its own; False for metrics of the context."""
 
     def __post_init__(self) -> None:
         """Check the declaration."""
@@ -335,7 +334,6 @@ def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, f
 
 
 def _defined(rows: Sequence[Row], metric: str) -> list[float]:
-    """Return the values that enter a mean."""
     by_line = metric in ("em", "es") and "es" in rows[0]
     return [value for row in rows if (value := row[metric]) is not None and not (by_line and row["es"] is None)]
 

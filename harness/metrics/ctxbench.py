@@ -1,8 +1,8 @@
 """Profile `ctxbench`: the default, with the known faults of published scorers corrected.
 
 - Unit: for a target of one line, the prediction's first line, or its first non-blank line if the cursor's line is blank
-  before the cursor. For a longer target, as many non-blank lines as it has. The rest of the cursor's line counts as a
-  line in both texts, even if it is empty.
+  before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor, the rest of
+  its line counts as a line in both texts, even if it is empty.
 - Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of comments alone keeps them.
 - ES is always the indel ratio, whatever else is installed.
 - Identifiers are found by syntax: those outside strings and comments, and those in the replacement fields of f-strings.
