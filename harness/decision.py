@@ -1,4 +1,4 @@
-"""What runs over one repository say of the question of `ctxbench decide`: a sentence, a table, samples and costs."""
+"""The answer of `ctxbench decide` from runs over one repository: a sentence, a table, samples and costs."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import RunCosts
 
 _TELLING, _PLACES = 3, 4
-"""Samples that are shown, and places of each where no model answered."""
+"""Most samples shown, and most places shown per sample if no model answered."""
 _BETTER, _WORSE = "better", "worse"
 
 
 class Decision(IntEnum):
-    """What the test shows of the strategies beside the first one; the value is the command's exit code."""
+    """Result of the tests of the other strategies against the first; its value is the command's exit code."""
 
     BETTER = 0
-    """At least one is better than the first."""
+    """At least one strategy is better than the first."""
     NOT_SHOWN = 10
     WORSE = 11
-    """All are worse than the first."""
+    """All strategies are worse than the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSample:
-    """A sample at which two strategies differ much."""
+    """A sample at which two strategies differ most."""
 
     place: str
     """Path and line."""
     difference: float
-    """In the unit of the metric that decides."""
+    """Difference, in the unit of the deciding metric."""
     reference: str
     answers: Mapping[str, str]
-    """Strategy -> its answer; the places that it showed where no model was asked."""
+    """Strategy -> its answer, or the places that it showed if no model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReport:
-    """What the runs say of the question."""
+    """The answer to the question, with its evidence."""
 
     sample_set: SampleSet
     board: Board
     group: Group
     leader: Row
-    """The strategy of the sentence: the best of those that are compared with the first."""
+    """Row named in the sentence: the best of those compared with the first."""
     decision: Decision
     telling: tuple[ShownSample, ...]
     costs: Mapping[str, str]
-    """Strategy -> what its run cost."""
+    """Strategy -> cost of its run."""
     seconds: float
 
     @property
@@ -74,7 +74,7 @@ class DecisionReport:
 
     @property
     def sentence(self) -> str:
-        """Whether the leading strategy is better than the first, by how much, and at which cost."""
+        """The answer: whether the leader is better than the first strategy, by how much, and at which cost."""
         group, row = self.group, self.leader
         base = group.base
         assert base is not None
@@ -98,13 +98,13 @@ class DecisionReport:
 
     @property
     def claim(self) -> str:
-        """What the answer is limited to."""
+        """The limits of the answer."""
         copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
         model = f"by {self.group.generator}" if self.leader.run.completions else "for retrieval without a model"
         return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}"
 
     def json(self) -> str:
-        """Return all of it as one JSON object, at full precision."""
+        """Return the report as a JSON object, at full precision."""
         [entry] = self.sample_set.manifest["repositories"].values()
         record = {
             "decision": self.decision.name.lower(),
@@ -134,15 +134,15 @@ def answer_of(
     metric: str | None,
     seconds: float,
 ) -> DecisionReport:
-    """Compare whole runs with the first of them.
+    """Compare whole runs with the first one.
 
     Args:
-        home: where the days are to which models were trained.
-        store: where the runs are.
-        sample_set: their samples, of one repository.
-        summaries: of two runs or more; the first is no control.
-        metric: what decides; None for what ranks on a board.
-        seconds: that the command took so far.
+        home: the home, for the cutoffs of models.
+        store: the store with the runs.
+        sample_set: the runs' samples, of one repository.
+        summaries: summaries of two or more runs; the first must not be a control.
+        metric: the deciding metric; None for the board's ranking metric.
+        seconds: seconds that the command has taken so far.
 
     Raises:
         UnknownName: if the runs do not have the metric.
@@ -175,7 +175,7 @@ def answer_of(
 
 
 def _cost(row: Row, costs: RunCosts) -> str:
-    """Return what the run of a row cost, its engines' seconds apart."""
+    """Return the cost of a row's run, with its engines' seconds."""
     index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
     engine = f", of which {index:.1f} s of its index and {queries:.1f} s of its queries" if index or queries else ""
     return f"{costs}{engine}"
@@ -186,14 +186,14 @@ def _verdict(group: Group, row: Row) -> str:
 
 
 def _lead(group: Group, row: Row) -> tuple[bool, float]:
-    """Return by what the strategies beside the first are ordered: what is better first, then by the difference."""
+    """Return a sort key for the compared strategies: better ones first, then by the difference."""
     difference = row.difference.get(group.metric)
     mean = (difference.mean if difference else None) or 0.0
     return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean
 
 
 def _brought(store: Store, run: str, sample: str) -> str:
-    """Return a strategy's answer to a sample; where no model was asked, the first places that it showed."""
+    """Return a strategy's answer to a sample, or the first places that it showed if no model was asked."""
     completion = completion_texts(store, run, sample, 0)
     if completion is not None:
         return completion.text
@@ -206,7 +206,7 @@ def _brought(store: Store, run: str, sample: str) -> str:
 def _telling(
     store: Store, sample_set: SampleSet, tables: Sequence[RunTable], leader: str, metric: str
 ) -> list[ShownSample]:
-    """Return the samples at which the leading strategy differs most from the first, with both answers."""
+    """Return the samples at which the leader differs most from the first strategy, with both answers."""
     base, other = tables[0], next(table for table in tables if table.run.id == leader)
     [pair] = compare([base, other], metric=metric)
 

@@ -1,7 +1,7 @@
 """Static diagnostics: the use and cost of a context, and the names that a completion invents. No model is asked.
 
-Definitions, ranges and limits are in docs/diagnostics.md. They are stored beside context gain, whatever the metric
-profile, and rank nothing unless asked to, but where no model completes anything.
+docs/diagnostics.md has definitions, ranges and limits. The values are stored beside context gain for every metric
+profile. They rank only on request, or if no model completes anything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ASSIGNED = r"^\s*(?:[\w, =]+[,=]\s*)?{name}\s*(?:,[\w, ]+)?(?::[^=]+)?=(?!=)"
 _DECLARED = r"^(?!\s*(?:\*|//|/\*)).*(?<![\w.]){name}\s*(?:=(?!=)|[,;({{]|$)"
 _RENAMED = re.compile(r"\b(\w+)\s+as\s+(\w+)")
 Lines = Callable[[Place], Sequence[str]]
-"""A place -> its lines, as the view of the sample shows them."""
+"""A function: place -> its lines in the sample's view."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _SKIPPED = re.compile(
     r'"""(?:\\.|.)*?"""|\'\'\'(?:\\.|.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S
@@ -42,10 +42,10 @@ _SKIPPED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CompletionExcerpt:
-    """Code around a completion with just what resolves its names, and the place in it where the completion begins.
+    """A completion with the code that resolves its names, and the position in it where the completion begins.
 
-    It has the file's imports, the heads of the classes around the completion, and its function up to the cursor.
-    Reading it is some thirty times faster than reading the file, which matters for every sample.
+    The code is the file's imports, the heads of the classes around the completion, and its function up to the cursor.
+    Reading it is about thirty times faster than reading the file, which matters for every sample.
     """
 
     code: str
@@ -57,7 +57,6 @@ class OutlinedFile:
     """A file of a repository, outlined for excerpts."""
 
     def __init__(self, text: str, language: Language) -> None:
-        """Outline a whole file."""
         self.lines, self.language = text.split("\n"), language
         file_outline: Outline = language.outline(text)
         self._definitions = file_outline.named_lines(self.lines)
@@ -74,7 +73,7 @@ class OutlinedFile:
             completion: the text after the cursor; for a function sample the whole function, indented as in the file.
 
         Returns:
-            None if the file is not the one that the sample was made of.
+            None if the sample was not made from this file.
         """
         row, column = sample.cursor.line, sample.cursor.column
         before = sample.prefix.rpartition("\n")[2]
@@ -93,8 +92,8 @@ class OutlinedFile:
     def definition(self, path: str, name: str) -> Definition | None:
         """Return the definition of a qualified name, such as ``Outer.Inner``; None if the file has none.
 
-        What is neither a function nor a class is a variable of the module or the class: it is where it is assigned or
-        declared.
+        Functions and classes come from the outline. Other names are variables of a module or class, found where they
+        are assigned or declared.
         """
         bare = name.rpartition(".")[2]
         rows = self._definitions.get(name) or list(self._variable_rows(name.rpartition(".")[0], bare))[:1]
@@ -137,7 +136,7 @@ class OutlinedFile:
         return heads
 
     def _before(self, row: int, function: Function | None, types: Sequence[Type]) -> list[str]:
-        """Return the lines from the beginning of the function, or of the statement, to the cursor's line."""
+        """Return the lines from the start of the function or statement up to the cursor's line."""
         if function is not None:
             return self.lines[min(function.head, row) : row]
         start, base = row, 0
@@ -150,7 +149,7 @@ class OutlinedFile:
 
 
 def import_statements(lines: Sequence[str], language: Language) -> list[tuple[int, int]]:
-    """Return the lines ``[start, end)`` of import statements, those over several lines whole."""
+    """Return the lines ``[start, end)`` of import statements, including multi-line ones."""
     spans, end = [], 0
     for row, line in enumerate(lines):
         if row >= end and language.import_line.match(line):
@@ -162,14 +161,14 @@ def import_statements(lines: Sequence[str], language: Language) -> list[tuple[in
 
 
 def original_names(code: str, language: Language) -> dict[str, str]:
-    """Return what is called otherwise where it is defined: the name that an import gives it -> its own."""
+    """Return name in the file -> name where it is defined, for renaming imports."""
     lines = code.split("\n")
     statements = ("\n".join(lines[start:end]) for start, end in import_statements(lines, language))
     return {bound: name for statement in statements for name, bound in _RENAMED.findall(statement)}
 
 
 def closed(code: str) -> str:
-    """Return Python code with its open brackets closed, and a body after a colon at its end."""
+    """Close open brackets of Python code, and add a body after a final colon."""
     open_: list[str] = []
     for sign in re.findall(r"[()\[\]{}]", _SKIPPED.sub("", code)):
         if sign in _PAIRS:
@@ -186,7 +185,7 @@ def _indent(line: str) -> int:
 
 @dataclass(slots=True)
 class _Repository:
-    """A repository with its outlined files, filled as they are needed."""
+    """A repository with a cache of its outlined files."""
 
     snapshot: Snapshot
     project: ProjectNames | None
@@ -196,16 +195,16 @@ class _Repository:
 
 
 class Diagnostics:
-    """Measures samples of one set; safe to use from many threads."""
+    """The diagnostics of a set's samples; thread-safe."""
 
     def __init__(self, snapshots: Callable[[], Mapping[str, Snapshot]]) -> None:
-        """Use the repositories, which are read when the first sample is measured."""
+        """Create diagnostics; `snapshots` is called when the first sample is measured."""
         self._snapshots = snapshots
         self._repositories: dict[str, _Repository | None] = {}
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
-        """Return `RECALL` and `WASTE`, in 0..1 or None, and what `definition_scores` returns.
+        """Return `RECALL` and `WASTE`, 0 to 1 or None, and the values of `definition_scores`.
 
         Args:
             sample: the task.
@@ -220,10 +219,9 @@ class Diagnostics:
             }
 
     def definitions(self, sample: Sample) -> tuple[Definition, ...]:
-        """Return the definitions in other files that a sample's answer uses, each once.
+        """Return the distinct definitions in other files that a sample's answer uses.
 
-        Left out are modules, what is defined in the target file or in files that its strategy does not see, and names
-        that nothing in the repository defines.
+        Modules, definitions in the target file or in hidden files, and names that the repository lacks are left out.
         """
         with self._lock:
             repository = self._repository(sample.repo) if sample.uses else None
@@ -241,10 +239,10 @@ class Diagnostics:
         paths = snapshot.language.defining_files(use.module, snapshot.texts)
         name = self._original_names(sample).get(use.name, use.name.rpartition(".")[2])
         for own_name in itertools.chain([name], _renamed(name, repository)):
-            # Of several files of one name those nearest to the root come first.
+            # Among files of the same name, those nearest to the root come first.
             for path in sorted(paths, key=lambda path: (path.count("/"), path)):
                 stem = snapshot.language.module_of(path).rpartition(".")[2]
-                # A qualified class is in the file that is called as it, or as a class around it.
+                # A qualified class is in the file with its name, or with the name of a class around it.
                 types = parts[len(parts) - 1 - parts[::-1].index(stem) :] if snapshot.language.qualified_types else []
                 names = [*types, *([] if use.kind == "class" and types else [own_name])]
                 definition = self._file(repository, path).definition(path, ".".join(names))
@@ -257,8 +255,8 @@ class Diagnostics:
 
         Args:
             sample: the task.
-            text: the completion; for a function the whole function, for a line as much as the target is long is read.
-            target: the answer, for its length only.
+            text: the completion: a whole function, or for a line sample any text, which is cut to the target's lines.
+            target: the answer; only its number of lines is used.
         """
         readings = self.readings(sample, text, target)
         if readings is None:
@@ -267,7 +265,7 @@ class Diagnostics:
         return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
     def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
-        """Return the names of the project that a completion reads; None if nothing tells them."""
+        """Return the project's names that a completion reads; None if they cannot be determined."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
         with self._lock:
@@ -313,22 +311,22 @@ class Diagnostics:
 
 
 def _renamed(name: str, repository: _Repository) -> Iterator[str]:
-    """Yield what some file imports under a name: a package may pass on what another module calls otherwise."""
+    """Yield the original names of what files import under a name: a package may re-export a renamed definition."""
     word = re.compile(rf"\b(\w+)\s+as\s+{re.escape(name)}\b")
     texts = repository.snapshot.texts
     yield from dict.fromkeys(other for path in texts for other in word.findall(texts[path]))
 
 
 def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]) -> float | None:
-    """Return the share of the target's internal APIs that a retrieved block names.
+    """Return the share of the target's internal APIs that retrieved blocks name.
 
     Args:
-        uses: the names that the target needs; of ``rules`` and ``rules.round_up`` only the latter counts.
-        prompt: as the model read it.
-        originals: name in the file -> name where it is defined, for imports ``a as b``; either counts.
+        uses: names that the target needs. Of ``rules`` and ``rules.round_up`` only the latter counts.
+        prompt: the prompt that the model read.
+        originals: name in the file -> name where it is defined, for imports ``a as b``. Either counts.
 
     Returns:
-        0..1; None if the sample does not record its uses.
+        0 to 1; None if the sample does not record its uses.
     """
     apis = {use.name.rpartition(".")[2] for use in needed(uses)}
     if not apis:
@@ -340,18 +338,18 @@ def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]
 def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines) -> float | None:
     """Return the share of retrieved tokens that could not help to name what the target names.
 
-    These are the tokens of blocks that were dropped, and of blocks without any identifier that the target has and
-    the rest of the prompt (the file, fixed text) has not. A dropped block whose tokens are not known counts as the
-    lines of its first place, as comments; an API as the mean API that is shown, or its first line if none is.
+    These are the tokens of dropped blocks, and of blocks without an identifier that is in the target but not in the
+    rest of the prompt (the file, fixed text). If a dropped block's tokens are unknown, the lines of its first place
+    count, as comments. A dropped API counts as the mean shown API, or as its first line if none is shown.
 
     Args:
-        prompt: as the model read it, with its dropped blocks.
-        target: the answer behind the cursor.
-        language: of the target.
-        lines: gives the lines of a place.
+        prompt: the prompt that the model read, with its dropped blocks.
+        target: the answer after the cursor.
+        language: language of the target.
+        lines: function that returns the lines of a place.
 
     Returns:
-        0..1; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
+        0 to 1; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """
     blocks = _retrieved(prompt)
     dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in RETRIEVED]
@@ -394,23 +392,23 @@ class Definition:
     """A definition in another file that an answer uses."""
 
     name: str
-    """Bare, as it is defined."""
+    """The unqualified name in the definition."""
     path: str
     lines: tuple[tuple[int, str], ...]
-    """The lines that name it, with their numbers from 0: any of them stands for it. A class has those of its
-    constructors too, a Java method those of all its overloads."""
+    """Lines that name the definition, with their numbers from 0. A class includes those of its constructors, and a Java
+    method those of its overloads."""
 
     def is_within(self, places: Iterable[Place]) -> bool:
-        """Say whether places cover a line that names it."""
+        """Return whether places cover a line that names the definition."""
         return any(
             place.path == self.path and place.start <= at < place.end for place in places for at, _ in self.lines
         )
 
     def end_in(self, block: Block) -> int | None:
-        """Return where the line that names it ends in a block's text; None if the block does not show it there.
+        """Return the offset in a block's text at which the definition's line ends; None if it is not shown.
 
-        A block must name the place and show the line. A signature that is written anew, as in an API entry, must have
-        the name.
+        A block must cover the place and contain the line. An API entry with a rewritten signature must contain the
+        name.
         """
         if not self.is_within(block.places):
             return None
@@ -421,21 +419,21 @@ class Definition:
 
 
 def needed(uses: Iterable[Use]) -> tuple[Use, ...]:
-    """Return the uses that count: of ``rules`` and ``rules.round_up`` only the latter."""
+    """Return the uses that count. Of ``rules`` and ``rules.round_up`` only the latter counts."""
     names = {use.name for use in uses}
     return tuple(use for use in uses if not any(longer.startswith(f"{use.name}.") for longer in names))
 
 
 def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
-    """Return the recall and precision of definitions at each of `BUDGETS`, and the reciprocal rank of the first.
+    """Return recall and precision of definitions at each of `BUDGETS`, and the reciprocal rank of the first.
 
     Args:
-        definitions: those that the answer uses.
-        prompt: its retrieved blocks, best first, are cut at each budget.
+        definitions: definitions that the answer uses.
+        prompt: the prompt; its retrieved blocks, best first, are cut at each budget.
 
     Returns:
-        Values of `RETRIEVAL`, whose declarations have the ranges; None for all without a definition, and of precision
-        where nothing was retrieved.
+        Values of `RETRIEVAL`, whose declarations have the ranges. All are None without a definition, and precision is
+        None without a retrieved block.
     """
     ranked = _retrieved(prompt)
     if all(block.score is not None for block in ranked):

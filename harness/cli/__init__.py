@@ -1,1 +1,1 @@
-"""The command line: parse, call, print. A file a noun; `main` holds the table and the error handler."""
+"""The command line: parse options, call the harness, print. Each file is a noun; `main` lists the commands."""

@@ -1,4 +1,4 @@
-"""`ctxbench compare`, `power` and `diagnose`: how runs differ, what a difference takes, what blocks are worth."""
+"""`ctxbench compare`, `power` and `diagnose`: differences of runs, power before a run, and the value of blocks."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def diagnose(
 
 
 def _open_priced(url: str) -> Store:
-    """Open a database to add prices, or for reading if it cannot be written."""
+    """Open a database to add prices, or read-only if it cannot be written."""
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.database import Unwritable
     from ctxbench.harness.store.store import open_reader

@@ -1,4 +1,4 @@
-"""`ctxbench decide`: whether one context engine helps a model more than another one, on one repository."""
+"""`ctxbench decide`: test whether a context engine helps a model more than another one, on one repository."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.runner import Runs
 
 _SAMPLES = 200
-"""Samples without `--limit` and `--budget`."""
+"""Number of samples without `--limit` and `--budget`."""
 _MOST = 1000
-"""The most samples that `--budget` chooses from."""
+"""Most samples with `--budget`."""
 _FEWEST = 20
 _SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, _MOST + 1, 50))
-"""The numbers of samples that `--budget` chooses from, so that a budget means the same samples on the next commit."""
+"""Numbers of samples with `--budget`. They are few, so that a budget gives the same samples on the next commit."""
 _WARM, _PILOT = 2, 16
-"""Samples that start the model and the engines, and samples that are timed."""
+"""Numbers of samples that warm up the model and the engines, and that are timed."""
 _MARGIN = 0.85
-"""The part of the time left after the pilot that is planned: samples differ in what they take."""
+"""Share of the time left after the pilot that is planned, as samples vary in their time."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _PROTOCOL = "ctxbench(draw=text)"
@@ -172,11 +172,7 @@ def decide(
 
 
 def _check_metric(metric: str | None) -> None:
-    """Refuse a metric that no run has, before anything is run.
-
-    Raises:
-        UnknownName: if there is none of that name.
-    """
+    """Refuse an unknown metric before anything runs."""
     from ctxbench.harness.metrics import DEFAULT, common_metric, metrics
 
     if metric is not None and metric not in metrics(DEFAULT) and common_metric(metric) is None:
@@ -190,11 +186,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None
 
 
 def _check_cards(cards: Sequence[StrategyCard]) -> None:
-    """Refuse what no test could compare.
-
-    Raises:
-        InputFault: if a strategy is given twice, or the first one, or all others, are controls.
-    """
+    """Refuse strategies that no test can compare: one given twice, or controls as the first or as all others."""
     from ctxbench.strategies.registry import CONTROLS
 
     controls = [card.spec for card in cards if card.spec in CONTROLS]
@@ -208,10 +200,10 @@ def _check_cards(cards: Sequence[StrategyCard]) -> None:
 
 
 def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManifest:
-    """Return what is known, or guessed, of a repository; its tests are tried only where they are needed.
+    """Load or guess a repository's manifest; its tests run only if they are needed.
 
     Raises:
-        InputFault: if there is no such source, or its tests are needed and none of them passes here.
+        InputFault: if there is no such source, or if tests are needed and none passes here.
         MachineFault: if the source cannot be reached.
     """
     from ctxbench.bench.adoption import adopt
@@ -223,7 +215,7 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
     _keep_out(home, Path(ref))
     if kind == "line":
         return adopt.draft_of(ref, home, say)
-    # What a manifest for others would need, that they run in both back ends, is not asked.
+    # `beside` is off: tests need not run in both back ends, since the manifest is only for this machine.
     here = replace(workbench(sandbox, home), beside=lambda: None)
     adoption = adopt.adopt(ref, home, home.root / "decide", here, force=True, report=say)
     if adoption.manifest.tests is None:
@@ -234,7 +226,7 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
 
 
 def _keep_out(home: Home, folder: Path) -> None:
-    """Let git ignore a home inside the repository: a clone with a new folder would no longer be its commit."""
+    """Let git ignore a home inside the repository, so that a clone stays equal to its commit."""
     from ctxbench.bench.files import write_atomic
 
     rules = home.root / ".gitignore"
@@ -249,7 +241,7 @@ def _built(
     from ctxbench.harness.cli import samples
 
     options = {"per_repo": count, "seed": choices["seed"], "workers": os.cpu_count() or 1, "force": True}
-    # A set's name is shorter than that of a repository may be.
+    # A repository's name may be longer than a set's.
     name = f"decide-{manifest.name}"[:80]
     if kind == "function":
         return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
@@ -258,7 +250,7 @@ def _built(
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """The number of samples that was chosen for a budget, kept so that the same command draws the same samples."""
+    """The number of samples chosen for a budget, stored so that the same command draws the same samples."""
 
     home: Home
     key: tuple[str, ...]
@@ -270,7 +262,7 @@ class _Planned:
         return self.home.cache / "decide" / f"{sha256(json.dumps(self.key))[:16]}.txt"
 
     def count(self) -> int | None:
-        """Return the number; None if none was chosen."""
+        """Return the stored number; None without one."""
         try:
             text = self._file.read_text(encoding="ascii")
         except (OSError, ValueError):
@@ -278,7 +270,6 @@ class _Planned:
         return int(text) if text.isdigit() and int(text) in range(1, _MOST + 1) else None
 
     def keep(self, count: int) -> None:
-        """Keep the number."""
         from ctxbench.bench.files import write_atomic
 
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -286,10 +277,10 @@ class _Planned:
 
 
 def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, planned: _Planned) -> Runs:
-    """Time a few samples, and return the runs over as many as can be done until `end`.
+    """Time a few samples, and return the runs over as many samples as fit until `end`.
 
     Raises:
-        InputFault: if the time is too short for the fewest, or a pilot's sample fails.
+        InputFault: if the time is too short for the smallest number, or a timed sample fails.
     """
     whole = runs.sample_set
     seconds = _pilot(home, runs, cards, whole, _WARM)
@@ -313,19 +304,19 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, p
 
 
 def fitting(seconds: float, each: float, *, most: int) -> int:
-    """Return how many samples to do in some seconds: all of `most`, or one of few sizes; 0 if not the fewest.
+    """Return how many samples fit in some seconds: `most`, or a smaller planned size; 0 if not even the fewest.
 
     Args:
-        seconds: the time for them.
-        each: the seconds that a sample takes by all strategies together.
-        most: how many there are.
+        seconds: seconds for all samples.
+        each: seconds per sample, for all strategies together.
+        most: number of samples available.
     """
     sizes = [size for size in _SIZES if size < most and size * each <= seconds]
     return most if most * each <= seconds else max(sizes, default=0)
 
 
 def _pilot(home: Home, runs: Runs, cards: Sequence[StrategyCard], whole: SampleSet, count: int) -> list[float]:
-    """Run the first samples, and forget the runs but not the answers; return the seconds a sample of each strategy."""
+    """Run the first samples and return each strategy's seconds per sample; delete the runs, but keep the answers."""
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.store.tables import delete_run
 
@@ -344,7 +335,7 @@ def _pilot(home: Home, runs: Runs, cards: Sequence[StrategyCard], whole: SampleS
 
 
 def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
-    """Return the runs over the first samples of a set, which takes the set's place."""
+    """Return the runs over the first samples of a set, as a set of the same name."""
     from ctxbench.bench.lines.build import beginning
 
     part = beginning(home, whole, count)
@@ -352,7 +343,7 @@ def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
 
 
 def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
-    """Return what a run could show, before it begins; which difference only where it is known how such ones scatter."""
+    """Return the samples of a run and, if the metric's variances are known, the difference that it could show."""
     from ctxbench.harness.leaderboard import numbers
     from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
     from ctxbench.harness.metrics import COPYABLE
@@ -370,7 +361,6 @@ def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
 
 
 def _text(answer: DecisionReport) -> str:
-    """Return the sentence, a table, the telling samples and the costs."""
     from ctxbench.harness.leaderboard.notes import priced, warnings
     from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
     from ctxbench.harness.leaderboard.sections import screen_table

@@ -1,4 +1,4 @@
-"""`ctxbench doctor` and `image`: what this machine offers and lacks, with cures, and what ctxbench left on it."""
+"""`ctxbench doctor` and `image`: check this machine and suggest cures; list and remove what ctxbench left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB
-"""Bytes of free disk: images, environments and repositories of the built-in sets take about this much."""
+"""Least free disk, in bytes: about the size of images, environments and repositories of the built-in sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class DoctorFinding:
 
     name: str
     good: bool | None
-    """None where nothing is wrong without it."""
+    """Whether the check passed; None if the feature is optional and absent."""
     text: str
     cure: str = ""
-    """What to do, with the command to copy in backquotes; or that command alone."""
+    """A cure with its command in backquotes, or the bare command."""
 
     def line(self) -> str:
-        """Return the cure as one line for a shell: the command, and behind it what else there is to say of it."""
+        """Return the cure as one line for a shell: the command, then the rest as a comment."""
         command = re.search(r"`([^`]+)`", self.cure)
         if command is None:
             return self.cure
@@ -76,7 +76,7 @@ def doctor(clean: bool, base_image: str, engine: str, address: str | None, home:
 
 
 def machine_findings(base_image: str) -> list[DoctorFinding]:
-    """Return what this machine offers, whatever the home folder."""
+    """Return the findings that do not depend on the home folder."""
     checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
     return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
 
@@ -86,7 +86,7 @@ def _has_sandbox(findings: Sequence[DoctorFinding]) -> bool:
 
 
 def _nodes(address: str | None, base_image: str) -> int:
-    """Show what each node of a cluster offers."""
+    """Print the findings of each node of a cluster."""
     from ctxbench.harness.run.cluster import ask_nodes
 
     without = []
@@ -139,7 +139,7 @@ def _docker(base_image: str) -> list[DoctorFinding]:
 
 
 def _gvisor() -> DoctorFinding:
-    """Return whether boxes can have a kernel of their own, in the engine's runtime ``runsc``."""
+    """Return whether boxes can have their own kernel, by the engine's runtime ``runsc``."""
     from ctxbench.sandbox.registry import runtime_fault
 
     if (fault := runtime_fault("runsc")) is not None:
@@ -150,7 +150,7 @@ def _gvisor() -> DoctorFinding:
 def _bubblewrap() -> list[DoctorFinding]:
     from ctxbench.sandbox.bubblewrap import available, cgroups, host
 
-    # Nothing is written into a home folder by asking.
+    # A temporary folder: the check must not write into the home folder.
     with tempfile.TemporaryDirectory(prefix="ctxbench-box-") as cache:
         fault = available(Path(cache))
     if fault is not None:
@@ -216,7 +216,7 @@ def _gpu() -> Iterator[DoctorFinding]:
 
 
 def _encoders() -> Iterator[DoctorFinding]:
-    """Yield which encoders can be used; none is read for it, and nothing is fetched."""
+    """Yield which encoders can be used, without loading or fetching any."""
     from ctxbench.bench.retrieval import encoders
 
     for name in encoders.names():

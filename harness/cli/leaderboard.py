@@ -1,4 +1,4 @@
-"""`ctxbench leaderboard` and `ctxbench scores`: the stored runs, ranked, and sample by sample."""
+"""`ctxbench leaderboard` and `ctxbench scores`: rank stored runs, and export their samples."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
 def _with_query(
     query_type: type[RunQuery], options: Sequence[Callable[..., Any]]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what adds options to a command that receives them as its ``query``."""
+    """Return a decorator that adds options to a command, which receives them as its ``query``."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -126,11 +126,11 @@ def _with_query(
 
 
 run_options = _with_query(RunQuery, _OF_RUNS)
-"""Adds the options that choose runs; the command receives a `RunQuery`."""
+"""Decorator: add the options that choose runs; the command receives a `RunQuery`."""
 board_options = _with_query(BoardQuery, _OF_BOARDS)
-"""Adds the options of a board; the command receives a `BoardQuery`."""
+"""Decorator: add the options of a board; the command receives a `BoardQuery`."""
 chosen = click.command("chosen")(board_options(lambda *, query: query))
-"""No command of ours: it returns what Python's functions choose by these options."""
+"""Parser of board options for the Python functions; not part of the command line."""
 
 
 @click.command()
@@ -188,7 +188,7 @@ def leaderboard(
     if others:
         listed = "; ".join(f"{samples} by {generator}" for samples, generator in others)
         click.echo(f"\nAlso stored (--samples, --generator, or --all): {listed}")
-    # The other forms have it among their notes.
+    # The other forms print it in their notes.
     for group in board.groups if form in ("json", "csv") else ():
         for sentence in missing_scores(group):
             click.echo(f"{group.samples}, {group.language}: {sentence}", err=True)
@@ -206,8 +206,8 @@ def printed(
 ) -> str:
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
-    `columns` and `explain` are the table's: what it shows, and whether it says how that is read. With `full` the levels
-    of CoderEval have rankings of their own, not only a table; `by` adds a table by a parameter.
+    `columns` and `explain` apply to ``table``: its columns, and whether all notes follow. With `full` CoderEval's
+    levels have their own rankings besides the table of levels. `by` adds a table by a parameter.
 
     Raises:
         UnknownName: if no two strategies differ only in the parameter `by`, unless JSON or CSV is asked for.

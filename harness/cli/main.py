@@ -1,6 +1,6 @@
-"""The `ctxbench` command: a table of lazily imported subcommands, ours and registered ones, and the one error handler.
+"""The `ctxbench` command: the table of lazily imported subcommands, built-in and registered, and the error handler.
 
-Exit codes: 0; 1 a fault of the user's or the machine's; 2 usage; 3 a bug of ours; 130 interrupt. A fault is one line.
+Exit codes: 0; 1 fault of the user or the machine; 2 usage; 3 bug in ctxbench; 130 interrupt. A fault prints one line.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ _OWN: dict[str, tuple[str, str]] = {
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
     "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
-"""Name -> where the command is (``module:attribute``), and its line in the table of commands."""
+"""Name -> the command's place (``module:attribute``) and its line in the table of commands."""
 USAGE = 2
-"""Exit code of a command that was written wrongly."""
+"""Exit code of a usage error."""
 GROUP = "ctxbench.commands"
-"""Entry points of other rooms and packages, each a table of the same form; no name of ours can be taken."""
+"""Group of entry points of other packages, each a table like `_OWN`. They cannot replace built-in commands."""
 
 
 @functools.cache
 def commands() -> Mapping[str, tuple[str, str]]:
-    """Return the table of all commands: ours, then the registered ones. Tables are imported for it, no command is."""
+    """Return the table of built-in, then registered commands. Tables are imported, commands are not."""
     table = dict(_OWN)
     for point in entry_points(group=GROUP):
         try:
             registered: Mapping[str, tuple[str, str]] = point.load()
-        except Exception as error:  # noqa: BLE001 - a broken package must not take the other commands along
+        except Exception as error:  # noqa: BLE001 - a broken package must not break the other commands
             click.echo(f"left out: the commands of {point.value} ({type(error).__name__}: {error})", err=True)
             continue
         for name, command in registered.items():
@@ -79,14 +79,14 @@ def commands() -> Mapping[str, tuple[str, str]]:
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are imported when one is called, so that ``--help`` costs little."""
+    """A group that imports a subcommand when it is called, so that ``--help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
+        """Return the names of commands, in the order of the table."""
         return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module that holds the command."""
+        """Import a command's module and return the command; None if unknown."""
         place = _OWN.get(cmd_name) or commands().get(cmd_name)
         if place is None:
             return None
@@ -97,13 +97,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of that name; click itself would know of none to suggest for another."""
+        """Return the command; suggest similar names if it is unknown, which click cannot do for lazy commands."""
         if not args[0].startswith("-") and args[0] not in commands():
             raise click.exceptions.NoSuchCommand(args[0], possibilities=commands(), ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of commands without importing any."""
+        """Write the table of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in commands().items()])
 
@@ -118,8 +118,8 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
-    # Work is shared out over the cores by whole texts; BLAS' own threads would wait for each other.
+    """Run the command line and exit with its code."""
+    # Workers already use all cores, each on whole texts; BLAS's own threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     terminal.watch_interrupts()
     code = run(sys.argv[1:] if arguments is None else arguments)
@@ -144,7 +144,7 @@ def run(arguments: list[str]) -> int:
         return _say(error.format_message())
     except (KeyboardInterrupt, click.Abort) as end:
         if isinstance(end.__context__, EOFError) and end.__cause__ is None:
-            # It is a question that met the end of the input; the rest of its line is empty.
+            # The input ended at a question; this completes its line.
             click.echo(err=True)
             return _say("nothing was done: nobody answers the question; give --yes")
         if not terminal.interrupted():
@@ -153,7 +153,7 @@ def run(arguments: list[str]) -> int:
     except (CtxbenchError, SandboxError) as error:
         return _say(str(error))
     except BrokenPipeError:
-        # The reader of our output (head, less) has gone: nothing to say, and nobody to say it to.
+        # The reader of the output (head, less) has ended, so no message is possible.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -165,9 +165,9 @@ def run(arguments: list[str]) -> int:
 
 def _say(message: str, code: int = 1) -> int:
     if terminal.interrupted():
-        # What was cut short fails in many ways.
+        # Interrupted work fails in many ways, so its message is hidden.
         return terminal.INTERRUPT_CODE
-    from ctxbench.bench.visible import visible  # what fails may quote a server or a repository
+    from ctxbench.bench.visible import visible  # messages may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
     return code

@@ -38,7 +38,7 @@ def list_() -> None:
         lines += ["", f"{entry.name}: {entry.title or entry.family or 'no title'}"]
         lines += [f"  {source}{f', offered by {source.by}' if source.by else ''}" for source in entry.sources]
         lines += [f"  known by its sha256 {entry.sha256}"] if entry.sha256 else []
-    # Files and tables of others name themselves.
+    # Names from users' files may contain control characters.
     click.echo("\n".join(map(visible, lines)))
     click.echo(f"\nfolder of models: {table.home()}", err=True)
 
@@ -92,7 +92,7 @@ def _print_path(entry: NamedModel, given: Path | None) -> None:
 
 
 def ensure_fetched(entry: NamedModel, given: Path | None = None) -> Path:
-    """Return the path of a model, which is fetched first where it is not here; show how far it is."""
+    """Return the path of a model; fetch it first if needed, with a progress bar."""
     from ctxbench.bench.visible import visible
     from ctxbench.harness.generators.models import fetching
 

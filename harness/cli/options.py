@@ -1,4 +1,4 @@
-"""Options that many commands share, the only place that reads environment variables for them, and tables as text."""
+"""Options shared by commands, their environment variables (read nowhere else), and tables as text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Finite(click.FloatRange):
-    """A number of a range; ``nan``, which every range lets through, and ``inf`` are refused."""
+    """A finite number in a range. ``inf`` and ``nan``, which click's ranges accept, are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number."""
@@ -40,14 +40,14 @@ class Finite(click.FloatRange):
 
 
 class FormatChoice(click.types.StringParamType):
-    """The name of an installed format; formats are imported when one is asked for, or all for a help text."""
+    """The name of an installed format. A format is imported when it is used, and all are for the help text."""
 
     name = "format"
 
     def __init__(
         self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Take those of files of samples, or of predictions; and others by name, with what to say of their fields."""
+        """Accept formats of `files`, and those of `also`: name -> description of their fields."""
         self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
@@ -66,11 +66,11 @@ class FormatChoice(click.types.StringParamType):
         return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return the names as a help text shows them."""
+        """Return the names for the help text."""
         return f"[{'|'.join(self.names())}]"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of an installed format; a plug-in that cannot be imported is a fault of its own."""
+        """Return the name of an installed format; raise the fault of a plug-in that cannot be imported."""
         try:
             self.shape(value)
         except UnknownName:
@@ -79,7 +79,7 @@ class FormatChoice(click.types.StringParamType):
 
 
 class WithShapes(click.Command):
-    """A command whose help ends with the fields of every format that its ``--format`` takes."""
+    """A command whose help lists the fields of each format that its ``--format`` accepts."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of shapes."""
@@ -93,7 +93,7 @@ class WithShapes(click.Command):
 
 
 class ExportChoice(FormatChoice):
-    """The name of a format that a stored run can be written in: of predictions, or of whole runs."""
+    """The name of a format for exporting a stored run: predictions, or whole runs."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names to choose from, sorted."""
@@ -102,14 +102,14 @@ class ExportChoice(FormatChoice):
         return tuple(sorted({*super().names(), *RUN_FORMATS}))
 
     def shape(self, name: str) -> str:
-        """Return what a format holds."""
+        """Return the fields of a format."""
         from ctxbench.harness.exports import RUN_FORMATS
 
         return RUN_FORMATS[name].shape if name in RUN_FORMATS else super().shape(name)
 
 
 def sandbox_choice(text: str, *beside: str) -> Callable[[F], F]:
-    """Add ``--sandbox``; the command receives a back end's name, one of the words beside, or None for the best here."""
+    """Add ``--sandbox``; the command receives a back end's name, a word of `beside`, or None for the default."""
 
     def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in beside and read_name(value) is None:
@@ -126,10 +126,10 @@ sandbox_option = sandbox_choice("Where tests run.")
 
 
 def opened_sandbox(name: str | None, home: Home) -> Sandbox:
-    """Open the back end that ``--sandbox`` names, and say on stderr which it is.
+    """Open the back end that ``--sandbox`` names, and print its name on stderr.
 
     Raises:
-        SandboxUnavailable: if it is not there.
+        SandboxUnavailable: if it does not work on this machine.
     """
     from ctxbench.sandbox.registry import open_sandbox
 
@@ -139,7 +139,7 @@ def opened_sandbox(name: str | None, home: Home) -> Sandbox:
 
 
 def workers_option(text: str) -> Callable[[F], F]:
-    """Add ``--workers``, as many as cores unless another number is given."""
+    """Add ``--workers``; the default is the number of cores."""
     return click.option(
         "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores", help=text
     )
@@ -160,21 +160,21 @@ limit_option = click.option(
 
 
 def seed_option(text: str) -> Callable[[F], F]:
-    """Add ``--seed``, a whole number of 63 bits."""
+    """Add ``--seed``, a non-negative integer of up to 63 bits."""
     return click.option(
         "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help=text
     )
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows of a table as lines, each column as wide as its widest cell."""
+    """Yield the lines of a table, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
-    """Return the line of one check; what the checked code says is on that line, with hiding characters written out."""
+    """Return the line of a check, with the checked code's text on one line and its control characters escaped."""
     from ctxbench.bench.visible import visible
 
     return f"{'pass' if passed else 'FAIL'}  {name:{width}}  {visible(' '.join(detail.split()))}"
@@ -203,7 +203,7 @@ db_option = click.option(
 
 
 def engine_options(function: F) -> F:
-    """Add ``--engine`` and ``--address``; the command receives both, the address as a text or None."""
+    """Add ``--engine`` and ``--address``; the command receives both, the address as text or None."""
 
     def check(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
         if value is not None and ctx.params.get("engine") != "ray":
@@ -250,15 +250,15 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 
 
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
-    """Return what a file is written as: what was asked for, else what its name's ending says.
+    """Return the format of an output file: the requested one, or the one of the file name's ending.
 
     Args:
-        out: the file; None for none, which is written as the first format.
-        form: what was asked for.
-        endings: format -> the ending of its files.
+        out: the file; None takes the first format.
+        form: the requested format.
+        endings: format -> ending of its files.
 
     Raises:
-        InputFault: if neither says it.
+        InputFault: if neither determines the format.
     """
     if form is not None or out is None:
         return form or next(iter(endings))
@@ -271,7 +271,7 @@ def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, s
 
 
 def format_option(*forms: str, text: str = "How to print it.") -> Callable[[F], F]:
-    """Add ``--format``, the first of `forms` unless another is chosen; the command receives it as ``form``."""
+    """Add ``--format``, by default the first of `forms`; the command receives it as ``form``."""
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
 
 
@@ -292,7 +292,7 @@ prices_option = click.option(
     metavar="FILE",
     help="Price the stored tokens by the rates of this file (docs/costs.md); default: as when they were asked for.",
 )
-"""``--prices``; the command receives a path, or None for the prices that were stored."""
+"""``--prices``; the command receives a path, or None for the stored prices."""
 
 
 strategy_seconds_option = click.option(
@@ -307,9 +307,9 @@ strategy_seconds_option = click.option(
 
 
 def summariser_options(function: F) -> F:
-    """Add ``--summariser`` and what is for it.
+    """Add ``--summariser`` and its options.
 
-    The command receives a spec, empty for none, a flag, and ``summary_templates``, empty for our own.
+    The command receives a spec (empty for none), a flag, and ``summary_templates`` (empty for ctxbench's own).
     """
 
     def check(context: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -375,14 +375,14 @@ k_option = click.option(
     metavar="K",
     help="Say pass@K; give several with commas, or the option again.  [default: 1]",
 )
-"""``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
+"""``--k``, repeatable or with commas; the command receives ``ks``, sorted integers from 1."""
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:
     """Refuse a pass@k that cannot be estimated.
 
     Raises:
-        InputFault: if a k is larger than the number of completions, or there are no functions.
+        InputFault: if a k exceeds the number of completions, or the set has no functions.
     """
     if ks and not functions:
         raise InputFault(f"pass@{ks[0]} is of functions, and the sample set {samples!r} has none", cure="leave --k out")
@@ -391,7 +391,7 @@ def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> N
 
 
 def after_option(text: str) -> Callable[[F], F]:
-    """Add ``--after``, a day."""
+    """Add ``--after``; the command receives a date or None."""
     return click.option("--after", metavar="DATE", default=None, callback=_day, help=text)
 
 
@@ -403,12 +403,12 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
 
 
 def language_option(text: str) -> Callable[[F], F]:
-    """Add ``--language``, one of those that are registered."""
+    """Add ``--language``, a registered language."""
     return click.option("--language", type=click.Choice(languages.names()), default=None, help=text)
 
 
 def measure_option(text: str, *, more: Sequence[str] = ()) -> Callable[[F], F]:
-    """Add ``--measure``; the command receives a set of `Measurement`, all where the option is left out."""
+    """Add ``--measure``; the command receives a set of `Measurement`, by default all."""
 
     def read(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> frozenset[Measurement]:
         return frozenset(Measurement(name) for name in names if name not in more) if names else EVERY

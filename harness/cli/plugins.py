@@ -1,4 +1,4 @@
-"""`ctxbench strategy`, `engine` and `generator`: list, show and check them; measure whether an engine leaks."""
+"""`ctxbench strategy`, `engine` and `generator`: list, show and check plug-ins; measure leaks of engines."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -
 
 
 def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
-    """Return group -> (name, summary, spelling) of each strategy, and the reasons why others are left out."""
+    """Return group -> (name, summary, spelling) of its strategies, and the reasons why others are left out."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
@@ -166,7 +166,7 @@ def show_strategy(name: str, *, home: Home) -> None:
 
 
 def _papers(name: str) -> Iterator[str]:
-    """Yield the tables that have rows of a strategy, with the rows' names there."""
+    """Yield the papers' tables with rows of a strategy, and the rows' names there."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables
 
@@ -204,10 +204,10 @@ def check_strategy(spec: str, *, samples: str | None, strategy_seconds: float, h
 
 
 def _print_checks(findings: Iterable[Any], width: int) -> None:
-    """Print a line a check, as they come, and how many passed.
+    """Print a line for each check as it finishes, then the number passed.
 
     Raises:
-        Exit: with code 1, if one failed.
+        Exit: with code 1, if a check failed.
     """
     count = failed = 0
     for finding in findings:
@@ -362,7 +362,7 @@ def measure_leak(
 
 
 def _verdicts(compared: list[Compared]) -> Iterator[str]:
-    """Yield a line a language on what the context is worth in bits, where that was measured."""
+    """Yield a line per language on the gain of the shared mode, in bits if these were measured."""
     for language in dict.fromkeys(pair.this.language for pair in compared):
         pairs = {pair.metric: pair.difference for pair in compared if pair.this.language == language}
         metric = next((name for name in (GAIN, COPYABLE) if name in pairs), next(iter(pairs)))

@@ -146,7 +146,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     if len(failed) == 1:
         raise failed[0]
     if failed:
-        # One unreachable server must not keep the others away; every reason is printed, then their number.
+        # An unreachable server must not stop the other fetches. All reasons are printed, then their number.
         click.echo("\n".join(str(error) for error in failed), err=True)
         raise InputFault(
             f"{len(failed)} of {len(manifests)} repositories could not be fetched",
@@ -214,7 +214,7 @@ def add(
 
 
 def workbench(sandbox: str | None, home: Home) -> Workbench:
-    """Return where tests of a repository to adopt run."""
+    """Return the sandbox and tools that run the tests of a new repository."""
     from ctxbench.bench.adoption.trial import Workbench
     from ctxbench.sandbox import wheels
 
@@ -226,7 +226,7 @@ def workbench(sandbox: str | None, home: Home) -> Workbench:
 
 
 def _beside(sandbox: str | None, home: Home) -> Sandbox | None:
-    """Return bubblewrap if both back ends work, and no name chose between them."""
+    """Return bubblewrap as a second back end if both work and the user named none."""
     from ctxbench.sandbox.registry import bubblewrap_fault, docker_fault
 
     is_one = sandbox or docker_fault() or bubblewrap_fault(home.cache / "sandbox")

@@ -1,4 +1,4 @@
-"""`ctxbench quickstart` and `reproduce`: a whole study by one command, the first one or that of a paper's table."""
+"""`ctxbench quickstart` and `reproduce`: run a whole study by one command, a first one or that of a paper's table."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 
 _COMPARED = ("lc.infile", "lc.repocoder(iterations=1)")
-"""The strategies by which lines are answered."""
+"""Strategies for lines."""
 _STORED = {
     Kind.LINE: (*_COMPARED, "oracle-context"),
     Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile(encoder=bm25)", "gold", "blank"),
 }
-"""The rows that are shown of a model's stored answers."""
+"""Strategies whose stored answers are shown."""
 _LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
-"""How many samples a model answers here."""
+"""Default number of samples that `--model` answers."""
 _BESIDE = 3
-"""How many stored answers are shown beside each other."""
+"""Most samples whose stored answers are shown."""
 
 _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
-"""What its answers are called -> sample -> answer."""
+"""Label -> sample -> answer."""
 
 
 @click.command()
@@ -79,7 +79,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
     from ctxbench.bench import quickstart as job
     from ctxbench.harness.store import open_store
 
-    # A fault of the database or the model shows now, and not after the minutes that samples take.
+    # The database and the model are opened first, so that their faults do not appear after minutes of building samples.
     with open_store(db or home.database) as store:
         live = _generators(model) if model else None
         steps = _Steps(home, store)
@@ -88,7 +88,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
         stored = steps.show_stored(lines, model)
         if live:
             steps.answer(lines, _COMPARED, live[Kind.LINE], limit or _LIVE[Kind.LINE], stored)
-        # Functions take minutes more: what the lines tell is shown before.
+        # Functions take minutes, so the results of the lines are printed first.
         try:
             judge = opened_sandbox(sandbox, home)
             manifests = job.fetch_set(home, say, job.FUNCTION_SET)
@@ -99,7 +99,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
             if live:
                 steps.answer(functions, ("icl.direct",), live[Kind.FUNCTION], limit or _LIVE[Kind.FUNCTION], {})
         except (CtxbenchError, SandboxError) as missing:
-            # The lines are done and shown all the same; the exit code and the last line report the fault.
+            # The lines are already shown. The exit code and the last line report the fault.
             steps.faults.append(missing)
     if not live:
         say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/first-model.md)")
@@ -112,7 +112,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
 
 
 def _generators(model: str) -> dict[Kind, str]:
-    """Fetch a model; return what runs it here, for lines and for functions: `hf` where it is installed, or `serve`.
+    """Fetch a model; return generators that run it here, for lines and functions: `hf` if installed, or `serve`.
 
     Raises:
         InputFault: if there is no such model, or neither is installed.
@@ -133,23 +133,23 @@ def _generators(model: str) -> dict[Kind, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps of the quick start; each prints what it found."""
+    """The steps of the quick start; each prints its result."""
 
     home: Home
     store: Store
     faults: list[CtxbenchError | SandboxError] = field(default_factory=list)
 
     def built(self, sample_set: SampleSet) -> None:
-        """Say how many samples there are."""
         repositories = len(sample_set.manifest["repositories"])
         say(
             f"{len(sample_set.samples)} samples of {repositories} repositories in {self.home.samples / sample_set.name}"
         )
 
     def show_stored(self, sample_set: SampleSet, model: str) -> _Texts:
-        """Show what a published model answered, of which ctxbench has the answers; return them.
+        """Show and return a published model's answers that ship with ctxbench.
 
-        It is `model` if there are answers of it. Where there are none of this kind of sample, nothing is shown.
+        The model is `model`, or the first one if `model` has no answers. Without any for this kind of sample, nothing
+        is shown.
         """
         from ctxbench.bench import quickstart as job
         from ctxbench.bench import standard
@@ -158,7 +158,7 @@ class _Steps:
         kind = sample_set.samples[0].kind
         name = job.SET if kind is Kind.LINE else standard.whole_name(job.SET)
         files = [file for file in reference.models(name, kind).values() if file.model != COPY_MODEL]
-        # The sort is stable: without a model that is known, the first one.
+        # The sort is stable: with an unknown model, the first file stays first.
         files.sort(key=lambda file: file.model != model)
         if not files:
             return {}
@@ -181,7 +181,7 @@ class _Steps:
         return texts
 
     def judge(self, functions: SampleSet, limit: int | None, sandbox: str) -> None:
-        """Run the functions' own code and an empty body through their tests, and say how many pass."""
+        """Run the tests on each function's own code and on an empty body, and print how many pass."""
         summaries = self._run(functions, ("gold", "blank"), COPY_MODEL, limit, sandbox)
         named = ("gold, each function's own code", "blank, an empty body")
         counts = [
@@ -193,7 +193,7 @@ class _Steps:
     def answer(
         self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
     ) -> None:
-        """Let a model answer, and show its answers to lines beside others."""
+        """Let a model answer; for lines, show its answers beside others."""
         from ctxbench.harness.store.runs import completed
 
         there = len(sample_set.samples)
@@ -219,7 +219,7 @@ class _Steps:
         limit: int | None,
         sandbox: str | None = None,
     ) -> list[RunSummary]:
-        """Run strategies; keep their fault."""
+        """Run strategies; store their fault for the end."""
         from ctxbench.harness.run.runner import fault_of, run
         from ctxbench.harness.run.spec import RunOptions
 
@@ -247,10 +247,9 @@ class _Steps:
             click.echo(printed(board(tables, cutoffs=cutoffs.of_home(self.home)), "table"), nl=False)
 
     def _show_answers(self, sample_set: SampleSet, ids: Sequence[str], texts: _Texts) -> None:
-        """Print the answers to lines below each other, with the line that was to be written."""
         from ctxbench.bench.visible import visible
 
-        # A repository that could not be reached has no samples here.
+        # Repositories that could not be fetched have no samples here.
         for id_ in [id_ for id_ in ids if id_ in sample_set.references]:
             target = sample_set.references[id_].target
             answers = [
@@ -265,11 +264,7 @@ _WIDEST = 120
 
 
 def _check_without(choices: Collection[str], refusal: str) -> None:
-    """Refuse options that would change nothing.
-
-    Raises:
-        UsageError: naming the first of them where `refusal` has its braces.
-    """
+    """Refuse options that have no effect; the braces of `refusal` are for the first one's name."""
     context = click.get_current_context()
     for name in choices:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:

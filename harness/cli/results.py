@@ -1,4 +1,4 @@
-"""`ctxbench results` and `merge`: predictions, verdicts and shards brought in, and runs brought out."""
+"""`ctxbench results` and `merge`: import predictions, verdicts and shards, and export runs."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _import_reference(name: str, samples: str | None, home: Home, db: str | None
     kinds = reference.kinds(name)
     given = None if samples is None else sets.load(home, samples)
     if given is not None:
-        # A build that is neither kind's is compared with the lines, and refused.
+        # A set that is neither kind's build is compared with the lines, and refused.
         kinds = tuple(kind for kind in kinds if standard.load(name).digests.get(kind) == given.digest) or kinds[:1]
     summaries: list[ImportSummary] = []
     with open_store(db or home.database) as store:
@@ -223,7 +223,7 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
 def _export_run(
     store: Store, run: str, name: str, out: Path, samples: str | None, home: Home, *, partial: bool
 ) -> None:
-    """Write a whole run; its samples are read where they are here."""
+    """Write a whole run, with its samples if they are on this machine."""
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_atomic
@@ -251,7 +251,7 @@ def _export_run(
 
 
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
-    """Return the sample set of a run where its tasks are written too."""
+    """Return the sample set of a run if the format also writes its tasks; otherwise None."""
     from ctxbench.bench import samples as sets
     from ctxbench.harness.exported import needs_samples
     from ctxbench.harness.store.runs import check_set

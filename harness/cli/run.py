@@ -1,4 +1,4 @@
-"""`ctxbench run`: run strategies over a sample set with a generator, or go on with an earlier call."""
+"""`ctxbench run`: run strategies over a sample set with a generator, or continue an earlier call."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _check_together(
 def _cluster(
     engine: str, address: str | None, home: Home, sample_set: SampleSet, generator: str, options: RunOptions
 ) -> AbstractContextManager[Cluster | None]:
-    """Open the machines that do the work; None for this one."""
+    """Open the cluster that does the work; None for this machine."""
     from contextlib import nullcontext
 
     if engine == "local":
@@ -206,7 +206,7 @@ def _say_decoding(sampling: Sampling, n: int) -> None:
 
 
 def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
-    """Say what else the run asked of the model, and which completions have no verdicts; raise the run's fault."""
+    """Print remarks and runs whose tests did not run; raise the runs' fault."""
     from ctxbench.harness.run.runner import fault_of
 
     if summaries and summaries[-1].remark:

@@ -1,4 +1,4 @@
-"""``ctxbench samples``: build, verify, show and list sample sets; what goes in and out is `samples_import`."""
+"""``ctxbench samples``: build, verify, show and list sample sets; `samples_import` imports and exports them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _REASONS = {
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 _UNJUDGED = ("blank_passed", "reference_failed", "reference_has_no_tests")
-"""Why functions were dropped that were tried: no test notices an empty body, or the published code passes none."""
+"""Reasons for which tests cannot judge a function: no test notices an empty body, or the published code passes none."""
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 
@@ -178,7 +178,7 @@ def build(
 def _refuse_options(
     kind: str, *, since: Since | None, sandbox: str | None, protocol: str | None, set_name: str | None
 ) -> None:
-    """Refuse options that are for the other kind of sample, or for other repositories than a standard set's."""
+    """Refuse options for the other kind of sample, or that a standard set fixes."""
     if kind == "function" and protocol is not None:
         raise click.UsageError("--protocol is for --kind line: tests decide which functions become samples")
     if set_name is not None and protocol is not None:
@@ -192,10 +192,10 @@ def _refuse_options(
 def _manifests(
     standard_set: StandardSet | None, repos: tuple[str, ...], kind: str, language: str | None, after: date | None
 ) -> list[RepoManifest]:
-    """Return the repositories of a standard set that give such samples, or those that are named, if not filtered out.
+    """Return the repositories, from a standard set or by name, that pass the filters.
 
     Raises:
-        InputFault: if a name is wrong, or none is left.
+        InputFault: if a name is wrong, or no repository is left.
     """
     from ctxbench.bench.repositories import manifest
 
@@ -211,7 +211,7 @@ def _manifests(
 
 
 def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...]) -> StandardSet | None:
-    """Return the standard set of that name; None if repositories are named instead."""
+    """Load the standard set of that name; None if repositories are named instead."""
     from ctxbench.bench import standard
 
     if bool(repos) == (name is not None):
@@ -226,10 +226,10 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
 
 
 def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: SampleSet) -> None:
-    """Say whether a set is the published one, byte for byte, or that none is published yet.
+    """Print whether a set equals the published one, or that none is published yet.
 
     Raises:
-        InputFault: if it is another; names what differs, where reference results tell.
+        InputFault: if it differs; lists the differences if reference results have the published ids.
     """
     if kind not in standard_set.digests:
         say(
@@ -246,7 +246,7 @@ def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: Sa
 
 
 def _differing(name: str, kind: str, built: Set[str]) -> str:
-    """Return which samples are not in both sets; empty where no reference results name those of the published one."""
+    """Return which samples only one of the sets has; empty if no reference results list the published ones."""
     from ctxbench.bench.types import Kind
     from ctxbench.harness.imported import reference
 
@@ -270,7 +270,7 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
 def build_lines(
     manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
 ) -> SampleSet:
-    """Build a set of lines, by the protocol of that spec; `options` are those of `bench.lines.build.build`."""
+    """Build a set of lines by a protocol's spec; `options` are those of `bench.lines.build.build`."""
     from ctxbench.bench.lines.build import build
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 
@@ -411,7 +411,7 @@ def _show_set(sample_set: SampleSet) -> None:
 
 
 def _show_tests(entry: Mapping[str, Any]) -> None:
-    """Print how many functions the tests of a repository can judge, and how reliable they are."""
+    """Print how many functions the tests of a repository can judge, and how reliable the tests are."""
     if "tried" in entry:
         judged = entry["tried"] - sum(entry["drops"].get(reason, 0) for reason in _UNJUDGED)
         share = f" ({entry['kept'] / judged:.1%})".replace("%", " %") if judged else ""

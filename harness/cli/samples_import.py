@@ -1,4 +1,4 @@
-"""`ctxbench samples import`, `export` and `prompt`: sets in the shapes of other benchmarks, and exact prompts."""
+"""`ctxbench samples import`, `export` and `prompt`: convert sets of other benchmarks, and print exact prompts."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
 
 
 def _check(shape: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that would change nothing."""
+    """Refuse options that have no effect."""
     executed = options["rebuild"]
     for name in ("rebuild", "docstring"):
         if options[name] and shape != "codereval":
@@ -250,7 +250,6 @@ def prompt(
 
 
 def _show_origins(prompt: Prompt, count: Callable[[str], int]) -> None:
-    """Print the blocks of a prompt, each under its origin, then what was left out of it."""
     for block in prompt.blocks:
         cut = ", cut" if block.cut else ""
         click.echo(f"=== {_origin(block)}, {count(block.text)} tokens{cut}")

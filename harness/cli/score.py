@@ -1,4 +1,4 @@
-"""`ctxbench score`, `rescore` and `exec`: metrics and verdicts of completions, from a file or stored ones.
+"""`ctxbench score`, `rescore` and `exec`: compute metrics and verdicts of completions from files or stored runs.
 
 `score` reads a file and needs no database.
 """
@@ -97,10 +97,10 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """Read the completions; every line is checked before anything is scored.
+    """Read the completions; check every line before scoring.
 
     Raises:
-        InputFault: naming file, line and field of each fault (the first few of them).
+        InputFault: with file, line and field of the first few faults.
     """
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import read_lines
@@ -169,12 +169,12 @@ def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | int:
-    """Write whole numbers without a decimal point."""
+    """Convert whole numbers to integers, to print them without a decimal point."""
     return int(value) if value.is_integer() else value
 
 
 def _table(scored: Mapping[str, Sequence[Values]]) -> str:
-    """Return a row a profile, in percent as its official aggregation prints it; ``-``: it has no such metric."""
+    """Return a table with a row per profile, in percent as its official code prints it; ``-`` for a missing metric."""
     from ctxbench.harness.metrics import aggregate
 
     columns = _columns(scored)
@@ -193,7 +193,7 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
 
 
 def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
-    """Return metric -> heading, with a unit other than percent: the usual ones, and all of a profile without them."""
+    """Return metric -> heading, with any unit but percent; for the usual metrics, or all of a profile without them."""
     from ctxbench.harness.metrics import info
 
     columns: dict[str, str] = {}
@@ -242,7 +242,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     with open_store(db or home.database, create=False) as store:
         for run in sorted(works(store), key=lambda run: (run.choices.samples, run.choices.strategy, run.id)):
             if not run.finished or run.origin is Origin.REFERENCE:
-                # It has no completions: nobody needs its samples.
+                # It has no completions, so its samples are not needed.
                 continue
             try:
                 sample_set = sets.load(home, run.choices.samples)
@@ -252,7 +252,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
                     unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}
                     click.echo(f"{run.id}  {run.choices.strategy}  {what}  scored {scored}")
             except InputFault as fault:
-                # The other runs get their scores all the same.
+                # The other runs are still scored.
                 unread[run.id] = fault
     if not total and not unread and not unmeasured:
         click.echo("nothing to score: the stored completions have every metric that is defined for them")
@@ -270,7 +270,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
 def _rescored(
     home: Home, store: Store, run_id: str, sample_set: SampleSet, profile: str | None, measure: Collection[Measurement]
 ) -> Iterator[tuple[str, int, Mapping[str, MachineFault]]]:
-    """Score and measure what a run lacks; yield what, of how many completions, and why some samples went without."""
+    """Add a run's missing scores and measurements; yield what was added, how many, and the faults of samples."""
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import measure as measure_stored
     from ctxbench.harness.run.stored import rescore as score_stored
@@ -380,7 +380,7 @@ def _verdicts_of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, ane
     idle(store, [run])
 
     def judge_all(executor: Executor) -> Generator[VerdictRow]:
-        # Only now: where no tests can run, the verdicts stay.
+        # Verdicts are deleted only once tests can run.
         delete_verdicts(store, run)
         return judge_run(store, executor, sample_set, run, verdicts.unjudged(store, run))
 
@@ -388,7 +388,7 @@ def _verdicts_of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, ane
 
 
 def _write_verdicts(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:
-    """Write a line for each completion; return the faults of those without a verdict."""
+    """Write a line for each completion; return the faults of completions without a verdict."""
     from collections import Counter
     from contextlib import closing
 
@@ -397,7 +397,7 @@ def _write_verdicts(rows: Generator[VerdictRow], total: int, out: Path | None) -
     lines: list[str] = []
     faults: list[MachineFault] = []
     counts: Counter[str] = Counter()
-    # Closed here: an interrupted attempt must be recorded while the database is open.
+    # `closing` records an interrupted attempt while the database is still open.
     with progress("tests", total) as tick, closing(rows):
         for row in rows:
             lines.append(dump_line(row.record))

@@ -1,9 +1,9 @@
-"""Ctrl-C and the progress of long work.
+"""Handle Ctrl-C, and show the progress of long work.
 
-A command ends tidily after Ctrl-C if that takes but a moment, else at once; a second Ctrl-C always ends it at once.
-Python raises an interrupt in the main thread alone, and only between two steps of Python code: not while it waits for
-a database or computes in C. So a thread of its own watches for interrupts. Ending the process is as safe as a kill:
-a finished sample is a transaction, and boxes and cells end with this process.
+After Ctrl-C a command has a moment to end cleanly before it is ended; a second Ctrl-C ends it at once. Python raises an
+interrupt only in the main thread, and only between two steps of Python code: not while it waits for a database or
+computes in C. So a separate thread watches for interrupts. Ending the process is as safe as a kill: a finished sample
+is a transaction, and boxes and cells end with this process.
 
 Progress is a bar on a terminal and in a notebook, and a line on stderr every few seconds elsewhere.
 """
@@ -28,16 +28,16 @@ from typing import Any, NoReturn
 import click
 
 SECONDS = 1.5
-"""The time that a command has to end tidily after the first interrupt."""
+"""Seconds that a command has to end cleanly after the first interrupt."""
 INTERRUPT_CODE = 130
 INTERRUPTED = "ctxbench: interrupted; run the same command again to go on"
 _QUIET = "ignore:resource_tracker:UserWarning"
-"""`multiprocessing` has a helper process that tidies up what is left, and would warn about it."""
+"""Filter for warnings of `multiprocessing`'s helper process, which cleans up what is left."""
 _came, _ending = threading.Event(), threading.Lock()
 
 
 def watch_interrupts() -> None:
-    """Begin to watch; called once, by the main thread. Ignored interrupts stay ignored."""
+    """Start to watch for interrupts; called once, by the main thread. Ignored interrupts stay ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
@@ -55,8 +55,8 @@ def interrupted() -> bool:
 
 
 def end_interrupted() -> NoReturn:
-    """Print one line on the interrupt, and end the process with its children."""
-    # The other thread may be printing the line and ending the process already.
+    """Print that the command was interrupted, and end the process with its children."""
+    # The other thread may already be printing the line and ending the process.
     if _ending.acquire(timeout=0.5):
         with contextlib.suppress(OSError, ValueError):
             click.echo(INTERRUPTED, err=True)
@@ -66,14 +66,14 @@ def end_interrupted() -> NoReturn:
 
 
 def _raise(_: int, __: FrameType | None) -> None:
-    """Interrupt the main thread, once: a second interrupt would meet it while it tidies up."""
+    """Interrupt the main thread once; a second interrupt would disturb its cleanup."""
     if not _came.is_set():
         _came.set()
         raise KeyboardInterrupt
 
 
 def _unless_interrupted(unraisable: Any) -> None:
-    """Hide errors that an interrupt causes where nothing can be raised: the watching thread ends the command."""
+    """Hide errors that an interrupt causes where none can be raised; the watching thread ends the command."""
     if not _came.is_set() and not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
 
@@ -82,14 +82,14 @@ def _watch(reader: int) -> None:
     while signal.SIGINT not in os.read(reader, 1):
         pass
     if signal.getsignal(signal.SIGINT) is not _raise:
-        # A server of pages has handlers of its own, and ends by itself.
+        # The pages' server has its own handlers and ends by itself.
         return
     select.select([reader], [], [], SECONDS)
     end_interrupted()
 
 
 def _end_children() -> None:
-    """End processes that would go on, such as a download; workers ignore interrupts, but not this signal."""
+    """End child processes that would continue, such as downloads. Workers ignore interrupts, but not this signal."""
     for pid in _below(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
@@ -107,7 +107,7 @@ def _below(pid: int) -> list[int]:
 
 _EVERY_SECONDS = 5.0
 _MINUTES = 120.0
-"""Seconds from which on a time is told in minutes."""
+"""Seconds from which on times are printed in minutes."""
 _REMARKS = (
     "ctxbench.bench.retrieval",
     "ctxbench.harness.run.attempt",
@@ -117,19 +117,19 @@ _REMARKS = (
     "ctxbench.harness.generators",
     "ctxbench.harness.run.scheduling",
 )
-"""Loggers of other work that may take long during a run or while a model answers."""
+"""Loggers of slow work during a run or while a model answers."""
 _CLEAR = "\r\x1b[2K"
-"""Takes a bar's line off a terminal; the bar is drawn anew below."""
+"""Clears a bar's line on a terminal; the bar is redrawn below."""
 
 Tick = Callable[..., None]
-"""Takes a step's size, and how much of it ended as missing, which counts as tried and not as done."""
+"""Reports a step: its size, and how much of it is missing, which counts as tried but not as done."""
 say: Callable[[str], None] = functools.partial(click.echo, err=True)
 """Print a line on stderr."""
 
 
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
-    """Show how much of `total` is done; call the yielded function, a `Tick`, after each step."""
+    """Show the progress towards `total`; call the yielded `Tick` after each step."""
     with remarks():
         bar_of_notebook = _notebook_bar(label, total)
         if bar_of_notebook is not None:
@@ -156,7 +156,7 @@ def _bar_tick(bar: Any, label: str) -> Tick:
 
 
 def _notebook_bar(label: str, total: int) -> Tick | None:
-    """Return what moves a bar below the notebook's cell; None outside a notebook."""
+    """Return a function that moves a bar below the notebook's cell; None outside a notebook."""
     if "ipykernel" not in sys.modules or not total:
         return None
     bar = importlib.import_module("IPython.display").ProgressBar(total)
@@ -192,13 +192,12 @@ def _lines(label: str, total: int) -> Iterator[Tick]:
 
 class _Echo(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it."""
         click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{record.getMessage()}", err=True)
 
 
 @contextlib.contextmanager
 def remarks() -> Iterator[None]:
-    """Show log messages about other work that takes long meanwhile; each once, also within another call."""
+    """Show log messages about slow work inside the block, each once even if nested."""
     handler = _Echo(logging.INFO)
     loggers = [
         logger

@@ -1,6 +1,6 @@
-"""Runs that are compared: which ones, by which metric, with which baseline, and in what else they differ. Pure.
+"""Choose which runs are compared, by which metric and with which baseline, and list how else they differ. Pure.
 
-Where they differ in decoding, versions, load or samples, sentences say so; names that no run has are errors.
+Warnings name differences in decoding, versions, load or samples. Names that no run has are errors.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ BASELINE = "lc.infile"
 RANKS_FUNCTIONS = "pass@1"
 _RANKING = ("es", RANKS_FUNCTIONS, "em")
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
-"""Whose versions rows should share; that of a strategy is its own."""
+"""Parts whose versions all rows should share. A strategy has its own version."""
 _OF_GENERATOR = ("generator", "coder")
 _LONGEST = 40
-"""Characters of a version that are shown: enough of a digest."""
+"""Characters of a version that are printed: enough to identify a digest."""
 _ALWAYS = ("completions", "temperature")
 
 
@@ -41,10 +41,10 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
 
 
 def file_labelled(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return runs whose strategies from files are called by `file_label`, so that versions of one are one row.
+    """Rename strategies from files by `file_label`, so that all versions of a file share one row.
 
-    Two files of one name and label in different folders keep their paths, unless both were once the same text: then the
-    file was moved.
+    Two files of the same name and label in different folders keep their paths. If both once had the same text, the file
+    was moved, and they share the label.
     """
     versions: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for table in tables:
@@ -60,15 +60,15 @@ def file_labelled(tables: Sequence[RunTable]) -> list[RunTable]:
 
 
 def strategy_of(run: RunInfo) -> Hashable:
-    """Return of what a board has one row in a group: a strategy, and the origin of its numbers."""
+    """Return the key of a row in a group: the strategy and the origin of its numbers."""
     return run.strategy, run.origin
 
 
 def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = strategy_of) -> list[RunTable]:
-    """Return one table a key, in the order of first appearance.
+    """Return one table per key, in the order of first appearance.
 
-    Of several, the last one that is complete, else the last one. Where a strategy has a complete run of the user's own,
-    its reference result is left out.
+    The newest complete table of a key is taken, or the newest one if none is complete. A reference result is left out
+    where the user has a complete run of the same strategy.
     """
     newest_tables: dict[Hashable, RunTable] = {}
     for table in tables:
@@ -86,12 +86,12 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     Args:
         tables: stored runs, oldest first.
         strategies: their specs or bare names.
-        beside: ids of runs; where there are any, theirs are the samples and the generator.
+        beside: ids of runs; if given, only runs over their samples and by their generator are searched.
 
     Raises:
-        InputFault: if a bare name stands for several strategies, or nowhere all have a whole run.
+        InputFault: if a bare name matches several strategies, or no samples and generator have whole runs of all.
     """
-    # Of a run in two languages both tables must be whole.
+    # A run in two languages is whole only if both tables are.
     broken = {table.run.id for table in tables if not complete(table)}
     runs = [table.run for table in file_labelled(tables) if table.run.id not in broken]
     newest_runs: dict[Hashable, dict[str, RunInfo]] = defaultdict(dict)
@@ -100,7 +100,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     for run in runs:
         languages[run.id].add(run.language)
         of = newest_runs[run.samples_digest, run.samples, run.generator]
-        # A reference result stands for what one has not run.
+        # A reference result is used only where the user has no run.
         if run.origin is Origin.RUN or run.strategy not in of or of[run.strategy].origin is not Origin.RUN:
             of[run.strategy] = run
     fixed = {(t.run.samples_digest, t.run.samples, t.run.generator) for t in tables if t.run.id in beside}
@@ -129,7 +129,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
 
 
 def _named(name: str, strategies: Collection[str]) -> str:
-    """Return which strategy a spec or a bare name stands for; empty if none."""
+    """Return the strategy that a spec or a bare name matches; empty if none does."""
     matches = sorted(strategy for strategy in strategies if is_named(name, strategy))
     exact = [strategy for strategy in matches if strategy in (name, _canonical(name))]
     if len(matches) > 1 and not exact:
@@ -139,19 +139,19 @@ def _named(name: str, strategies: Collection[str]) -> str:
 
 
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
-    """Return a group's runs without the bits that another model measured than those of its newest run.
+    """Return a group's runs, and drop bits that were measured by another model than that of the newest run.
 
-    Bits of two models, or of two versions of one, are two units: no mean, difference or rank may mix them.
+    Bits of two models, or of two versions of one, are different units: no mean, difference or rank may mix them.
 
     Args:
-        tables: what the group shows.
-        members: all that was run, oldest first.
+        tables: the runs that the group shows.
+        members: all runs, oldest first.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
         return list(tables)
     age = {table.run.id: place for place, table in enumerate(members)}
-    # One's own first: a newer reference result must not take the bits of what one ran.
+    # The user's runs come first: a newer reference result must not remove their bits.
     newest_run = max(
         (table.run for table in tables if table.run.id in coders),
         key=lambda run: (run.origin is Origin.RUN, max(age[id_] for id_ in run.ids)),
@@ -161,7 +161,7 @@ def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> lis
 
 
 def _coder(table: RunTable) -> str | None:
-    """Return which model measured the bits of a run, empty if nobody knows; None if it has none."""
+    """Return the model that measured the bits of a run; empty if unknown, None if the run has no bits."""
     columns = [table.metrics.get(name, ()) for name in BIT_METRICS]
     has_bits = any(value is not None for column in columns for value in column)
     return table.run.versions.get("coder", "") if has_bits else None
@@ -180,15 +180,15 @@ def _without_bits(table: RunTable, kept: str) -> RunTable:
 
 
 def complete(table: RunTable) -> bool:
-    """Return whether nothing of the run is missing."""
+    """Return whether the run has no missing samples."""
     return Status.INFRA_FAILED not in table.status
 
 
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
-    """Return what ranks: ``pass@1`` for functions, whether it is there or not; for lines what follows.
+    """Return the metric that ranks; the runs may lack it.
 
-    That is ``copyable_bits`` for the built-in copy model, ``es`` or ``em`` for others, else the profile's
-    first metric, whether it is there or not. Without completions it is `HEADLINE` for both.
+    Without completions it is `HEADLINE`. For functions it is ``pass@1``. For lines it is ``copyable_bits`` with the
+    built-in copy model, then ``es``, ``em`` or the profile's first metric.
     """
     if not run.completions:
         return HEADLINE
@@ -196,12 +196,12 @@ def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
         return RANKS_FUNCTIONS
     first = (COPYABLE, *_RANKING) if only_copies(run.generator) else _RANKING
     own = own_metrics(run.profile, metrics)
-    # Without a score of the profile nothing is ranked: any other metric would stand under the profile's name.
+    # Any other metric would be printed under the profile's name, so a missing score is not replaced.
     return next((name for name in (*first, *own) if name in metrics), None) or _ranking_metric(run.profile)
 
 
 def own_metrics(profile: str, metrics: Collection[str]) -> list[str]:
-    """Return which of `metrics` belong to the profile, in its order; not those that every board has."""
+    """Return those of `metrics` that belong to the profile, in its order, without the metrics that every board has."""
     candidates = [name for name in metrics if common_metric(name) is None]
     if len(candidates) < 2:
         return candidates
@@ -215,16 +215,16 @@ def _ranking_metric(profile: str) -> str:
 
 
 def passes(metrics: Collection[str]) -> list[str]:
-    """Return the pass@k among metrics, by k."""
+    """Return the pass@k metrics, sorted by k."""
     return sorted((name for name in metrics if name.startswith("pass@")), key=lambda name: int(name.partition("@")[2]))
 
 
 def baseline(
     tables: Sequence[RunTable], ranked: Sequence[int], whole: Sequence[int], requested: str | None
 ) -> int | None:
-    """Return the position of the baseline: what was asked for if it is there, else ``lc.infile``, else the first.
+    """Return the position of the baseline: the requested one if present, then ``lc.infile``, then the first ranked row.
 
-    Unasked only rows are taken that may be ranked, one's own first: never a control.
+    Without a request the baseline is a row that may be ranked, the user's own first, and never a control.
     """
     anyone = range(len(tables))
     if requested is not None:
@@ -241,12 +241,12 @@ def baseline(
 
 
 def is_named(requested: str, strategy: str) -> bool:
-    """Return whether a canonical spec is the one asked for: the same, or of that bare name."""
+    """Return whether a canonical spec equals the requested spec, or has the requested bare name."""
     return strategy in (_canonical(requested), file_label(requested)) or requested.strip() == strategy.partition("(")[0]
 
 
 def is_generator(requested: str, generator: str) -> bool:
-    """Return whether a generator is the one asked for: its spec, its bare name, or the name of its model."""
+    """Return whether a generator matches the request by its spec, its bare name or the name of its model."""
     if requested.strip() in (generator, spec_of_label(generator).partition("(")[0]):
         return True
     try:
@@ -257,10 +257,10 @@ def is_generator(requested: str, generator: str) -> bool:
 
 
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
-    """Return the runs that a person most likely asks about, and the other samples and generators that have some.
+    """Return the runs of the newest view, and the other samples and generators that have runs.
 
-    Those are over the samples and by the generator of the newest run of one's own; without any of the newest run that a
-    language model answered.
+    The view is the samples and the generator of the user's newest run, or without one, of a language model's newest
+    run.
 
     Args:
         tables: stored runs, oldest first.
@@ -274,7 +274,7 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return runs, and beside one's own over a first part of a set those over more of it, at the part's samples.
+    """Return all runs, and add runs over more of a set to the user's runs over a first part of it, cut to that part.
 
     Args:
         tables: stored runs, oldest first.
@@ -285,14 +285,13 @@ def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
 
 
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
-    """Return the runs over a sample set or the first part of it, and at its samples those over more of the set.
+    """Return the runs over a sample set or a first part of it, and add runs over more of the set, cut to that part.
 
-    So what was run over a part has everything beside it that it can be compared with, but for strategies that were run
-    over the part itself. A run that lacks one of the part's samples is left out.
+    A strategy that ran over the part itself is not added again, nor is a run that lacks one of the part's samples.
 
     Args:
         tables: stored runs, oldest first.
-        label: as in `RunInfo.samples`.
+        label: a `RunInfo.samples`.
     """
     name, is_part, _ = label.partition("[:")
     samples_at: dict[Hashable, set[str]] = defaultdict(set)
@@ -321,12 +320,12 @@ def _canonical(text: str) -> str:
 
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
+    """List differences in the runs' decoding and versions; strategy versions only if all have one strategy."""
     return [*_decoding(runs), *_versions(runs)]
 
 
 def load_of(runs: Sequence[RunInfo]) -> str:
-    """Say under which load the seconds of runs were measured, if it is one, or that nobody knows; empty if neither."""
+    """Describe the load under which seconds were measured, known or not; empty if loads differ or nothing was timed."""
     loads = {load for run in _timed(runs) for load in run.loads}
     if len(loads) != 1:
         return ""
@@ -337,12 +336,12 @@ def load_of(runs: Sequence[RunInfo]) -> str:
 
 
 def coders_of(runs: Sequence[RunInfo]) -> list[str]:
-    """Return who measured the bits of runs: those of two models are two units, and are not compared."""
+    """Return the models that measured the bits of runs, sorted. Bits of two models are different units."""
     return sorted({run.versions.get("coder", "") for run in runs})
 
 
 def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
-    """Say why a comparison leaves out what is measured in bits, if it does."""
+    """Explain why a comparison leaves out metrics in bits; empty if it does not."""
     model_versions = list(filter(None, coders_of(runs)))
     if len(model_versions) < 2:
         return []
@@ -356,7 +355,7 @@ def _decoding(runs: Sequence[RunInfo]) -> list[str]:
     decodings = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
     differ = _differing([decoded for _, decoded in decodings])
     if any(run.repetitions for run in runs):
-        # With several seeds a row, which ones is chance, and part of the interval.
+        # A row over several seeds has their noise in its interval, so the seeds may differ.
         differ = [name for name in differ if name != "seed"]
     if not differ:
         return []
@@ -378,7 +377,7 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
     if len({run.generator for run in runs}) > 1:
         names = tuple(name for name in names if name not in _OF_GENERATOR)
     if any(run.versions.get("tokenizer") == P50K_BASE for run in runs):
-        # A user's choice, which the generators' labels tell.
+        # The user chose this tokenizer, and the generators' labels name it.
         names = tuple(name for name in names if name != "tokenizer")
     versions = [{name: run.versions[name][:_LONGEST] for name in names if name in run.versions} for run in runs]
     differ = [
@@ -406,7 +405,7 @@ def _timed(runs: Sequence[RunInfo]) -> list[RunInfo]:
 
 
 def load_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """Say where the seconds of runs were measured under different loads."""
+    """Warn if the seconds of runs were measured under different loads."""
     timed = _timed(runs)
     if len({load for run in timed for load in run.loads}) < 2:
         return []

@@ -1,7 +1,7 @@
-"""The columns of the leaderboard, each declared once: its heading, its help, its value and its text. Pure.
+"""The columns of the leaderboard, each declared once with its heading, help, value and text. Pure.
 
-Terminal, Markdown, LaTeX, the report, the pages, JSON and CSV take their columns from here. Lists of keys at the end
-say which stand where, in order. The columns of a metric come from its declaration (`MetricInfo`).
+Terminal, Markdown, LaTeX, report, pages, JSON and CSV take their columns from here. Lists of keys at the end give the
+columns of each table, in order. The columns of a metric come from its declaration (`MetricInfo`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
-"""Whole numbers among them are counts, and are written as they are."""
+"""Integers are counts and are printed without rounding."""
 INTERVAL = "[95%]"
-"""Ends the heading of a column of means with their intervals."""
+"""The end of the heading of a column of means with intervals."""
 INTERVAL_HELP = "The mean over samples and its 95% interval, over repositories, or files of one, where there are five."
 
 
@@ -27,26 +27,26 @@ class Column:
     """One column of a board or a page."""
 
     key: str
-    """What JSON and CSV call it, and how the lists of columns name it."""
+    """The name in JSON, in CSV and in the lists of columns."""
     heading: str | Callable[[Group], str] = ""
-    """Empty for a column that stands in JSON and CSV only."""
+    """The heading; empty for a column that only JSON and CSV have."""
     help: str = ""
     """A sentence or two for hover text and the report's list of headings."""
     value: Callable[[Group, Row], Value]
-    """Unrounded: what JSON and CSV hold; None where it is not known."""
+    """The unrounded value, for JSON and CSV; None if unknown."""
     text: Callable[[Group, Row], str] | None = None
-    """How it is written, with no more digits than are justified; None: as the value, and a dash where there is none."""
+    """The text of a cell, with no more digits than the interval justifies; None prints the value or a dash."""
     term: str = ""
-    """How the report's list of headings calls it, where the heading depends on the group."""
+    """The name in the report's list of headings, if the heading depends on the group."""
     is_text: bool = False
-    """Whether it holds words, which stand to the left, and no numbers."""
+    """Whether the column has words, aligned left, and not numbers."""
 
     def head(self, group: Group) -> str:
-        """Return its heading in a group."""
+        """Return the heading for a group."""
         return self.heading if isinstance(self.heading, str) else self.heading(group)
 
     def written(self, group: Group, row: Row) -> str:
-        """Return what stands in a cell."""
+        """Return the text of a row's cell."""
         if self.text is not None:
             return self.text(group, row)
         value = self.value(group, row)
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a column of text, whatever the board is written as."""
+    """The head of a column of text, in every output format."""
 
     text: str
     help: str = ""
@@ -68,13 +68,13 @@ class TextTable:
 
     heads: tuple[ColumnHead, ...]
     lines: list[list[str]]
-    """A list of cells a line."""
+    """Lines, each a list of cells."""
     caption: str = ""
-    """What it holds, where that needs words."""
+    """The caption; empty if the table needs none."""
 
     @classmethod
     def of(cls, columns: Iterable[Column], group: Group, caption: str = "") -> TextTable:
-        """Return some columns of a group."""
+        """Return a table of these columns of a group."""
         columns = tuple(columns)
         heads = tuple(ColumnHead(column.head(group), column.help, column.is_text) for column in columns)
         return cls(heads, [[column.written(group, row) for column in columns] for row in group.rows], caption)
@@ -111,26 +111,26 @@ def mean_column(group: Group, metric: str) -> Column:
 
 
 def label(row: Row) -> str:
-    """Return what tells a row from the others of its group."""
+    """Return the name of a row, unique in its group."""
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
 
 
 def baseline_label(group: Group) -> str:
-    """Return what tells the row that differences refer to from the others; empty without one."""
+    """Return the name of the baseline's row; empty without a baseline."""
     return "" if group.base is None else label(group.base)
 
 
 def rank(row: Row) -> str:
-    """Return the ranks that significant differences leave open, e.g. ``1-2``."""
+    """Return the ranks that significant differences allow, e.g. ``1-2``."""
     if row.rank_low is None:
         return numbers.UNKNOWN
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
 
 
 def mean(row: Row, metric: str) -> float | None:
-    """Return a row's mean of a metric, None where it has none."""
+    """Return a row's mean of a metric; None without one."""
     return row.metrics[metric].mean if metric in row.metrics else None
 
 
@@ -141,7 +141,7 @@ def interval_of(row: Row, metric: str) -> str:
 
 
 def _mean_of_repositories(group: Group, row: Row) -> str:
-    """Write it to the digits that the interval of the mean justifies; nothing where the row lacks the metric."""
+    """Format the mean of repositories to the digits that the mean's interval justifies; empty without the metric."""
     estimate = row.metrics.get(group.metric)
     half = numbers.half_width(estimate.low, estimate.high) if estimate else None
     return numbers.written(estimate.mean_of_repositories, half) if estimate else ""
@@ -158,7 +158,7 @@ def _p(row: Row, metric: str) -> float | None:
 
 
 def _verdict(group: Group, row: Row) -> str:
-    """Say in a word or two what the test says of a row against the baseline, or why it says nothing."""
+    """Return the test's result against the baseline in a word or two, or why there is no test."""
     difference = row.difference.get(group.metric)
     if row is group.base:
         return "baseline"
@@ -214,7 +214,7 @@ def cost_column(
     *,
     write: Callable[[float | None], str] = numbers.amount,
 ) -> Column:
-    """Declare the column of a cost: a name of a row's `costs`."""
+    """Declare the column of a cost, a key of a row's `costs`."""
     return Column(
         key=key,
         heading=heading,
@@ -381,11 +381,11 @@ RANKING = (
     *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
-"""The first table of a group."""
+"""The columns of a group's first table."""
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
-"""What stands behind the other metrics in the second table."""
+"""The last columns of a group's second table, after the other metrics."""
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
-"""The table of scores before and after the model's cutoff, behind the strategy."""
+"""The columns, after the strategy, of the table of scores before and after the model's cutoff."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "group", "repositories_needed"),
     *COSTS,
@@ -396,20 +396,20 @@ RECORD = (
     *CUTOFF,
     "runs",
 )
-"""What JSON and CSV hold behind the metrics."""
+"""The fields of JSON and CSV after the metrics."""
 FRAME_APART = ("level", "origin")
-"""What a data frame shows where it tells rows apart."""
+"""Columns of a data frame that are shown only if their values differ."""
 FRAME = (
     *("strategy", "generator", "samples", "language", *FRAME_APART, "n", "ranked_by", "metric", "metric_low"),
     *("metric_high", "difference", "difference_low", "difference_high", "p"),
 )
-"""What it shows in front of the metrics, and behind them: `MOST_FRAME` in all."""
+"""The columns of a data frame before the metrics. `FRAME_COSTS` follow the metrics; `MOST_FRAME` limits the total."""
 FRAME_COSTS = ("context_tokens", PRICE, "seconds")
 MOST_FRAME = 20
-"""Pandas shows no more."""
+"""The most columns that pandas prints."""
 
 
 def glossary() -> tuple[tuple[str, str], ...]:
-    """Return what each heading of a board means."""
+    """Return each heading of a board with its explanation."""
     columns = [COLUMNS[key] for key in (*RANKING, *BESIDE)]
     return tuple((column.term or str(column.heading), column.help) for column in columns)

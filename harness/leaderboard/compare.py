@@ -1,7 +1,7 @@
-"""Two runs side by side: paired differences per metric and where they come from, and the samples that only some solve.
+"""Compare runs in pairs: differences per metric, repository and level, and the samples that only some runs solve. Pure.
 
-Pure. A sample is solved if its value is the best one that the metric can have. That says something only of metrics that
-are right or wrong, such as ``em`` or ``pass@1`` of one completion a sample.
+A sample is solved if its value is the best that the metric can have. This is useful only for metrics that are right or
+wrong, such as ``em``, or ``pass@1`` with one completion per sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctxbench.harness.results import RunInfo, RunTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InUnit:
-    """The two means in one repository, or file, over the samples that both completed, in the unit shown."""
+    """The two means in one repository or file, over the samples that both runs completed, in the unit shown."""
 
     name: str
     n: int
@@ -35,9 +35,9 @@ class InUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelDifference:
-    """The two means at one level, over the samples that both completed, and their difference, in the unit shown.
+    """The two means at one level and their difference, over the samples that both runs completed, in the unit shown.
 
-    Description only: a level has no p-value, so that looking at levels adds no comparison to the family.
+    A level has no p-value, so levels add no comparison to the family.
     """
 
     level: str
@@ -47,7 +47,7 @@ class LevelDifference:
     mean: float
     """This run minus the other."""
     low: float | None
-    """95% interval of the difference, None where it cannot be given; so is the next."""
+    """Lower end of the difference's 95% interval; None if there is none. `high` is the upper end."""
     high: float | None
     over: IntervalScope
 
@@ -63,25 +63,25 @@ class Compared:
     difference: Difference
     units: tuple[InUnit, ...]
     levels: tuple[LevelDifference, ...] = ()
-    """Sorted by name; one only where the samples have one level."""
+    """The levels, sorted by name."""
     paired: Paired = field(repr=False, compare=False)
-    """The values of both, sample by sample."""
+    """The values of both runs, sample by sample."""
     lower_is_better: bool = False
 
 
 def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
-    """Compare every run with the first one, per metric; the pairs of one metric are corrected together.
+    """Compare every run with the first, per metric; the pairs of one metric are corrected together.
 
     Controls are compared without a test.
 
     Args:
         tables: two runs or more over the same sample set, in one language and metric profile.
-        metric: only this one; None takes all that the runs share, the one that would rank first, but bits only if one
-            model measured them in all of the runs.
+        metric: the only metric to compare. None takes all metrics that the runs share, the ranking one first. Bits are
+            left out if different models measured them.
         seed: decides drawn flips and bootstrap samples.
 
     Raises:
-        InputFault: if there is nothing to compare, or the runs are not comparable, by this metric or at all.
+        InputFault: if there are fewer than two runs, or the runs or this metric are not comparable.
         UnknownName: if the runs do not share the metric.
     """
     _check(tables)
@@ -103,9 +103,9 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
 
 
 def telling(pair: Compared, count: int) -> list[tuple[str, float]]:
-    """Return the samples at which two runs differ most, with this run minus the other: most in favour of it first.
+    """Return the samples at which two runs differ most, with this run minus the other, best for this run first.
 
-    Among them is the largest difference either way, where there is one. Equal differences are taken by name.
+    The largest difference in each direction is included. Equal differences are sorted by name.
     """
     gaps = zip(pair.paired.samples, pair.paired.gap.values.tolist(), strict=True)
     gains = {sample: -gap if pair.lower_is_better else gap for sample, gap in gaps if gap}
@@ -120,12 +120,12 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
     metric_scale = scale_of(first.run.profile, metric)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
-    # One code for a unit in all pairs, since all of them flip together.
+    # All pairs share the codes of units, since their units flip together.
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
     paired = [pairs.align(column, base_column) for column in columns]
     differences = pairs.differences(paired, metric_scale, seed=text)
-    # Description only, and no part of the family: what was made with the answer is no competitor.
+    # Controls see the answer or nothing, so they are described and not tested.
     tested = [place for place, other in enumerate(others) if not first.run.control and not other.run.control]
     found = pairs.corrected(
         [differences[place] for place in tested], [paired[place] for place in tested], metric_scale, seed=text
@@ -202,24 +202,23 @@ def _check(tables: Sequence[RunTable]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedRegion:
-    """The samples that exactly these runs solve, and no other of the runs shown."""
+    """The samples that exactly these runs solve."""
 
     runs: tuple[int, ...]
-    """Positions of the runs, rising; empty for what none solves."""
+    """Positions of the runs, ascending; empty for samples that no run solves."""
     samples: tuple[str, ...]
-    """Sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
-    """How the samples that all runs completed fall into regions."""
+    """The samples that all runs completed, grouped by the runs that solve them."""
 
     count: int
-    """Runs."""
+    """Number of runs."""
     n: int
-    """Samples that every run completed: only these are in a region."""
+    """Number of samples that every run completed. Only these are in a region."""
     regions: tuple[SolvedRegion, ...]
-    """Those that hold a sample; most samples first, then by runs."""
+    """Regions with samples: largest first, then by runs."""
 
     def totals(self) -> tuple[int, ...]:
         """Return how many of the `n` samples each run solves."""
@@ -228,20 +227,20 @@ class Solved:
         )
 
     def only(self) -> tuple[int, ...]:
-        """Return how many samples each run solves that no other does."""
+        """Return how many samples only this run solves, for each run."""
         sizes = {region.runs: len(region.samples) for region in self.regions}
         return tuple(sizes.get((run,), 0) for run in range(self.count))
 
 
 def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
-    """Return who solves what, over the samples that all of the runs completed.
+    """Group the samples that all runs completed by the runs that solve them.
 
     Args:
-        tables: runs that may be compared (`harness.leaderboard.compare` says which).
-        metric: one that all of them have.
+        tables: runs that `compare` accepts.
+        metric: a metric of all of them.
 
     Returns:
-        None if the metric is not right or wrong: it has no bounds, or some value lies between them.
+        None if the metric is not right or wrong: it has no bounds, or a value lies between them.
     """
     metric_scale = scale_of(tables[0].run.profile, metric)
     columns = [values(table, metric, metric_scale) for table in tables]

@@ -1,7 +1,7 @@
-r"""A board as LaTeX: a float a group with booktabs tables and its notes. Pure: returns ASCII text.
+r"""Print a board as LaTeX: one float per group with booktabs tables and its notes. Pure: returns ASCII text.
 
-Needs ``\usepackage{booktabs,graphicx}`` and nothing else, on any engine: what is not ASCII is written as accents and
-symbols that LaTeX has, else as its code point. A table that is wider than the line is shrunk to it.
+Needs only ``\usepackage{booktabs,graphicx}``, on any engine. Other characters than ASCII become LaTeX accents and
+symbols, or their code points. A table wider than the line is shrunk to it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
-"""What the preamble of the paper has to say."""
+"""Line for the preamble of the paper."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-"""Opens what is set as it is where it fits, and shrunk to the line's width where it does not."""
-# Braces keep a bracket or a star from being read as an argument of the line before, a dash or a quote from joining the
-# next one.
+"""Opens a box that is shrunk to the line's width only if it is wider."""
+# Braces stop LaTeX from reading a bracket or star as an argument, and from joining a dash or quote to the next one.
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},
     **{character: f"{{{character}}}" for character in "[]*-'`"},
@@ -69,12 +68,12 @@ _ACCENTS = {
 
 
 def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as floats to be read into a paper: captions, labels, tables, notes.
+    """Return the board as floats for a paper: captions, labels, tables, notes.
 
     Args:
-        board: what to show.
-        diagnostics: add a table of what each context brought and what was made up.
-        full: give the levels of CoderEval groups of their own.
+        board: the board to print.
+        diagnostics: add a table of what each context contributed and which identifiers the answers invented.
+        full: print each level of CoderEval as its own group.
         by: add a table of strategies by the values of this parameter.
     """
     groups = {title(group): group for group in board.groups}
@@ -87,7 +86,7 @@ def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: st
 
 
 def escaped(text: str) -> str:
-    """Return text that LaTeX sets as it stands: no command, no ligature, no line break, no character it lacks."""
+    """Escape text so that LaTeX prints it literally, without commands, ligatures or line breaks."""
     return "".join(map(_character, unicodedata.normalize("NFC", text))).replace(",,", ",{},")
 
 
@@ -100,14 +99,14 @@ def _character(character: str) -> str:
         return character
     letter, *marks = tuple(unicodedata.normalize("NFD", character))
     if len(marks) == 1 and marks[0] in _ACCENTS and letter.isascii():
-        # Over an i or a j its dot has to go.
+        # An accent above an i or a j replaces its dot.
         base = f"\\{letter}{{}}" if letter in "ij" and marks[0] != "\u0327" else letter
         return f"\\{_ACCENTS[marks[0]]}{{{base}}}"
     return f"{{[}}U+{ord(character):04X}{{]}}"
 
 
 def _float(section: BoardSection, group: Group | None, label: str) -> str:
-    # The tables of a group have its rows in the same order.
+    # All tables of a group have its rows in the same order.
     rows = group.rows if group else ()
     first = {index for index, row in enumerate(rows) if row.standing is Standing.UNBEATEN}
     lines = [
@@ -129,7 +128,7 @@ def _float(section: BoardSection, group: Group | None, label: str) -> str:
 
 
 def _caption(section: BoardSection, group: Group | None) -> str:
-    """Say what the rows have in common, what ranks them, how many samples count, and what the brackets mean."""
+    """Return the title, the ranking metric, the number of samples and the meaning of brackets and letters."""
     sentences = [f"{section.title}."]
     if group is not None:
         sizes = sorted({row.n for row in group.rows})
@@ -167,7 +166,7 @@ def _tabular(text_table: TextTable, first: set[int]) -> Iterator[str]:
 
 
 def _number(cell: str) -> str:
-    """Escape a cell of numbers: a minus before a digit is one, between digits a dash stands for a range."""
+    """Escape a cell of numbers: a dash before a digit is a minus, a dash between digits is a range."""
     text = escaped(cell)
     text = re.sub(r"(?<=\d)\{-\}(?=\d)", "--", text)
     return re.sub(r"\{-\}(?=\d)", "$-$", text)

@@ -1,4 +1,4 @@
-"""Notes below a leaderboard, without which its numbers would be misread. Pure text, one sentence a line."""
+"""Notes below a leaderboard that prevent misreading its numbers. Pure: returns text, one sentence per line."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin, only_copies
 
 _MOST_NAMED = 15
-"""Ranked rows up to which the sentences name who beats whom; JSON and CSV do of any number."""
+"""Most ranked rows for which sentences list who beats whom. JSON and CSV list it for any number."""
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What a reader does to see or to do more; each completes a sentence of `notes` or `published_notes`."""
+    """What a reader can do to see or do more. Each field completes a sentence of `notes` or `published_notes`."""
 
     rows: str
-    """To see all rows of the papers: after "... are shown"."""
+    """How to see all rows of the papers; follows "... are shown"."""
     profile: str
-    """To rank by the metric profile of the papers: after a colon."""
+    """How to rank by the metric profile of the papers; follows a colon."""
     invalid: str
-    """To count invalid samples: in brackets."""
+    """How to count invalid samples; stands in brackets."""
     again: str
-    """To do what is missing: after "Cure:"."""
+    """How to complete missing samples; follows "Cure:"."""
     all_pairs: str
-    """To ask about every pair: after a semicolon."""
+    """How to test all pairs; follows a semicolon."""
 
 
 COMMAND = Instructions(
@@ -55,7 +55,7 @@ PAGE = Instructions(
 
 
 def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the sentences of one group, the most needed first, worded for the command line or the pages."""
+    """Return the notes of a group, most important first, worded for the command line or the pages."""
     lines = [
         *_ranking(group, instructions),
         *_intervals(group),
@@ -89,7 +89,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
 
 
 def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return those sentences without which a reader would be misled: what is missing, left out, or not alike."""
+    """Return the notes that prevent wrong conclusions: missing or excluded samples, and different conditions."""
     lines = [*missing_scores(group), *_lacking(group, instructions), *_invalid(group, instructions)]
     lines += [*_failed(group), *_tails(group)]
     lines += [*_ages(group), *group_warnings(group)]
@@ -103,7 +103,7 @@ def _failed(group: Group) -> list[str]:
 
 
 def _tails(group: Group) -> list[str]:
-    """Name the rows whose mean has the other sign than their mean without the lowest and the highest tenth."""
+    """Name the rows whose mean and trimmed mean have opposite signs."""
     texts = []
     for row in group.rows:
         value = row.metrics.get(group.metric)
@@ -146,12 +146,12 @@ def _repetitions(group: Group) -> list[str]:
 
 
 def priced(group: Group) -> bool:
-    """Return whether the price of a row is known; that of a control, which asks nobody, says nothing of the others."""
+    """Return whether any row's price is known. Controls, which ask no model, do not count."""
     return any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
 
 
 def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]:
-    """Return what is to be known of the table of levels, whose groups are `parts`; nothing without parts."""
+    """Return the notes of the table of levels, given its groups `parts`; empty without parts."""
     sizes = {
         level.removesuffix("_runnable"): max((row.n for row in part.rows), default=0)
         for level, part in parts.items()
@@ -225,10 +225,10 @@ def _ages(group: Group) -> list[str]:
 
 
 def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return the remarks of runs, each once; with the strategies it is about unless it is about all.
+    """Return each remark of the runs once, with its strategies unless it is about all of them.
 
     Args:
-        runs: the strategy of each, and its remarks.
+        runs: strategy and remarks of each run.
     """
     listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
@@ -274,7 +274,7 @@ def _ranking(group: Group, instructions: Instructions) -> list[str]:
 
 
 def _who_beats_whom(group: Group) -> str:
-    """Name what is significantly better, rows that beat the same ones together; empty where nothing is, or too much."""
+    """List which rows are significantly better than which; empty if there are none or too many rows."""
     ranked = group.ranked
     if len(ranked) > _MOST_NAMED:
         return ""
@@ -291,7 +291,7 @@ def _who_beats_whom(group: Group) -> str:
 
 
 def _undecided(group: Group) -> str:
-    """Name the rows that no test tells anything of where others are told of; empty without any."""
+    """List the rows without a significant difference, if other rows have one; empty otherwise."""
     rows = [row for row in group.rows if row.standing is Standing.UNDECIDED and row.baseline is not None]
     if not rows or not group.family.significant:
         return ""
@@ -304,7 +304,7 @@ def _undecided(group: Group) -> str:
 
 
 def missing_scores(group: Group) -> list[str]:
-    """Say which rows lack the metric that ranks, or all of the profile's, and how they get them."""
+    """List rows that lack the ranking metric, or all of the profile's, and the command that adds them."""
     counting = [row for row in group.rows if row.n]
     unranked = [row for row in counting if group.metric not in row.metrics]
     lines = []
@@ -335,7 +335,7 @@ def _strategies(rows: Sequence[Row]) -> str:
 
 
 def _intervals(group: Group) -> list[str]:
-    """Say what the intervals of the ranking metric are over, and which rows have another one than most, or none."""
+    """Describe what the intervals of the ranking metric are over, and list rows with another interval or none."""
     estimates = [
         (row.run.strategy, estimate) for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n
     ]
@@ -402,7 +402,7 @@ def _sensitivity(group: Group, row: Row) -> str:
 
 
 def group_warnings(group: Group) -> list[str]:
-    """Say where rows were decoded or timed differently, were made by different versions, or have other samples."""
+    """Warn of rows with different decoding, load, versions or samples."""
     runs = [row.run for row in group.rows]
     return [*choices.run_warnings(runs), *choices.load_warnings(runs), *_samples(group)]
 
@@ -410,7 +410,7 @@ def group_warnings(group: Group) -> list[str]:
 def _samples(group: Group) -> list[str]:
     counts = {row.run.id: row.metrics[group.metric].n for row in group.rows if group.metric in row.metrics}
     ranked = [row for row in group.rows if row.rank_low is not None and row.run.id in counts]
-    # Equally many are the same ones if the pairs with the baseline have as many.
+    # Rows with equal counts have the same samples if their pairs with the baseline have as many.
     common = {row.difference[group.metric].n_common for row in ranked if group.metric in row.difference}
     if len({counts[row.run.id] for row in ranked} | common) < 2:
         return []

@@ -1,7 +1,7 @@
-"""The scale of a metric, the values of a run in it, and numbers as text. Pure.
+"""Scales of metrics, the values of a run on them, and numbers as text. Pure.
 
-Every sample is exactly one of scored, model-failed (the worst value), infra-failed (missing, counted apart)
-or excluded (by a certificate, counted apart). No number is written with more digits than its interval justifies.
+A sample has exactly one status: scored, model-failed (counts as the worst value), infra-failed (missing, counted apart)
+or excluded (invalid, counted apart). Numbers are printed with no more digits than their intervals justify.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _UNDATED_CURE = "where the set has days, the same `ctxbench run` stores them wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How to show and compare one metric, in the unit shown: what its declaration says, in that unit."""
+    """How to show and compare a metric: its declaration, converted to the unit shown."""
 
     factor: float
-    """From the profile's own scale to the unit shown."""
+    """Factor from the profile's scale to the unit shown."""
     worst: float | None
-    """What a model-failed sample counts as; None: its own value, where it has one."""
+    """Value of a model-failed sample; None uses its own value, if it has one."""
     bounds: tuple[float, float] | None
     """Lowest and highest value, infinite on an open side; None if both are open."""
     unit: str
     lower_is_better: bool = False
     help: str = ""
-    """A sentence or two for whoever reads a number: what it is, its unit, its direction."""
+    """Meaning, unit and direction of the metric, in a sentence or two."""
     source: str = ""
     """Where the metric is defined."""
 
@@ -52,12 +52,12 @@ class Scale:
         return self.bounds if self.bounds is not None and all(map(math.isfinite, self.bounds)) else None
 
     def heading(self, metric: str) -> str:
-        """Return the heading of a column: the metric and its unit, once where they are the same word."""
+        """Return the heading of a column: the metric and its unit, without repeating a shared word."""
         return metric if metric.endswith(self.unit) else f"{metric} {self.unit}"
 
 
 def scale_of(profile: str, metric: str) -> Scale:
-    """Return the scale of a metric as its declaration has it.
+    """Return the scale of a metric, from its declaration.
 
     Raises:
         UnknownName: if the profile has no such metric.
@@ -77,21 +77,20 @@ def scale_of(profile: str, metric: str) -> Scale:
 
 
 class Outcomes:
-    """What the samples of a run count as, whatever the metric."""
+    """Statuses of a run's samples, and the values that they count as."""
 
     def __init__(self, table: RunTable) -> None:
-        """Look at what became of each sample, once for all metrics."""
         self._table = table
         self._scored, self._failed = (_are(table, status) for status in (Status.SCORED, Status.MODEL_FAILED))
         self.excluded = _are(table, Status.EXCLUDED)
 
     def own(self, metric: str, scale: Scale) -> NDArray[np.float64]:
-        """Return each sample's own value in the unit shown, whatever became of it; NaN where it has none."""
+        """Return each sample's own value in the unit shown, whatever its status; NaN without one."""
         column = self._table.metrics.get(metric, (None,) * len(self._table.sample))
         return np.array(column, dtype=np.float64) * scale.factor
 
     def counting(self, own: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
-        """Return what each sample counts as, given its own value; NaN where it does not count."""
+        """Return the value that each sample counts as, given its own value; NaN if it does not count."""
         cases = value_cases(scored=self._scored, model_failed=self._failed, own=own, worst=scale.worst)
         return np.select([holds for holds, _ in cases], [value for _, value in cases], default=np.nan)
 
@@ -108,7 +107,7 @@ def completed(table: RunTable) -> list[int]:
 
 
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
-    """Return sample -> value in the unit shown, of completed samples at which the metric is defined."""
+    """Return sample -> value in the unit shown, for completed samples with a defined value."""
     if metric not in table.metrics:
         return {}
     outcomes = Outcomes(table)
@@ -122,29 +121,29 @@ def repositories(table: RunTable) -> Mapping[str, str]:
 
 
 def at_level(table: RunTable, level: str) -> RunTable:
-    """Return the samples of one level only."""
+    """Return a table of the samples of one level."""
     return at_levels(table, (level,))
 
 
 def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
-    """Return the samples of some levels only."""
+    """Return a table of the samples of some levels."""
     return _at(table, [index for index, level in enumerate(table.level) if level in levels])
 
 
 def only(table: RunTable, samples: Collection[str]) -> RunTable:
-    """Return some of the samples only."""
+    """Return a table of only these samples."""
     return _at(table, [index for index, sample in enumerate(table.sample) if sample in samples])
 
 
 def after(table: RunTable, day: str) -> RunTable:
-    """Return the samples whose code is dated after a day (``YYYY-MM-DD``), under a name that says so."""
+    """Return a table, renamed, of the samples whose code is dated after a day (``YYYY-MM-DD``)."""
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
     samples = "1 sample" if unknown == 1 else f"{unknown} samples"
     remarks = (f"{samples} whose day is not known are left out: they may be older than {day}.",) if unknown else ()
     name, is_part, earlier = table.run.samples.rpartition("[after ")
     if is_part and earlier[-1:] == "]" and "[" not in earlier:
-        # The same samples have the same name, whether the run or its reader left the older ones out.
+        # The name is the same whether the run or its reader left the older samples out.
         label = samples_label(name, after=max(day, earlier[:-1]))
     else:
         label = samples_label(table.run.samples, after=day)
@@ -153,10 +152,10 @@ def after(table: RunTable, day: str) -> RunTable:
 
 
 def newer(tables: Sequence[RunTable], day: date) -> list[RunTable]:
-    """Return what `after` leaves of some tables, without those of which it leaves nothing.
+    """Apply `after` to each table, and drop the empty ones.
 
     Raises:
-        InputFault: if it leaves nothing of any.
+        InputFault: if all are empty.
     """
     parts = [part for table in tables if (part := after(table, day.isoformat())).sample]
     if tables and not parts:
@@ -186,28 +185,28 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Write a number to two digits of its interval's half width: no decimals from 10 on, one from 1 on, else two."""
+    """Format a number to two digits of its interval's half width: 0 decimals from 10 on, 1 from 1 on, 2 below."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2
     text = f"{number:{'+' if sign else ''}.{decimals}f}"
-    # Rounded to nothing, a negative number must not leave its sign behind.
+    # A negative number that is rounded to 0 loses its sign.
     return text.replace("-", "+" if sign else "") if not float(text) else text
 
 
 def _end(number: float, half: float, *, sign: bool) -> str:
-    """Write an end of an interval; one of a difference that is not 0 does not read as 0."""
+    """Format an end of an interval; a difference's end that only rounds to 0 becomes ``>0`` or ``<0``."""
     text = written(number, half, sign=sign)
     return text if float(text) or not sign or not number else ">0" if number > 0 else "<0"
 
 
 def interval(number: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
-    """Write ``mean [low, high]``, or the mean alone where there is no interval."""
+    """Format ``mean [low, high]``, or the mean alone if there is no interval."""
     half = half_width(low, high)
     if number is None or (low is None and high is None):
         return written(number, None, sign=sign)
     if half is None:
-        # One end is not known: the other says how many digits there are.
+        # With one unknown end, the other decides the number of digits.
         end = low if low is not None else high
         half = abs(number - (end or 0.0))
         least = "-inf" if low is None else _end(low, half, sign=sign)
@@ -218,7 +217,7 @@ def interval(number: float | None, low: float | None, high: float | None, *, sig
 
 
 def p_value(p: float | None) -> str:
-    """Write a p-value to three decimals, or ``<0.001``; never rounded down to the 5% line or below it."""
+    """Format a p-value to three decimals, or as ``<0.001``; a p above 0.05 gets more if it would round to 0.05."""
     if p is None:
         return UNKNOWN
     if p < 0.001:
@@ -230,7 +229,7 @@ def p_value(p: float | None) -> str:
 
 
 def dollars(number: float | None) -> str:
-    """Write a mean price: three significant digits, at least cents, never with an exponent."""
+    """Format a mean price: three significant digits, at least cents, never an exponent."""
     if number is None:
         return UNKNOWN
     decimals = 2 - Decimal(number).adjusted() if number else 0
@@ -238,18 +237,18 @@ def dollars(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """Write a mean count or time: three significant digits, whole from 100 on."""
+    """Format a mean count or time: three significant digits, whole from 100 on."""
     if number is None:
         return UNKNOWN
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 def round_step(rough: float) -> float:
-    """Return the least of 1, 2 or 5 times a power of ten that is no less."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = float(f"1e{Decimal(rough).adjusted()}")
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
 
 
 def percent(number: float | None) -> str:
-    """Write a mean share, 0..1, in percent."""
+    """Format a mean share, 0 to 1, in percent."""
     return UNKNOWN if number is None else f"{100 * number:.1f}"

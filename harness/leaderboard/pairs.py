@@ -1,4 +1,4 @@
-"""Paired differences of two runs on the samples that both completed, and the runs of a group as arrays. Pure."""
+"""Paired differences of runs over the samples that both completed, and a group's runs as arrays. Pure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NUMBERS = (
     *range(signflip.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
-"""Numbers of units that are said to be needed: the more, the less exactly they are known."""
+"""Numbers of units that `needed` can be: farther apart where estimates are less exact."""
 _NOISE = 1e-9
-"""Below this a difference, or a standard error, is what rounding left of none."""
+"""Differences and standard errors below this are rounding errors, and count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCounts:
-    """How often both, one or none of the two was right, for metrics that are right or wrong. Description, no test."""
+    """How often both runs, one or neither was right, for metrics that are right or wrong. Descriptive, not tested."""
 
     both: int
     only_this: int
@@ -43,39 +43,39 @@ class OutcomeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """This run minus the other, in the unit shown; None where it cannot be given."""
+    """This run minus the other, in the unit shown; None for numbers that do not exist."""
 
     n_common: int
     units: int
-    """Those that have a common sample: what the test flips."""
+    """Number of units with a common sample, which the test flips."""
     mean: float | None
     low: float | None
-    """Of what is tested, by the test itself: the interval is without 0 exactly where p is at most 5%. None also of an
-    end that the test does not tell, which of uneven units may be one only."""
+    """Lower end of the 95% interval. A tested pair has the interval of its test, which excludes 0 exactly where p is at
+    most 5%. None if the test does not determine it; with uneven units only one end may be None."""
     high: float | None
     over: IntervalScope
     p: float | None
-    """Two-sided, by sign flips of whole units, corrected for `pairs` comparisons (step-down maximum statistic);
-    None where nothing is tested: of controls, and of rows that are outside of every family."""
+    """Two-sided p-value by sign flips of whole units, corrected for `pairs` comparisons (step-down maximum statistic).
+    None for untested pairs: controls, and rows outside every family."""
     pairs: int
     visible: float | None
-    """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p` is); None if none
-    could, or if nothing varies."""
+    """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p` is). None if no
+    difference could be shown, or if nothing varies."""
     needed: int | None
-    """About how many units would show a difference like this one (80% power, corrected); None where it is
-    significant, or where that cannot be said."""
+    """About how many units would show a difference like this one (80% power, corrected). None if it is significant
+    already, or if that cannot be estimated."""
     wins: int
     """Samples at which this run is better."""
     ties: int
     losses: int
     counts: OutcomeCounts | None
-    """Only for metrics whose values are all on one of two bounds."""
+    """None unless all values lie on one of two bounds."""
     variance: VarianceParts = field(default_factory=dict)
-    """Where the uncertainty of the mean comes from; empty if neither of the two was repeated."""
+    """Sources of the mean's variance; empty if neither run was repeated."""
     unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
-        """Return the other run minus this one: the same test."""
+        """Return the other run minus this one, by the same test."""
         mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
         counts = self.counts
         if counts is not None:
@@ -84,32 +84,32 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether the two differ significantly at 5%, after the correction."""
+        """Whether the runs differ significantly at 5%, after the correction."""
         return self.p is not None and self.p <= signflip.ALPHA
 
     @property
     def claim(self) -> str:
-        """What a test within one repository claims, as a sentence; empty without one."""
+        """The claim of a test within one repository, as a sentence; empty without one."""
         return "" if self.p is None else self.unit.claim(self.units)
 
     @property
     def decidable(self) -> bool:
-        """Whether any difference of so many units could be significant."""
+        """Whether a difference over this many units can be significant."""
         return signflip.smallest_p(self.units) <= signflip.ALPHA
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two runs' values on the samples that both completed, sorted by sample, and their gap by unit."""
+    """Two runs' values on the samples that both completed, sorted by sample, and their gaps by unit."""
 
     this: Array
     other: Array
     gap: Clustered
     places: Places
-    """Of each value, its place among the samples of the group."""
+    """Position of each value among the samples of the group."""
     of: Samples
     variance: VarianceParts = field(default_factory=dict)
-    """Of the mean gap; empty if neither was repeated."""
+    """Sources of the mean gap's variance; empty if neither run was repeated."""
 
     @property
     def codes(self) -> Codes:
@@ -125,8 +125,7 @@ class Paired:
 def gap(this: Array, other: Array) -> Array:
     """Subtract two runs' values, sample by sample.
 
-    What rounding leaves is none: the mean of three equal completions is not always, to the last bit, that of one, and
-    must not count as better.
+    Rounding errors become 0: the mean of three equal completions may differ from one of them in the last bit.
     """
     gaps = this - other
     gaps[np.abs(gaps) < _NOISE] = 0.0
@@ -134,7 +133,7 @@ def gap(this: Array, other: Array) -> Array:
 
 
 def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
-    """Describe pairs, each by itself: `corrected` tests those that a question is about."""
+    """Describe each pair by itself, without a test; `corrected` adds the tests."""
     estimates = stats.estimates(
         [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
     )
@@ -170,10 +169,10 @@ def corrected(
     """Test the pairs of one question together.
 
     Args:
-        family: what `differences` says of them.
+        family: their `differences`.
         aligned_pairs: the same pairs; the codes of units mean the same in all.
-        scale: of their metric.
-        seed: that of `differences`.
+        scale: scale of their metric.
+        seed: seed that `differences` got.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
@@ -182,7 +181,7 @@ def corrected(
     sums, sizes = np.zeros((2, len(gaps), 1 + max(int(gap.codes[-1]) for gap in gaps)))
     for row, gap in enumerate(gaps):
         sums[row, gap.codes], sizes[row, gap.codes] = gap.sums, gap.sizes
-    # A unit without a sample of any pair is none of the family's.
+    # The family's units are those with a sample in some pair.
     present = np.unique(np.concatenate([gap.codes for gap in gaps]))
     found = step_down(sums[:, present], sizes[:, present], seed=seed)
     differences = list(family)
@@ -199,7 +198,7 @@ def corrected(
 
 
 def _within(difference: Difference, interval: tuple[float, float], scale: Scale) -> Difference:
-    """Return a difference with the interval of its test; that of two rows that never differ stays over samples."""
+    """Return a difference with the interval of its test. Rows that never differ keep their interval over samples."""
     if not difference.wins and not difference.losses:
         return difference
     if not any(map(math.isfinite, interval)):
@@ -215,16 +214,16 @@ def _within(difference: Difference, interval: tuple[float, float], scale: Scale)
 
 
 def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:
-    """Return what would be significant with about 80% power, given the standard error and the critical statistic.
+    """Return the difference that is significant with about 80% power, given the standard error and critical statistic.
 
-    By Student's t about a scatter that is itself only estimated: simulated power at it is 68% with 6 repositories, 76
-    to 79% with 7 to 20 (docs/statistics.md).
+    It uses Student's t, whose scatter is itself estimated: simulated power is 68% with 6 repositories, and 76 to 79%
+    with 7 to 20 (docs/statistics.md).
     """
     count = difference.units
-    # Where nothing varied nothing tells how much would be noticed: not that everything would.
+    # Without variation the sensitivity is unknown. It does not mean that any difference would be seen.
     if not difference.decidable or error is None or error <= _NOISE or critical is None or critical**2 >= count:
         return None
-    # Student's t of the sums, of which the statistic is a function.
+    # The statistic is a function of Student's t of the sums.
     t = critical * math.sqrt((count - 1) / (count - critical**2))
     return (t + stats.quantile(stats.POWER, count - 1)) * error
 
@@ -232,34 +231,34 @@ def _visible(difference: Difference, error: float | None, critical: float | None
 def _needed(difference: Difference, error: float | None) -> int | None:
     """Return how many units like these would show a mean difference as large as this one.
 
-    By Student's t at 5% shared out among the pairs, which is what the flips come to with many units, or a little more.
+    Uses Student's t at 5% divided by the number of pairs: with many units at most slightly more than the flips need.
     """
     mean, count = abs(difference.mean or 0.0), difference.units
-    # With fewer there is no error over units to go by.
+    # Fewer units have no standard error over units.
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
     larger = [number for number in NUMBERS if number > count]
-    # With more repositories less is seen: what is far from enough need not be computed.
+    # Smaller differences are seen with more repositories, so a binary search suffices.
     place = bisect_left(larger, True, key=lambda number: reach(number, difference.pairs) <= ratio)
     return larger[place] if place < len(larger) else None
 
 
 @lru_cache(maxsize=4096)
 def reach(units: int, pairs: int) -> float:
-    """Return the mean that is seen with 80% power, as a multiple of the standard deviation between the units."""
+    """Return the mean that is detected with 80% power, in standard deviations between units."""
     df = units - 1
     t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)
     return t / math.sqrt(units)
 
 
 def gap_bounds(scale: Scale) -> tuple[float, float] | None:
-    """Return the range of a difference of two values, None if they have none."""
+    """Return the range of a difference of two values; None without bounds."""
     return None if scale.range is None else (scale.range[0] - scale.range[1], scale.range[1] - scale.range[0])
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
-    """Return the bound that means right: the upper one, unless lower is better."""
+    """Return the bound that means right: the upper one, or the lower one if lower is better."""
     return bounds[0] if scale.lower_is_better else bounds[1]
 
 
@@ -279,21 +278,21 @@ def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
 
 
 LEAST_FILES = 10
-"""Fewest files over which one repository is tested: with fewer too many leads are false (docs/statistics.md)."""
+"""Fewest files for a test within one repository: fewer give too many false leads (docs/statistics.md)."""
 
 
 def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:
-    """Return what a test over some samples flips as a whole, and the unit of each sample.
+    """Return the unit that a test over some samples flips, and the unit of each sample.
 
-    That is the repository; where all samples are of one repository, the file. Files of too few or too uneven numbers
-    are not tested, because too many leads would be false (docs/statistics.md, "One repository").
+    The unit is the repository, or the file if all samples are of one repository. Too few or too uneven files are not
+    tested, because they give too many false leads (docs/statistics.md, "One repository").
 
     Args:
-        repos: sample -> repository, of all samples.
-        files: sample -> file; without the samples whose file is not known.
+        repos: sample -> repository, for all samples.
+        files: sample -> file, for samples with a known file.
 
     Returns:
-        The unit, with its refusal where one repository cannot be tested; and sample -> name of its unit.
+        The unit, with a refusal if one repository cannot be tested; and sample -> name of its unit.
     """
     if len(set(repos.values())) != 1:
         return stats.REPOSITORY, repos
@@ -314,41 +313,41 @@ class Samples:
     """The samples of all runs of a group, sorted, and the unit of each."""
 
     def __init__(self, tables: Sequence[RunTable]) -> None:
-        """Sort them; the runs of a group are over one set, in which a sample has one repository and one file."""
-        # Most runs have the very same samples: each list of them is looked at once.
+        """Sort the samples. A group has one sample set, so a sample has one repository and one file."""
+        # Most runs have the same samples, so each distinct list is read once.
         distinct = dict.fromkeys((table.sample, table.repo, table.path) for table in tables)
         repos = {sample: repo for ids, of, _ in distinct for sample, repo in zip(ids, of, strict=True)}
         files = {sample: path for ids, _, of in distinct if of for sample, path in zip(ids, of, strict=True) if path}
         self.unit, names = units_of(repos, files)
         self.ids = sorted(repos)
         self.names = sorted(set(names.values()))
-        """What the codes stand for."""
+        """Names of units, indexed by their codes."""
         self.codes: Codes = stats.coded([names[id_] for id_ in self.ids])
         place = {id_: index for index, id_ in enumerate(self.ids)}
         self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, *_ in distinct}
 
     def places(self, table: RunTable) -> Places:
-        """Return where the samples of a run stand among all, in the run's own order."""
+        """Return the positions of a run's samples among all, in the run's order."""
         return self._places[table.sample]
 
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """One metric of one run, of the samples that count and have a value; in the run's order and the unit shown."""
+    """One metric of one run: values of the samples that count, in the run's order and the unit shown."""
 
     values: Array
     rows: Places
-    """Of each, its place in the run."""
+    """Position of each value in the run."""
     places: Places
-    """Of each, its place among the samples of the group."""
+    """Position of each value among the samples of the group."""
     samples: Samples
     with_invalid: float | None
-    """The mean of these values and of those excluded only because they are invalid; None if there are none."""
+    """The mean of these values and those of invalid samples; None without any."""
     noise: Noise | None = None
-    """What repetition adds to these values; None of a single run."""
+    """Noise that repetition adds to these values; None for a single run."""
 
     def __bool__(self) -> bool:
-        """Say whether there is any value."""
+        """Return whether there are values."""
         return len(self.values) > 0
 
     @property
@@ -362,24 +361,24 @@ class MetricColumn:
         return stats.clustered(self.values, self.samples.codes[self.places], self.samples.unit)
 
     def clustered_at(self, indices: Sequence[int]) -> Clustered:
-        """Return some of the values, given by their positions, by unit."""
+        """Return the values at these positions, by unit."""
         return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]], self.samples.unit)
 
     @cached_property
     def variance(self) -> VarianceParts:
-        """Where the uncertainty of the mean comes from; empty of a single run."""
+        """Sources of the mean's variance; empty for a single run."""
         if self.noise is None:
             return {}
         return variance_parts(self.values, self.samples.codes[self.places], self.noise, self.samples.unit.plural)
 
     @cached_property
     def spread(self) -> Array:
-        """The values by the group's samples, shape (samples of the group,); NaN where it has none."""
+        """The values by the group's samples, shape (samples of the group,); NaN without a value."""
         return self._spread(self.values)
 
     @cached_property
     def spread_noise(self) -> Noise:
-        """The noise of repetition by the group's samples; none of a single run."""
+        """The noise of repetition by the group's samples; 0 for a single run."""
         noise = self.noise or Noise(0.0, np.zeros(len(self.values)))
         return Noise(noise.single, self._spread(noise.means))
 
@@ -390,16 +389,15 @@ class MetricColumn:
 
 
 class RunArrays:
-    """One run of a group, ready to be read by metric."""
+    """One run of a group, read by metric."""
 
     def __init__(self, table: RunTable, samples: Samples) -> None:
-        """Look at what became of each sample, once for all metrics."""
         self.table = table
         self._samples = samples
         self._outcomes = Outcomes(table)
 
     def column(self, metric: str, scale: Scale) -> MetricColumn:
-        """Return one metric; empty if the run lacks it."""
+        """Return the column of a metric; empty if the run lacks it."""
         if metric not in self.table.metrics:
             return self._column(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0))
         own = self._outcomes.own(metric, scale)
@@ -422,7 +420,7 @@ class RunArrays:
 
 
 def align(this: MetricColumn, other: MetricColumn) -> Paired:
-    """Return two runs' values of the samples that both have, sorted by sample."""
+    """Pair two runs' values over the samples that both have, sorted by sample."""
     this_values, other_values, samples = this.spread, other.spread, this.samples
     both = slice(None) if this.whole and other.whole else ~(np.isnan(this_values) | np.isnan(other_values))
     this_values, other_values = this_values[both], other_values[both]

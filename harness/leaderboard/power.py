@@ -1,9 +1,8 @@
-"""Power before a run: how many repositories and samples a difference takes, by the test that boards use. Pure.
+"""Estimate power before a run: how many repositories and samples a difference takes, by the boards' own test. Pure.
 
-A sample's paired difference is taken as the true difference, plus what its repository adds (variance *between*), plus
-what the sample adds (variance *within*): two levels, both about normal. Stored runs tell the two variances. What a
-repository of m samples sums up to then scatters by between + within / m, and the board's own test, on simulated
-repositories, tells how often it would see the difference.
+A sample's paired difference is modelled as the true difference, plus an effect of its repository (variance *between*),
+plus one of the sample (variance *within*), both about normal. The variances are estimated from stored runs. A mean over
+m samples of a repository has variance between + within / m. The boards' test on simulated repositories gives the power.
 
 Source: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components (1992), section 3.6 (analysis of variance of
 unbalanced data).
@@ -33,14 +32,14 @@ from ctxbench.harness.results import RunTable
 
 REPOSITORIES = (6, 8, 12, 16, 24, 40, 64)
 SAMPLES = (5, 10, 25, 50)
-"""Of the table: repositories, and samples of each."""
+"""Axes of the table: repositories, and samples of each."""
 _BOARDS = 1_000
 _DRAWS = 10_000
 _CRITICAL_BOARDS = 4
 _MANY = 100
-"""Repositories from which on what a statistic has to exceed stays about the same."""
+"""Number of repositories from which on the critical statistic is about constant."""
 _FEW = 8
-"""Repositories up to which boards are tested each by itself: what a statistic has to exceed depends on the others."""
+"""Most repositories for which each simulated board is tested: here the critical statistic depends on the other rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +47,12 @@ class Spread:
     """The variances of paired differences, in the square of the unit shown."""
 
     between: float
-    """Of repositories' true mean differences."""
+    """Variance of repositories' true mean differences."""
     within: float
-    """Of samples' differences in one repository."""
+    """Variance of samples' differences in one repository."""
 
     def deviation(self, samples: float) -> float:
-        """Return the standard deviation of a repository's mean over so many samples; infinitely many are allowed."""
+        """Return the standard deviation of a repository's mean over a number of samples, which may be infinite."""
         return math.sqrt(self.between + self.within / samples)
 
 
@@ -61,7 +60,7 @@ def spread(gap: Clustered) -> Spread | None:
     """Estimate the variances from the paired differences of two runs.
 
     Returns:
-        None if they do not tell: fewer than `stats.FEWEST` repositories, one sample in each, or no difference at all.
+        None if they cannot be estimated: fewer than `stats.FEWEST` repositories, one sample in each, or no differences.
     """
     count, n = len(gap.sums), len(gap.values)
     if count < stats.FEWEST or n == count:
@@ -76,23 +75,23 @@ def spread(gap: Clustered) -> Spread | None:
 
 
 def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) -> float:
-    """Return how likely a board tells a row from the baseline that it leads by `effect`.
+    """Return the probability that a row which leads the baseline by `effect` is significantly different from it.
 
     Args:
         effect: the true mean difference, above 0.
-        deviation: the standard deviation of a repository's mean difference, in the same unit; 0 if there is none.
-        repositories: of the planned run, all of one size.
-        rows: rows of the board, 2 or more: the baseline, and the others that are tested against it together. One of
-            these leads, the rest do not differ: the hardest case.
+        deviation: the standard deviation of a repository's mean difference, in the same unit; may be 0.
+        repositories: number of repositories of the planned run, all of one size.
+        rows: rows of the board, 2 or more: the baseline and the rows tested against it together. One row leads, and the
+            rest equal the baseline: the hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
     if signflip.smallest_p(repositories) > signflip.ALPHA:
         return 0.0
-    # Beyond, the smallest of the normal numbers drawn below changes nothing.
+    # Beyond this ratio even the smallest normal number drawn below changes nothing.
     ratio = min(ratio, 100.0)
     if repositories <= _FEW:
         boards = [_sums(scores, ratio) for scores in _boards(repositories, rows, _BOARDS)]
-        # A pair alone is tested as fast as many are.
+        # Single pairs can be tested in one batch.
         alone = signflip.p_values(np.concatenate(boards), seed="power") if rows == 2 else None
         p = [step_down(sums, seed="power").p[0] for sums in boards] if alone is None else alone
         return float(np.mean(np.array(p) <= signflip.ALPHA))
@@ -107,7 +106,7 @@ WITHIN_ONE: Mapping[str, Spread] = {
     "es": Spread(between=4.0**2, within=15.0**2),
     "copyable_bits": Spread(between=15.0**2, within=22.0**2),
 }
-"""Metric -> typical variances of files, and of samples within a file, of lines of one repository; in the board's unit.
+"""Metric -> typical variances between files, and within a file, for lines of one repository; in the board's unit.
 Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
 
 
@@ -116,11 +115,11 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 
     Args:
         sizes: samples of each file.
-        spread: the variances that are expected: of `WITHIN_ONE`, or what `spread` estimates from a pilot's differences.
+        spread: the expected variances: from `WITHIN_ONE`, or estimated by `spread` from a pilot.
         pairs: comparisons that are corrected together, 1 or more.
 
     Returns:
-        The difference, in the unit of the spread's root; None with fewer files than `pairs.LEAST_FILES`.
+        The difference, in the unit of the spread's square root; None with fewer files than `pairs.LEAST_FILES`.
     """
     files, samples = len(sizes), sum(sizes)
     if files < LEAST_FILES:
@@ -130,7 +129,7 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 
 
 def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
-    """Return the fewest repositories, of `pairs.NUMBERS`, that show `effect` with 80% power; None if none of them do.
+    """Return the fewest repositories in `pairs.NUMBERS` that show `effect` with 80% power; None if none do.
 
     The arguments are those of `power`.
     """
@@ -145,22 +144,22 @@ def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> in
 
 
 def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
-    """Yield what rows score in each repository, shape (rows, repositories); differences have variance 1."""
+    """Yield simulated scores of rows in repositories, shape (rows, repositories); differences have variance 1."""
     random = stats.generator(f"power/{repositories}/{rows}")
     for _ in range(boards):
         yield random.standard_normal((rows, repositories)) / math.sqrt(2)
 
 
 def _sums(scores: Array, lead: float) -> Array:
-    """Return the differences of the rows to the last one, the baseline; the first leads by `lead`."""
+    """Return the rows' differences from the last row, the baseline; the first row leads by `lead`."""
     return np.array([scores[row] - scores[-1] + lead * (row == 0) for row in range(len(scores) - 1)])
 
 
 @lru_cache(maxsize=256)
 def _critical(repositories: int, rows: int) -> float | None:
-    """Return what a pair's statistic has to exceed on a board; it hardly varies with what the rows score."""
+    """Return the critical statistic of a pair; it hardly depends on the rows' scores."""
     if rows == 2 and repositories > signflip.EXACT_UP_TO:
-        # Drawn flips of a pair alone come to Student's t, of which the statistic is a function.
+        # For a single pair, drawn flips approach Student's t, and the statistic is a function of t.
         t = stats.quantile(1 - signflip.ALPHA / 2, repositories - 1)
         return t * math.sqrt(repositories / (repositories - 1 + t * t))
     criticals = [
@@ -177,37 +176,37 @@ def _normal(repositories: int) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What runs over one set by one generator, paired with a baseline, tell of runs to come."""
+    """The power of runs to come, estimated from stored runs of one set and generator paired with a baseline."""
 
     samples: str
     language: str
     generator: str
     baseline: str
     strategies: tuple[str, ...]
-    """Those whose stored runs were paired with the baseline's."""
+    """Strategies whose stored runs were paired with the baseline's."""
     metric: str
     unit: str
     effect: float
     rows: int
     repositories: int
-    """The most that a stored pair has."""
+    """The largest number of repositories of a stored pair."""
     samples_each: int
-    """Samples of a repository in the stored pairs, on average."""
+    """Samples per repository in the stored pairs, on average."""
     between: float
     """The standard deviation between repositories, root mean square over the pairs; in the unit shown."""
     within: float
-    """The same of samples in one repository."""
+    """The standard deviation of samples in one repository, root mean square over the pairs; in the unit shown."""
     table: tuple[tuple[int, int, float], ...]
-    """Repositories, samples of each, power."""
+    """Rows of repositories, samples of each, power."""
     needed: int | None
     """Repositories with `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
     needed_at_least: int | None
-    """The same with infinitely many samples of each."""
+    """`needed` with infinitely many samples per repository."""
     needed_by_pair: tuple[int | None, int | None]
-    """The same as `needed`, by the pair that varies least and by the one that varies most."""
+    """`needed` by the pair that varies least, and by the one that varies most."""
 
     def answer(self) -> str:
-        """Say in plain words what the effect takes."""
+        """Return a sentence with the repositories that the effect takes."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
         pair = "" if self.rows == 2 else f", corrected for {self.rows - 1} rows against the baseline"
         effect = numbers.written(self.effect, self.effect)
@@ -220,7 +219,7 @@ class Plan:
         )
 
     def basis(self) -> str:
-        """Say from what the answer was estimated, and how far the pairs differ."""
+        """Return a sentence with the runs behind the estimate, and how far the pairs differ."""
         between, within = (numbers.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; by the pair that varies least it would be {low}, by the one that varies most {high}"
@@ -234,20 +233,20 @@ class Plan:
 def plans(
     tables: Sequence[RunTable], *, baseline: str, effect: float, metric: str | None = None, rows: int = 2
 ) -> tuple[list[Plan], list[InputFault]]:
-    """Say what a difference from a baseline takes, for each group of stored runs that has the baseline.
+    """Estimate what it takes to see a difference from a baseline, for each group of stored runs with the baseline.
 
     Args:
         tables: stored runs, oldest first.
         baseline: a strategy (spec or name), or the id of a run.
         effect: the difference to be seen, in the unit shown, above 0.
-        metric: of the difference; None for the one that would rank.
-        rows: rows of the board that will test it, the baseline among them.
+        metric: metric of the difference; None takes the ranking metric.
+        rows: rows of the planned board, with the baseline.
 
     Returns:
-        The plans, and why other groups cannot tell.
+        The plans, and the reasons why other groups have none.
 
     Raises:
-        UnknownName: if no run has that metric, or none is the baseline.
+        UnknownName: if no run has that metric or that baseline.
     """
     tables = choices.file_labelled(tables)
     strategy_by_run = {table.run.id: table.run.strategy for table in tables}
@@ -258,7 +257,7 @@ def plans(
     for members in comparable(tables).values():
         if baseline in strategy_by_run and all(table.run.id != baseline for table in members):
             continue
-        # Of the baseline's runs the one that was named counts, else the newest.
+        # The named run of the baseline is used, or its newest one.
         named = [table for table in members if table.run.id == baseline]
         others = [table for table in members if not (named and table.run.strategy == strategy)]
         maker = GroupMaker(
@@ -322,7 +321,7 @@ def _plan(maker: GroupMaker, base: int, effect: float, rows: int) -> Plan:
 
 
 def _untold(maker: GroupMaker, base: int, repositories: int) -> InputFault:
-    """Return why the runs of a group tell no variances, and the command after which they do."""
+    """Return why a group's runs give no variances, with the command that adds what is missing."""
     run = maker.tables[base].run
     place = f"{run.samples}, {run.language}, {run.generator}"
     name = run.samples.partition("[")[0]

@@ -1,6 +1,6 @@
-"""Published numbers on the leaderboard: rows of the papers' tables, what stands below which group, as text and records.
+"""Published numbers on the leaderboard: rows of the papers' tables, below their groups, as text and records. Pure.
 
-Pure. Recorded predictions that contradict a printed number are said beside it.
+A sentence beside a printed number says where recorded predictions contradict it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctxbench.harness.paper_tables import LEVELS, ORIGINS, STATUSES, PaperRow, p
 from ctxbench.harness.results import Origin, spec_of_label
 
 BOTH = "both"
-"""The language of an average over two."""
+"""Language of an average over both languages."""
 _COMBINED = "+".join(LEVELS)
 _METRIC = "pass@1"
 PAPERS_PROFILE = "infercom"
@@ -29,7 +29,7 @@ _SHORT = {"missing_in_available_copy": "no copy"}
 
 Mode = Literal["auto", "all", "none"]
 REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench", "sota_test")
-"""The benchmarks of the papers that a sample set can be."""
+"""Benchmarks of the papers that sample sets can have."""
 _OF_OUR_MODELS = 4
 _BEST = 3
 _SHORTEST_NAME = 5
@@ -37,35 +37,35 @@ _SHORTEST_NAME = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """One number as a paper prints it, or why it prints none."""
+    """A number as printed in a paper, or the reason why there is none."""
 
     value: float | None
     status: str = "ok"
     """``ok``, or a key of `harness.paper_tables.STATUSES`."""
     flag: str = ""
-    """What is doubtful about it, in words."""
+    """Doubts about the number, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLevel:
-    """What a row of a paper says of one level."""
+    """A paper row's numbers at one level."""
 
     level: str
-    """``all``, or a level of CoderEval, or the three that the paper averages."""
+    """``all``, a level of CoderEval, or the three levels that the paper averages."""
     of_levels: bool = False
-    """Whether its numbers are means of levels, not over tasks."""
+    """Whether the numbers are means of levels instead of means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
-    """``context_tokens``; ``seconds`` a task and ``construction_seconds`` a project."""
+    """``context_tokens``; ``seconds`` per task; ``construction_seconds`` per project."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
     """Return the published rows that belong below `groups`.
 
     Args:
-        groups: what is shown.
-        mode: ``auto`` takes the benchmarks and languages of the groups; ``all`` those of every paper, and shows every
-            row; ``none`` takes nothing.
+        groups: the groups shown.
+        mode: ``auto`` takes the benchmarks and languages of the groups; ``all`` takes those of every paper and
+            highlights every row; ``none`` takes nothing.
     """
     if mode == "none":
         return ()
@@ -96,14 +96,14 @@ def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
 
 
 def same_model(model: str, generator: str) -> bool:
-    """Return whether a generator's spec names a paper's model: the one's name is a part of the other's."""
+    """Return whether a generator's spec names a paper's model: one name is part of the other."""
     model_letters = _letters(model)
     names = [_letters(name) for name in re.split(r"[(),=/\s]+", spec_of_label(generator))]
     return any(len(name) >= _SHORTEST_NAME and (name in model_letters or model_letters in name) for name in names)
 
 
 def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
-    """Return the columns by which a row is shown to a person."""
+    """Return the columns of a row in the printed table."""
     if row.benchmark == "sota_test":
         return ("completed",)
     if row.benchmark != "CoderEval":
@@ -112,13 +112,13 @@ def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
 
 
 def ranking_column(row: PaperRow, language: str) -> str:
-    """Return the column that says which published rows are the best."""
+    """Return the column that ranks published rows."""
     columns = columns_of(row, language)
     return "es" if "es" in columns else columns[-1]
 
 
 def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
-    """Return column -> number of a row, also those that are missing."""
+    """Return column -> number of a row, including missing numbers."""
     printed = row.printed.get(language, {}).items()
     missing = row.missing.get(language, {}).items()
     return {name: Printed(value=value, flag=row.flags.get(f"{language}.{name}", "")) for name, value in printed} | {
@@ -127,7 +127,7 @@ def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
 
 
 def levels_of(row: PaperRow, language: str) -> Iterator[PublishedLevel]:
-    """Yield what a row says of each level, under the names of metrics and levels that our own runs have."""
+    """Yield a row's numbers at each level, with metrics and levels named as in stored runs."""
     cells = printed_numbers(row, language)
     if row.benchmark != "CoderEval":
         names = {"inference": "seconds", "construction": "construction_seconds"}
@@ -169,13 +169,13 @@ def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | No
 
 
 def _key(row: PaperRow, language: str) -> float:
-    """Return minus the number that ranks, so that the best comes first and what is missing last."""
+    """Return the negated ranking number as a sort key: best first, missing last."""
     cell = printed_numbers(row, language).get(ranking_column(row, language))
     return 1.0 if cell is None or cell.value is None else -cell.value
 
 
 def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield a sentence for every doubtful number that an imported row of the same model and strategy does not have."""
+    """Yield a sentence for each doubtful number that differs from an imported row of the same model and strategy."""
     for row in rows:
         for at in levels_of(row, language):
             for metric, cell in at.metrics.items():
@@ -190,7 +190,7 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
     for ours in group.rows:
         estimate = ours.metrics.get(metric)
         mean = None if estimate is None else estimate.mean_of_levels if of_levels else estimate.mean
-        # A row that nothing here computes is the recorded predictions' own; any other must be the same strategy.
+        # A row without a strategy of ctxbench stands for the recorded predictions. Otherwise the strategies must match.
         comparable = ours.run.origin is Origin.IMPORTED and row.strategy in ("", ours.run.strategy)
         if comparable and mean is not None and f"{mean:.2f}" != f"{value:.2f}":
             yield (
@@ -200,13 +200,13 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
 
 
 def published_title(listing: Listing) -> str:
-    """Return what the rows are about."""
+    """Return the title of a listing: its benchmark and language."""
     language = "both languages" if listing.language == BOTH else listing.language
     return f"published numbers: {listing.benchmark}, {language}"
 
 
 def published_table(listing: Listing) -> TextTable:
-    """Return the rows as text; a doubtful number has a ``?``, a missing one its reason."""
+    """Return the rows as text. A ``?`` follows a doubtful number; a missing number shows its reason."""
     names = _columns(listing)
     lines = [
         [
@@ -231,12 +231,12 @@ def published_table(listing: Listing) -> TextTable:
 
 
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the sentences below the table.
+    """Return the notes below the table.
 
     Args:
         listing: the rows.
-        profile: the metric profile of the groups above; empty if there are none.
-        instructions: how a reader sees more, on the command line or on the pages.
+        profile: the metric profile of the groups above; empty without groups.
+        instructions: how a reader can see more, on the command line or on the pages.
     """
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
@@ -292,7 +292,7 @@ def _flags(listing: Listing) -> list[str]:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a sentence a text, after all the names it is said of."""
+    """Return one sentence per text, preceded by all of its names."""
     names_by_text: dict[str, list[str]] = {}
     for name, text in pairs:
         names_by_text.setdefault(text, []).append(name)
@@ -300,10 +300,10 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
-    """Yield one record a row, language and level, under the keys of our own rows; what a paper does not print is null.
+    """Yield one record per row, language and level, with the keys of stored runs; unprinted numbers are null.
 
-    A metric has ``mean`` (over tasks) or, where the paper prints that, ``mean_of_levels``; ``status`` says why a number
-    is missing, ``flag`` what is doubtful about it.
+    A metric has ``mean`` (over tasks) or ``mean_of_levels``, whichever the paper prints. ``status`` says why a number
+    is missing, ``flag`` why it is doubtful.
     """
     for listing in listings:
         for row in listing.rows:

@@ -1,6 +1,6 @@
-"""A board, and a comparison of runs, as a table for terminals, as markdown, as JSON and as CSV. Pure: returns text.
+"""Print boards and comparisons of runs as tables for terminals, as markdown, JSON and CSV. Pure: returns text.
 
-JSON and CSV have one record a row at full precision, missing numbers as null or an empty field.
+JSON and CSV have one record per row at full precision. Missing numbers are null or an empty field.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from ctxbench.harness.results import PRICE, RunInfo
 WIDTH = 120
 _BLANK = "    \n"
 _GAP = "  "
-"""Between two columns: the last character of it is the rule's."""
+"""The gap between two columns; its last character belongs to the rule."""
 _NARROWEST = 12
-"""Characters to which a column of texts may be folded."""
+"""Smallest width, in characters, of a folded text column."""
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 _DECIMALS = 6
 _PRICE_DECIMALS = 12
@@ -71,16 +71,17 @@ def table(
     full: bool = False,
     by: str = "",
 ) -> str:
-    """Return the board for a person: of each group the answer, a line a row, and what would mislead if left unsaid.
+    """Return the board as a table for terminals: for each group its headline, a line per row, and warnings.
 
     Args:
-        board: what to show.
-        width: columns of the screen: what does not fit is left out, from the right, but never what ranks and its test.
-        terminal: mark headings with bold; False gives plain text.
-        columns: names of columns and metrics to show in place of the usual ones.
-        explain: add how everything is to be read.
-        diagnostics: add a table of what each context brought and what was made up.
-        full: give the levels of CoderEval groups of their own.
+        board: the board to print.
+        width: width of the screen in characters. Columns that do not fit are left out from the right, but never the
+            ranking metric and its test.
+        terminal: print headings in bold; False gives plain text.
+        columns: names of columns and metrics that replace the usual ones.
+        explain: add all notes.
+        diagnostics: add a table of what each context contributed and which identifiers the answers invented.
+        full: print each level of CoderEval as its own group.
         by: add a table of strategies by the values of this parameter.
 
     Raises:
@@ -110,7 +111,7 @@ def table(
 
 
 def _fitting(text_table: TextTable, width: int) -> TextTable:
-    """Return a table without as many of its last columns as a screen has no room for; five always stay."""
+    """Drop the last columns until the table fits the width; the first five always stay."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widths = [max(map(cell_len, cells)) + len(_GAP) for cells in columns]
     kept = next((count for count in range(len(widths), 5, -1) if sum(widths[:count]) - len(_GAP) <= width), 5)
@@ -118,7 +119,7 @@ def _fitting(text_table: TextTable, width: int) -> TextTable:
 
 
 def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False) -> str:
-    """Return what a screen of that width shows of texts and tables, without blanks at the ends of lines."""
+    """Return the text of a screen of that width, without trailing blanks."""
     screen = io.StringIO()
     console = Console(
         file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
@@ -129,7 +130,7 @@ def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False
 
 
 def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as markdown: a heading, tables and notes, as `table` does."""
+    """Return the board as markdown: a heading, tables and all notes per group; arguments as for `table`."""
     parts = []
     for section in sections(board, diagnostics=diagnostics, full=full, by=by):
         tables = "\n".join(map(markdown_table, section.all_tables))
@@ -139,9 +140,9 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text, the repositories and levels of each pair's first metric above them.
+    """Return paired differences as text, preceded by the repositories and levels of each pair's first metric.
 
-    Files of one repository are not listed: JSON has them.
+    Files of a single repository are only in JSON.
     """
     lines: list[str] = []
     previous: tuple[str, str] | None = None
@@ -181,7 +182,7 @@ def _named(run: RunInfo) -> str:
 
 
 def _where(pair: Compared) -> list[str]:
-    # Of a single level there is nothing to say that the whole does not say.
+    # A single level repeats the whole.
     levels = pair.levels if len(pair.levels) > 1 else ()
     units = () if pair.difference.unit.repo else pair.units
     parts = [(part.name, part.n, part.this, part.other) for part in units]
@@ -191,10 +192,10 @@ def _where(pair: Compared) -> list[str]:
 
 
 def rich_table(text_table: TextTable, width: int) -> Table:
-    """Return a table as wide as the screen at most, or as it needs where that is too narrow for its numbers."""
+    """Return a table at most as wide as the screen, or wider if its numbers need it."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widest = [max(map(cell_len, cells)) for cells in columns]
-    # Only texts are folded: half a number would be another one, and a column without a place would be gone.
+    # Only texts are folded: a folded number would be misread, and a column without width would vanish.
     least = sum(
         min(size, _NARROWEST) if head.is_text else size for head, size in zip(text_table.heads, widest, strict=True)
     ) + len(_GAP) * (len(widest) - 1)
@@ -228,14 +229,14 @@ def to_json(board: Board) -> str:
 
 
 def to_csv(board: Board) -> str:
-    """Return one line a row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
+    """Return one line per row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
     return ResultFrame.of_records(map(_flat, records(board))).to_csv()
 
 
 def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
-    """Return the columns of CSV and those of the table, by their names; `attrs` are the ``headline`` and the ``notes``.
+    """Return a frame with the columns of CSV and of the table; `attrs` has the ``headline`` and the ``notes``.
 
-    The columns are chosen as by `ResultFrame.chosen`; the usual ones are `MOST_FRAME` at most.
+    `ResultFrame.chosen` selects the columns. By default there are at most `MOST_FRAME`.
 
     Raises:
         InputFault: if there is no such column.
@@ -256,7 +257,7 @@ def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
 
 
 def _of_table(group: Group, row: Row) -> dict[str, Any]:
-    """Return a row's values by the names that columns of a table have, with the bounds of two of them."""
+    """Return a row's values by the table's column names, with the bounds of ``metric`` and ``difference``."""
     values = {key: _cell(key, column.value(group, row)) for key, column in COLUMNS.items()}
     bounds = {"metric": row.metrics.get(group.metric), "difference": row.difference.get(group.metric)}
     for key, found in bounds.items():
@@ -265,10 +266,10 @@ def _of_table(group: Group, row: Row) -> dict[str, Any]:
 
 
 def records(board: Board) -> list[dict[str, Any]]:
-    """Return one record a row: what it is, its counts, its metrics by name, its costs, its rank, then the rest.
+    """Return one record per row: identity, counts, metrics by name, costs, rank, then the rest.
 
-    Then, for benchmarks with levels, one a strategy over both languages; then the published numbers, one a row of a
-    paper, language and level.
+    For benchmarks with levels, one record per strategy over both languages follows. The published numbers come last,
+    one record per paper row, language and level.
     """
     return [
         *(_record(group, row) for group in board.groups for row in group.rows),
@@ -278,12 +279,12 @@ def records(board: Board) -> list[dict[str, Any]]:
 
 
 def comparison_json(compared: Sequence[Compared]) -> str:
-    """Return a JSON list with one record a metric and pair of runs."""
+    """Return a JSON list with one record per metric and pair of runs."""
     return json.dumps(list(map(_comparison, compared)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def flat_comparison(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Return one record a metric and pair of runs, without the parts of it: repositories or files, levels, variance."""
+    """Return one record per metric and pair of runs, without repositories or files, levels and variance."""
     parts = ("repositories", "files", "levels", "difference")
     return [
         {
@@ -432,7 +433,7 @@ def _rounded(**numbers: float | None) -> dict[str, float | None]:
 
 
 def _number(value: float | None) -> float | None:
-    # Beyond six decimals digits are noise, and may differ between machines.
+    # Digits after the sixth decimal are noise, and may differ between machines.
     return None if value is None else round(value, _DECIMALS) + 0.0
 
 

@@ -1,9 +1,9 @@
-"""Repeated runs: pool those that differ only in the seed, and split the variance of a mean among its sources. Pure.
+"""Pool runs that differ only in the seed, and split the variance of a mean into its sources. Pure.
 
-A sample's value in a pooled table is its mean over the runs, so that intervals and tests count the noise of repetition
-without knowing of it: they rest on units. How much of it there is says a nested analysis of variance with random
-effects (unit, sample within unit, repetition within sample), by the method of moments on the samples'
-means, which may have unequal numbers of samples and repetitions.
+A sample's value in a pooled table is its mean over the runs. Intervals and tests rest on units, so they include the
+noise of repetition without a term for it. A nested analysis of variance with random effects (unit, sample within unit,
+repetition within sample) estimates that noise. It uses the method of moments on the samples' means, and allows unequal
+numbers of samples and repetitions.
 
 Source: Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5.
 """
@@ -25,18 +25,18 @@ from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
 
 _ROUNDING = 1e-9
-"""Below this, two repetitions differ by what rounding left."""
+"""Differences between repetitions below this are rounding errors."""
 _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
-"""Of the statuses of a sample in several runs the first of these holds for all; none: the machine failed in each."""
+"""Statuses by priority: the first that any run has is the pooled one. Without any, the machine failed in every run."""
 
 
 def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Pool the runs that differ only in the seed, each group in the place of its last run; others stay as they are.
+    """Pool the runs that differ only in the seed, each group at the position of its last run; keep others unchanged.
 
-    Imported runs, whose decoding nobody knows, are never pooled.
+    Imported runs are never pooled, because their decoding is unknown.
 
     Args:
-        tables: one a run and language, oldest run first; of two with the same seed the newest complete one counts.
+        tables: one per run and language, oldest run first. Of runs with the same seed, the newest complete one counts.
     """
     groups: dict[str, list[RunTable]] = {}
     for table in tables:
@@ -57,7 +57,7 @@ def _seed(run: RunInfo) -> int:
 
 
 def _without_seed(run: RunInfo) -> str:
-    """Return what decides a run's numbers besides its seed; all of it where that is unknown, or pooled already."""
+    """Return a key of all that decides a run's numbers except the seed; unique if that is unknown or already pooled."""
     if not run.sampling or run.repetitions:
         return repr(run)
     sampling = json.dumps(json.loads(run.sampling, parse_int=float) | {"seed": None}, sort_keys=True)
@@ -66,12 +66,12 @@ def _without_seed(run: RunInfo) -> str:
 
 
 def _pool(members: Sequence[RunTable]) -> RunTable:
-    """Pool two runs or more, by seed; a sample that one of them was not to do is missing there."""
+    """Pool two runs or more, sorted by seed. A sample outside a run's set is missing in that run."""
     places = [{sample: place for place, sample in enumerate(table.sample)} for table in members]
     samples = list(dict.fromkeys(itertools.chain.from_iterable(table.sample for table in members)))
 
     def across(columns: Sequence[Sequence[Any]], default: Any = None) -> list[tuple[Any, ...]]:
-        """Return the cells of each sample, one a run."""
+        """Return each sample's cells, one per run."""
         return [
             tuple(
                 column[of_run[sample]] if column and sample in of_run else default
@@ -86,7 +86,7 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
     outcomes = across([table.status for table in members], Status.INFRA_FAILED)
 
     def mean(columns: Sequence[Sequence[float | None]], *, whole: bool = False) -> tuple[float | None, ...]:
-        """Return each sample's mean over the runs that completed it; None, if `whole`, where it lacks one of these."""
+        """Return each sample's mean over the runs that completed it; None, if `whole`, where one has no value."""
         means = []
         for cells, statuses in zip(across(columns), outcomes, strict=True):
             completed = [c for c, status in zip(cells, statuses, strict=True) if status is not Status.INFRA_FAILED]
@@ -133,7 +133,7 @@ def _info(runs: Sequence[RunInfo]) -> RunInfo:
 
 
 def _counting(own: float | None, status: Status, worst: float | None) -> float | None:
-    """Return what a sample counts as in one run; an excluded one, which counts nowhere, keeps its value."""
+    """Return the value that a sample counts as in one run; an excluded sample keeps its own."""
     if status is Status.EXCLUDED:
         return own
     cases = value_cases(
@@ -149,18 +149,18 @@ def _mean(cells: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerGaps:
-    """What some of several runs lack at samples that others completed: numbers of answers, one a sample and run."""
+    """Numbers of answers that some runs lack at samples that other runs completed, one per sample and run."""
 
     missing: int = 0
-    """The machine failed, or the run is not done."""
+    """Answers missing because the machine failed or the run is unfinished."""
     failed: int = 0
-    """Nothing usable, where others were scored; counted as the worst value."""
+    """Unusable answers at samples that other runs scored; they count as the worst value."""
     undefined: int = 0
-    """Completed without a value of the ranking metric, where others have one."""
+    """Completed answers without the ranking metric, at samples where other runs have it."""
 
 
 def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
-    """Count the gaps of a table, which has none if it is not pooled."""
+    """Count the gaps of a table; 0 unless it is pooled."""
     missing = failed = undefined = 0
     by_sample = table.repeated.get(metric) or ((),) * len(table.outcomes)
     for status, outcomes, values in zip(table.status, table.outcomes, by_sample, strict=True) if table.outcomes else ():
@@ -168,23 +168,23 @@ def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
             lacking = outcomes.count(Status.INFRA_FAILED)
             missing += lacking
             failed += outcomes.count(Status.MODEL_FAILED) if status is Status.SCORED else 0
-            # What no run has a value of is left out of the row's mean, and said there.
+            # A sample without a value in any run is left out of the row's mean, and noted there.
             undefined += values.count(None) - lacking if any(value is not None for value in values) else 0
     return AnswerGaps(missing=missing, failed=failed, undefined=undefined)
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What repetition alone adds to values that are means over runs, as variances in the square of the unit shown."""
+    """Variances that repetition adds to values that are means over runs, in the square of the unit shown."""
 
     single: float
-    """Of a value of a single run."""
+    """Variance of a single run's value."""
     means: Array
-    """Of each mean."""
+    """Variance of each mean."""
 
     @classmethod
     def of(cls, repeated: Array) -> Noise | None:
-        """Estimate it from the values of each sample in each run, NaN where it has none; None if none has two."""
+        """Estimate the noise from each sample's values over runs (NaN: none); None if no sample has two."""
         rows = [[value for value in row if not math.isnan(value)] for row in repeated.tolist()]
         freedom = sum(len(row) - 1 for row in rows)
         if not freedom:
@@ -201,23 +201,23 @@ class VarianceSource:
     deviation: float
     """Standard deviation of its effect on a value of a single run, in the unit shown."""
     share: float
-    """Its part, 0 to 1, of the variance of the mean; 0 if nothing varies."""
+    """Share of the mean's variance, 0 to 1; 0 if nothing varies."""
     negative: bool
-    """Whether its variance was estimated below 0, and set to 0."""
+    """Whether its variance was estimated below 0 and set to 0."""
 
 
 VarianceParts: TypeAlias = Mapping[str, VarianceSource]
-"""``repositories`` (or ``files`` of one), ``samples`` (within such a unit) and ``repetition``; without the first of a
-single unit, and without the second, which is then part of the first, where no unit has two samples."""
+"""``repositories`` (or ``files`` of one), ``samples`` (within such a unit) and ``repetition``. With a single unit the
+first is absent. If no unit has two samples, the second is absent and counted in the first."""
 
 
 def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:
-    """Split the variance of the mean of values, a sample each; `codes` says which of the `units` each is of."""
+    """Split the variance of a mean over samples into its sources; `codes` gives the unit of each value."""
     unit = np.unique(codes, return_inverse=True)[1]
     sizes, sums, noise_sums = (np.bincount(unit, weights=of).astype(np.float64) for of in (None, values, noise.means))
     n, count, squares = len(values), len(sizes), _total(np.square(sizes))
     means = sums / sizes
-    # Sums of squares without what repetition alone is expected to add to them.
+    # Subtract the expected effect of repetition from the sums of squares.
     within = _total(np.square(values - means[unit])) - _total((1 - 1 / sizes) * noise_sums)
     between = _total(sizes * np.square(means - stats.mean(values))) - _total((1 / sizes - 1 / n) * noise_sums)
     of_samples = within / (n - count) if n > count else 0.0
@@ -244,7 +244,7 @@ def _total(numbers: Array) -> float:
 
 
 def variance_text(parts: VarianceParts, *runs: RunInfo) -> str:
-    """Say how the variance of a mean, or of a difference of means of these runs, is made up; the end of a sentence."""
+    """Return the shares of variance of a mean, or of these runs' difference, as the end of a sentence."""
     if not any(source.share for source in parts.values()):
         return "nothing varies"
     shares = [

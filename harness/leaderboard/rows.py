@@ -1,9 +1,9 @@
-"""The leaderboard as frozen values: groups of comparable rows, what the test says of them, and their levels. Pure.
+"""The leaderboard as frozen values: groups of comparable rows, their tests and their levels. Pure.
 
-Terminal, pages, report and LaTeX take what they say of a test from `Family` and `pair_verdict`, so that no two
-sentences contradict each other: where no difference can be significant none is called visible, and none is said to
-lead. Source of the means of levels: the ICL-strategies paper prints, for CoderEval, the unweighted mean of the levels
-class, file and project of a language, and the mean of both languages' means.
+Terminal, pages, report and LaTeX take their sentences about tests from `Family` and `pair_verdict`, so that these never
+contradict each other: where no difference can be significant, no row is said to lead. Source of the means of levels:
+for CoderEval, the ICL-strategies paper prints the unweighted mean of a language's levels class, file and project, and
+the mean of both languages' means.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 LEVELLED = "codereval"
-"""The benchmark whose sets are shown by level unasked, with means of levels."""
+"""The benchmark whose sets are shown by level by default, with means of levels."""
 COMBINED = "+".join(LEVELS)
-"""The samples of the three levels that the paper averages."""
+"""Level name for the samples of the three levels that the paper averages."""
 COMBINED_LEVELS = tuple(f"{level}_runnable" for level in LEVELS)
 LANGUAGES = ("python", "java")
 
@@ -42,29 +42,29 @@ class Sensitivity:
 
 
 class Standing(StrEnum):
-    """What the test says of a row among all that are ranked."""
+    """Result of the tests of a ranked row."""
 
     UNBEATEN = "unbeaten"
-    """It is significantly better than a row, and worse than none."""
+    """Significantly better than another row, and worse than none."""
     BEATEN = "beaten"
     UNDECIDED = "undecided"
-    """It is significantly different from none."""
+    """Significantly different from no row."""
     UNRANKED = "unranked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleAges:
-    """How old the samples of a group are, and how many of them its model may have read."""
+    """Ages of a group's samples, and how many of them its model may have read."""
 
     oldest: str
-    """Day of the oldest sample whose day is known, as ``YYYY-MM-DD``."""
+    """Day of the oldest dated sample, as ``YYYY-MM-DD``."""
     newest: str
     unknown: int
-    """Samples whose day is not known."""
+    """Number of samples without a known day."""
     cutoff: str | None
-    """The last day of what the model was trained on, by its generator's spec, else by the tables; None if unknown."""
+    """Last day of the model's training data, from its generator's spec or the tables; None if unknown."""
     before: int
-    """Samples of that day or an earlier one; 0 without a cutoff, as is the next."""
+    """Number of samples up to that day; 0 without a cutoff. `after` is the number of later ones."""
     after: int
 
 
@@ -75,46 +75,45 @@ class Row:
     run: RunInfo
     level: str
     n: int
-    """Samples that count: scored, or model-failed (counted as the worst value)."""
+    """Number of samples that count: scored, or model-failed (counted as the worst value)."""
     model_failed: int
     missing: int
-    """Samples that the machine failed: missing, not 0."""
+    """Number of samples that the machine failed; they do not count as 0."""
     excluded: int
-    """Samples that are left out because they are invalid."""
+    """Number of samples left out because they are invalid."""
     marks: Mapping[str, int]
-    """Mark (``broken``, ``vacuous``) -> samples that have it, whether they are left out or not."""
+    """Mark (``broken``, ``vacuous``) -> number of samples with it, whether left out or not."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
-    """Empty when nothing is missing; only metrics with a range."""
+    """Metric -> sensitivity, for metrics with a range; empty if nothing is missing."""
     baseline: str | None
-    """The strategy that `difference` compares with; None for the baseline itself, and without one."""
+    """The strategy that `difference` compares with; None for the baseline itself, or without a baseline."""
     difference: Mapping[str, Difference]
     rank_low: int | None
-    """Best rank that significant differences leave open; None for rows that are not ranked."""
+    """Best rank that significant differences allow; None for unranked rows. `rank_high` is the worst."""
     rank_high: int | None
     letters: str
-    """Letters; two rows that share one are not significantly different. Empty for rows that are not ranked."""
+    """Letters: two rows that share one are not significantly different. Empty for unranked rows."""
     beats: tuple[int, ...] = ()
-    """Places, among the group's rows, of those that this one is significantly better than; rising."""
+    """Positions, in the group's rows, of the rows that this one is significantly better than; ascending."""
     apart: bool = False
-    """Whether a test of its question is significant: it beats a row, or one beats it."""
+    """Whether a test of this row is significant: the row beats another one or is beaten."""
     needed: int | None = None
-    """About how many units would tell this row from another; None where one does already, or where that cannot
-    be said."""
+    """About how many units would make a difference of this row significant; None if one is already, or if unknown."""
     before_cutoff: Estimate | None = None
-    """Of the ranking metric, over samples from before the model's cutoff; None where there are none on either side."""
+    """Mean of the ranking metric over samples from before the model's cutoff; None without samples on both sides."""
     after_cutoff: Estimate | None = None
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
-    """Metric -> where the uncertainty of its mean comes from; empty for a run by itself, of which nobody knows it."""
+    """Metric -> sources of its mean's variance; empty for a single run, where they are unknown."""
     answers: AnswerGaps = field(default_factory=AnswerGaps)
-    """What some of its runs lack and others have; nothing for a run by itself."""
+    """Answers that some of its runs lack and others have; 0 for a single run."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """``context_tokens``, ``calls``, ``seconds`` or a name of `harness.results.COSTS` -> mean over the samples that
-    count; a price is None unless all of theirs are known."""
+    count. A price is None unless the prices of all these samples are known."""
 
     @property
     def standing(self) -> Standing:
-        """What the test says of this row."""
+        """Result of the tests of this row."""
         if self.rank_low is None:
             return Standing.UNRANKED
         if not self.apart:
@@ -124,25 +123,25 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What the test says of the pairs that were corrected for each other."""
+    """Result of the tests that were corrected together."""
 
     against: str | None
-    """The strategy that each is tested against; None where all pairs are."""
+    """The strategy that each row is tested against; None if all pairs are tested."""
     pairs: int
-    """Those that were tested: the others have no common sample."""
+    """Number of tested pairs, which have common samples."""
     units: int
-    """The most that a pair has."""
+    """Most units of a pair."""
     unit: FlipUnit
     smallest_p: float
-    """The smallest p-value that the test can reach with so many units."""
+    """The smallest p-value that the test can reach with this many units."""
     significant: int
-    """Pairs that differ significantly at 5%."""
+    """Number of pairs that differ significantly at 5%."""
     visible: float | None
-    """The smallest difference that these pairs could show: their median; None if none could show any."""
+    """Median over the pairs of the smallest difference that a pair could show; None if no pair could show any."""
     nearest: tuple[str, str] | None
-    """The pair whose difference the fewest more units would show; None if that cannot be said."""
+    """The pair whose difference would need the fewest units; None if that cannot be estimated."""
     needed: int | None
-    """About how many units that takes."""
+    """About how many units `nearest` needs."""
 
     @property
     def decidable(self) -> bool:
@@ -150,7 +149,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Say how many differences are significant, and what more would need; empty where nothing was tested."""
+        """Return a sentence on how many differences are significant and what more would need; empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -168,11 +167,11 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Say what a test within one repository claims; empty of one over repositories, and without a test."""
+        """Return the claim of tests within one repository; empty for several repositories or without tests."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
-        """Say what was asked, and which pairs are corrected for each other; empty where nothing was tested."""
+        """Return which pairs were tested together; empty without tests."""
         if not self.pairs:
             return ""
         if self.against is None:
@@ -191,7 +190,7 @@ class Family:
         return f"; it would take about {self.needed} {self.unit.plural} to separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
-        """Say which difference would be seen; empty where none would, or it cannot be said."""
+        """Return a sentence on the difference that would be seen; empty if there is none or it is unknown."""
         if self.visible is None:
             return ""
         median = "; the median over the pairs" if self.pairs > 1 else ""
@@ -202,7 +201,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Rows of one sample set, language, level, generator and metric profile: only these are ranked together."""
+    """Rows of one sample set, language, level, generator and metric profile, which are ranked together."""
 
     samples: str
     samples_digest: str
@@ -212,41 +211,41 @@ class Group:
     generator: str
     profile: str
     metric: str
-    """The metric that ranks."""
+    """The ranking metric."""
     scales: Mapping[str, Scale]
     baseline: str | None
-    """The strategy that differences refer to; of its rows it is `base`."""
+    """The strategy that differences refer to; its row is `base`."""
     rows: tuple[Row, ...]
-    """Ranked rows best first, then those that are not ranked."""
+    """Ranked rows, best first, then unranked rows."""
     family: Family
-    """What the tests say of the question: of one's own rows, of others' where there are none."""
+    """Tests of the user's rows, or of others' rows if the user has none."""
     pairs: Mapping[tuple[int, int], Difference]
-    """Places of two rows -> the first minus the second, where that is tested under the metric that ranks."""
+    """Positions of two rows -> the first minus the second, if tested under the ranking metric."""
     ages: SampleAges | None = None
-    """None if no sample's day is known, or the generator knows nothing but its prompt."""
+    """None if no sample is dated, or the generator knows nothing but its prompt."""
     set_size: int = 0
-    """Samples of the whole set, in all its languages; 0 where nobody knows."""
+    """Number of samples of the whole set, in all languages; 0 if unknown."""
     superseded: int
-    """Runs that are not shown because a newer or more complete one of the same strategy is."""
+    """Number of runs that are hidden by a newer or more complete run of the same strategy."""
 
     @property
     def all_pairs(self) -> bool:
-        """Whether every pair of ranked rows was asked about, and not each against the baseline."""
+        """Whether every pair of ranked rows was tested, instead of each row against the baseline."""
         return self.family.against is None
 
     @property
     def ranked(self) -> tuple[Row, ...]:
-        """The rows that are ranked."""
+        """The ranked rows."""
         return tuple(row for row in self.rows if row.rank_low is not None)
 
     @property
     def base(self) -> Row | None:
-        """The row that differences refer to; None without one. Another origin of its strategy may have a row too."""
+        """The baseline's row; None without one. Its strategy may have another row, of another origin."""
         return None if self.baseline is None else next(row for row in self.rows if row.baseline is None)
 
     @property
     def unbeaten(self) -> tuple[Row, ...]:
-        """The rows that are significantly better than another, and worse than none."""
+        """Rows that are significantly better than another row, and worse than none."""
         return tuple(row for row in self.rows if row.standing is Standing.UNBEATEN)
 
 
@@ -255,7 +254,7 @@ class OverallMean:
     """One metric over both languages, in the unit shown."""
 
     mean: float
-    """Over the tasks of both."""
+    """Mean over the tasks of both languages."""
     mean_of_levels: float
     """The mean of the two languages' means of levels."""
     n: int
@@ -263,12 +262,12 @@ class OverallMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
-    """What one strategy and generator did in both languages of a benchmark with levels."""
+    """Means of a strategy and generator over both languages of a benchmark with levels."""
 
     run: RunInfo
-    """Of the first language."""
+    """Run of the first language."""
     samples: tuple[str, ...]
-    """The sets, one or two."""
+    """Names of the sample sets, one or two."""
     level: str
     missing: int
     metrics: Mapping[str, OverallMean]
@@ -276,22 +275,22 @@ class Overall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The published rows of one benchmark and language, which stand below the groups of that benchmark."""
+    """Published rows of one benchmark and language, shown below the groups of that benchmark."""
 
     benchmark: str
-    """As the papers write it."""
+    """Name of the benchmark in the papers."""
     language: str
     rows: tuple[PaperRow, ...]
-    """All of them, in the papers' order."""
+    """All rows, in the papers' order."""
     highlighted: tuple[PaperRow, ...]
-    """Those that a person sees unasked, best first."""
+    """Rows shown by default, best first."""
     contradicted: tuple[str, ...] = ()
-    """Sentences: what recorded predictions stored here say against a number as printed."""
+    """Sentences on printed numbers that stored recorded predictions contradict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Every group, in the order of its names, and what stands below them."""
+    """Groups, sorted by name, with the means over both languages and the published rows."""
 
     groups: tuple[Group, ...]
     overall: tuple[Overall, ...] = ()
@@ -310,13 +309,13 @@ def family(
     unit: FlipUnit = REPOSITORY,
     units: int = 0,
 ) -> Family:
-    """Sum up differences that were corrected together.
+    """Summarise differences that were corrected together.
 
     Args:
-        differences: the names of two rows, and the difference of these.
-        against: the strategy that is the second of all of them; None where they are all pairs.
-        unit: of all of them.
-        units: how many there are where no pair was tested.
+        differences: names of two rows, and their difference.
+        against: the second strategy of every pair; None if all pairs were tested.
+        unit: unit of all differences.
+        units: number of units, used if no pair was tested.
     """
     tested = [(names, difference) for names, difference in differences if difference.p is not None]
     most = max((difference.units for _, difference in tested), default=units)
@@ -337,7 +336,7 @@ def family(
 
 
 def pair_verdict(difference: Difference, unit: str) -> str:
-    """Say what the test could and could not show of one pair, as the end of a sentence; empty if it was not tested."""
+    """Return what the test of a pair could show, as the end of a sentence; empty if it is significant or untested."""
     if difference.p is None or difference.significant:
         return ""
     of = difference.unit
@@ -357,16 +356,16 @@ def pair_verdict(difference: Difference, unit: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a person lists them: a, b and c."""
+    """Join names as in a sentence: a, b and c."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:
-    """Return level -> the samples of a run at it; first all, then for CoderEval the three levels of the paper.
+    """Split a run by level: all samples first, then for CoderEval the paper's three levels, then single levels.
 
     Args:
         table: one run in one language.
-        by_level: whether each level has a part of its own; None: only for CoderEval.
+        by_level: whether to add levels; None adds them for CoderEval only.
     """
     parts = [(ALL_LEVELS, table)]
     ours = table.run.benchmark == LEVELLED
@@ -378,7 +377,7 @@ def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTa
 
 
 def level_order(level: str) -> tuple[bool, bool, str]:
-    """Return the key by which levels are sorted: all, the paper's three, then the single ones."""
+    """Return the sort key of a level: all, the paper's three, then single levels."""
     return level != ALL_LEVELS, level != COMBINED, level
 
 
@@ -387,7 +386,7 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
 
     Args:
         table: the samples of the group.
-        level: which group it is; only all samples and the paper's three levels have such a mean, of CoderEval only.
+        level: level of the group. Only CoderEval's ``all`` and the paper's three levels have such a mean.
         values: sample -> value.
 
     Returns:
@@ -407,9 +406,9 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
 
 
 def overall_means(groups: Sequence[Group]) -> tuple[Overall, ...]:
-    """Return the means over both languages of what ran in both: same strategy, generator, profile, origin and set.
+    """Return means over both languages for rows with the same strategy, generator, profile, origin and set.
 
-    Sets of one benchmark whose names differ in the language only (``codereval-python``, ``codereval-java``) are one.
+    Sets whose names differ only in the language (``codereval-python``, ``codereval-java``) are one.
     """
     pairs_by_key: dict[tuple[str, ...], list[tuple[Group, Row]]] = defaultdict(list)
     for group in groups:
@@ -420,7 +419,7 @@ def overall_means(groups: Sequence[Group]) -> tuple[Overall, ...]:
                 pairs_by_key[key].append((group, row))
     means = []
     for members in pairs_by_key.values():
-        # Two sets of one name in a language (imported twice, differently) are two results: none is their mean.
+        # Two sets of the same name in one language (imported twice, differently) cannot be averaged.
         if sorted(group.language for group, _ in members) == sorted(LANGUAGES):
             means += _overall([row for _, row in members])
     return tuple(means)
@@ -444,7 +443,7 @@ def _overall(rows: Sequence[Row]) -> list[Overall]:
 
 
 def groups_by_level(groups: Sequence[Group], group: Group) -> dict[str, Group]:
-    """Return level -> the group of the same runs at that level only, in the order of the groups."""
+    """Return level -> group of the same runs at that single level, in the order of the groups."""
     return {
         other.level: other for other in groups if other.level != ALL_LEVELS and _identity(other) == _identity(group)
     }

@@ -1,10 +1,9 @@
-"""A board as sections to print: a title, tables of text, sentences below them. Pure.
+"""Split a board into sections to print: a title, tables of text, notes below them. Pure.
 
-One section a group. Of a benchmark with levels the groups of single levels are folded into a table of the whole group,
-unless they are asked for; what holds for both languages, and what the papers print, stands below the last group that
-it is about.
+Each group is a section. For a benchmark with levels, the groups of single levels become a table of the whole group,
+unless they are asked for. Means over both languages and published rows follow the last group that they refer to.
 
-Curves over a parameter show what strategies reach that differ in nothing else, e.g. ``budget={256,512,1024}``.
+Curves over a parameter compare strategies that differ only in it, e.g. ``budget={256,512,1024}``.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ from ctxbench.strategies.registry import default_of
 OTHERS = "Other metrics and costs"
 """The caption of the second table of a group."""
 BUDGET = "budget"
-"""The parameter whose curves are drawn unasked."""
+"""The parameter whose curves are drawn by default."""
 _WIDE = 8
-"""From so many times the least value on an axis is logarithmic."""
+"""Ratio of largest to least value from which on an axis is logarithmic."""
 _SHIFT = 0.006
-"""Of the axis, from one strategy's interval to the next one's at the same value."""
+"""Distance between the intervals of two strategies at the same value, as a share of the axis."""
 
 _BESIDE = ("em", "es", "id_f1", GAIN, COPYABLE)
 _BESIDE_PASSES = (GAIN, "es", "id_f1", "em", COPYABLE)
@@ -78,29 +77,29 @@ _DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS if metric not 
 _FOUND = (*(f"{FOUND}@{budget}" for budget in BUDGETS), f"{DENSITY}@1024", FIRST)
 _MOST_PASSES = 2
 _LONG_NAME = 34
-"""Characters of a row's name from which on a screen has little room for numbers."""
+"""Characters of a row's name above which a screen has little space for numbers."""
 _MOST_ALIKE = 2
-"""Names of rows that the first sentence gives: the table has all."""
+"""Most row names in the first sentence; the table has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardSection:
-    """What is printed under one title."""
+    """The tables and notes printed under one title."""
 
     title: str
     tables: tuple[TextTable, ...]
-    """A line is a row of the group, in its order."""
+    """Tables with one line per row of the group, in its order."""
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """Those of the notes without which a reader would be misled."""
+    """Notes that prevent wrong conclusions."""
     group: Group | None = None
-    """Whose rows it has; None of published rows and of what holds for both languages."""
+    """Group of the rows; None for published rows and for means over both languages."""
     over: tuple[TextTable, ...] = ()
-    """Strategies by the values of a parameter, where that is asked for: a line is several rows."""
+    """Tables, on request, of strategies by the values of a parameter; a line combines several rows."""
 
     @property
     def all_tables(self) -> tuple[TextTable, ...]:
-        """All that is printed, in order."""
+        """All tables, in order."""
         return (*self.tables, *self.over)
 
 
@@ -108,10 +107,10 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
     """Yield the sections of a board, in its order.
 
     Args:
-        board: what to show.
-        diagnostics: add a table of what each context brought and what was made up.
-        full: give the levels of CoderEval groups of their own, each with its ranking.
-        by: add a table of strategies by the values of this parameter, where some differ in it only.
+        board: the board to print.
+        diagnostics: add a table of what each context contributed and which identifiers the answers invented.
+        full: print each level of CoderEval as its own group, with its ranking.
+        by: add a table of strategies by the values of this parameter, where some differ only in it.
 
     Raises:
         UnknownName: if no two strategies of a group differ only in that parameter.
@@ -135,13 +134,13 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def title(group: Group) -> str:
-    """Return what the rows of a group have in common."""
+    """Return the title of a group: what its rows share."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
 def heading_of(group: Group) -> str:
-    """Return what the rows of a group have in common, as a screen shows it."""
+    """Return the heading of a group for a screen: what its rows share."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     origin = _shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
@@ -152,16 +151,16 @@ def heading_of(group: Group) -> str:
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
-    """Return who leads, and what the tests say of the question, in a sentence or two; arguments as of `answer`."""
+    """Return the leader and the tests' result in a sentence or two; arguments as for `answer`."""
     return " ".join(filter(None, answer(group, names)))
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
-    """Return the sentence that says who leads, and those that say what the tests show.
+    """Return a sentence on the leader, and one or more on the tests' result.
 
     Args:
-        group: the board.
-        names: what each row is called; without any by its label.
+        group: the group to describe.
+        names: name of each row; empty for the rows' labels.
     """
     lead, verdict = _answer(group, names)
     return lead, " ".join(filter(None, (verdict, group.family.claim())))
@@ -186,7 +185,7 @@ def _answer(group: Group, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _nobody(group: Group) -> str:
-    """Return what must be known first of a board without a language model."""
+    """Return a warning that no language model was asked; empty if one was."""
     if not group.rows[0].run.completions:
         return "No model was asked. "
     return "No language model answered: a copy model did. " if only_copies(group.generator) else ""
@@ -215,7 +214,7 @@ def _leads(group: Group, names: Sequence[str]) -> str:
         chance = ", which may be chance" * (group.family.pairs > 0 and not first.apart)
         have = "has" if len(equal) == 1 else "have"
         return f"{of_yours}{_some(equal)} {have} the best {group.metric}{chance}: {interval}."
-    # Where two rows can be compared the test decides, and not means over samples of which some are easier.
+    # Tests decide where two rows can be compared. A higher mean may come from easier samples.
     return f"{of_yours}{names[0]} ranks first, with {group.metric} {interval}; a better mean is over other samples."
 
 
@@ -242,7 +241,7 @@ def _nothing_tested(group: Group, names: Sequence[str]) -> str:
 
 
 def _other_metrics(group: Group, names: Sequence[str]) -> str:
-    """Say whom the other metrics favour, the leader or the baseline, and which of them cannot tell."""
+    """Return which other metrics favour the leader, which the baseline, and which neither."""
     leader = group.rows[0]
     lead = leader.difference.get(group.metric)
     if lead is None or lead.p is None or not lead.mean or group.base is None:
@@ -312,17 +311,17 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
 
 
 def short_names(group: Group) -> list[str]:
-    """Return what a narrow screen calls each row: its strategy, as short as tells it from the others.
+    """Return a short name for each row: its strategy, as short as is unique.
 
-    The family's name goes, and so do parameters that all rows of one name share; where a name is still long, those that
-    most of them do.
+    The family's name and parameters that all rows of a name share are left out. If a name is still long, parameters
+    that most of them share are left out too.
     """
     names = _shortened(group, 1.0)
     return names if max(map(len, names), default=0) <= _LONG_NAME else _shortened(group, 0.5)
 
 
 def _shortened(group: Group, share: float) -> list[str]:
-    """Return names without the parameters that at least that share, or more than half, of the rows of a name have."""
+    """Return names without parameters that at least this share, or more than half, of the rows of a name have."""
     specs = [_spec(row) for row in group.rows]
     of_name = Counter(spec.name for spec in specs if spec is not None)
     having = Counter((spec.name, key, str(value)) for spec in specs if spec for key, value in spec.arguments.items())
@@ -338,10 +337,10 @@ def _shortened(group: Group, share: float) -> list[str]:
             if having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
         }
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
-        # As a user writes it: the engine's name stands first.
+        # The engine's name comes first, as users write it.
         names.append(whole.replace(row.run.strategy, str(Spec(bare, told)).replace("(name=", "(")))
     labels = [row.run.strategy if _shared_origin(group) and not row.run.control else label(row) for row in group.rows]
-    # A short name must be no other row's, neither as it is shown nor whole.
+    # A short name must differ from the short and the whole names of all other rows.
     while clashing := [
         place
         for place, name in enumerate(names)
@@ -363,13 +362,14 @@ def _shared_origin(group: Group) -> Origin | None:
 
 
 def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) -> TextTable:
-    """Return the ranking with one line a row, as a screen has room for.
+    """Return the ranking for a screen, one line per row.
 
     Args:
-        group: whose rows.
-        keys: names of columns or metrics to show behind the strategy, where the group has them; without any what
-            ranks, the difference with its test, tokens, and the means of other metrics.
-        page: for a page, which draws the interval of what ranks and has room for a verdict, seconds, and `keys` too.
+        group: the group of the rows.
+        keys: columns or metrics after the strategy, where the group has them. By default: the ranking metric, the
+            difference with its test, tokens, and the means of other metrics.
+        page: whether the table is for a page, which draws the interval of the ranking metric and adds a verdict,
+            seconds and `keys`.
     """
     columns = {key: column for key, column in COLUMNS.items() if column.heading}
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
@@ -378,7 +378,7 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
         tested += [*["group"] * group.all_pairs, *["verdict"] * page] if tested else []
         columns |= {name: mean_column(group, name) for name in beside(group)}
         if tested and not page:
-            # The interval that a reader needs is that of the difference.
+            # The difference's interval is enough.
             columns[group.metric] = mean_column(group, group.metric)
         repeated = ["runs"] if any(row.run.repetitions for row in group.rows) else []
         costs = [key for key in (BESIDE if page else ("context_tokens", PRICE)) if key != PRICE or priced(group)]
@@ -389,7 +389,7 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
     if group.base is not None:
         columns["difference"] = replace(columns["difference"], heading=f"vs {names[group.rows.index(group.base)]}")
     if page:
-        # One that reads a page for the first time looks for that word.
+        # New readers look for the word "cost".
         columns["context_tokens"] = replace(columns["context_tokens"], heading="cost: tokens")
     chosen = [columns[key] for key in keys if key in columns]
     if page:
@@ -419,7 +419,7 @@ def _ranking(group: Group) -> list[Column]:
 
 
 def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
-    """Return a column a level, under the ranking metric; then the mean over the paper's three, and of their means."""
+    """Return a column per level, one for the paper's three levels together, and one for the mean of their means."""
     row_at = {(level, row.run.id, row.run.strategy): row for level, part in parts.items() for row in part.rows}
 
     def column(level: str, heading: str, part: str) -> Column:
@@ -429,7 +429,7 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
             return getattr(estimate, part, None)
 
         def text(group: Group, row: Row) -> str:
-            # As the papers write it, since it is there to be compared with theirs.
+            # Two decimals, as in the papers, for comparison with them.
             mean = value(group, row)
             return numbers.UNKNOWN if mean is None else f"{mean:.2f}"
 
@@ -445,12 +445,12 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
 
 
 def beside(group: Group) -> list[str]:
-    """Return the metrics that stand beside the ranking one: for lines em, es, identifier F1 and gain."""
+    """Return the metrics printed beside the ranking one; for lines em, es, identifier F1 and gain."""
     return leading(group.profile, group.scales, but=group.metric)[:_MOST_BESIDE]
 
 
 def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
-    """Return which metrics of a profile a reader wants first, in that order, but for one."""
+    """Return the most useful metrics of a profile, in order, without `but`."""
     passes = [name for name in choices.passes(metrics) if name != but][-_MOST_PASSES:]
     own = choices.own_metrics(profile, metrics)
     usual = _BESIDE_PASSES if choices.passes(metrics) else _BESIDE
@@ -466,11 +466,11 @@ def _beside(group: Group) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A picture that would say nothing."""
+    """A picture without content."""
 
     title: str
     why: str
-    """A sentence."""
+    """The reason, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -483,12 +483,12 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A strategy at two values of the parameter or more."""
+    """A strategy at two or more values of the parameter."""
 
     strategy: str
     """Its spec without the parameter."""
     points: tuple[CurvePoint, ...]
-    """By the parameter, rising."""
+    """Points, sorted by the parameter, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -500,27 +500,26 @@ class Curves:
     metric: str
     unit: str
     heading: str
-    """Of the metric."""
     curves: tuple[Curve, ...]
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The values of the parameter, rising."""
+        """The values of the parameter, ascending."""
         return tuple(sorted({point.at for curve in self.curves for point in curve.points}))
 
     @property
     def logarithmic(self) -> bool:
-        """Whether equal factors of the parameter stand equally far apart."""
+        """Whether the axis is logarithmic."""
         return self.values[0] > 0 and self.values[-1] >= _WIDE * self.values[0]
 
     def beside(self, value: float, number: int) -> float:
-        """Return where the dot of a curve stands on the axis: intervals at one value must not hide each other."""
+        """Return the position of a curve's dot on the axis, shifted so that intervals at one value do not overlap."""
         low, high = self.values[0], self.values[-1]
         shift = _SHIFT * (number - (len(self.curves) - 1) / 2)
         return value * (high / low) ** shift if self.logarithmic else value + (high - low) * shift
 
     def table(self) -> TextTable:
-        """Return the curves as text: a line a strategy, a column a value of the parameter."""
+        """Return the curves as text: one line per strategy, one column per value of the parameter."""
         heads = [ColumnHead(f"{self.parameter} {value:g}") for value in self.values]
         lines = []
         for curve in self.curves:
@@ -541,12 +540,12 @@ class Curves:
 
 
 def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) -> Curves | Blank:
-    """Return what the group's strategies reach over a parameter, the strategy whose best row ranks best first.
+    """Return the metric of a group's strategies over a parameter, ordered by each strategy's best row.
 
     Args:
-        group: whose rows, but for controls.
+        group: the group of the rows; controls are left out.
         parameter: a number in the strategies' specs.
-        metric: what they reach; None: the ranking metric.
+        metric: the metric to draw; None for the ranking metric.
     """
     metric = metric or group.metric
     title = f"{metric} over {parameter}"
@@ -579,7 +578,7 @@ def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) 
 
 
 def parameters(groups: Collection[Group]) -> list[str]:
-    """Return the parameters over which there is a curve, sorted."""
+    """Return the parameters that have a curve, sorted."""
     specs = [spec for group in groups for row in group.rows if (spec := _spec(row)) is not None]
     names = {name for spec in specs for name in spec.arguments if name}
     return sorted(name for name in names if any(isinstance(curves(group, name), Curves) for group in groups))

@@ -1,15 +1,14 @@
-"""Tests of differences by sign flips of whole repositories, each pair alone or a family step-down, and ranks. Pure.
+"""Test differences by sign flips of whole repositories, for single pairs or families (step-down), and rank rows. Pure.
 
-Under the null hypothesis a repository favours either strategy alike, so the sign of its summed difference is a coin.
-All samples of a repository flip together: tests over samples (McNemar, paired t) find differences that are not there
-when the advantage varies from repository to repository.
+Under the null hypothesis a repository favours either strategy with equal chance, so the sign of its summed difference
+is random. All samples of a repository flip together: tests over samples (McNemar, paired t) report false differences
+when the advantage varies between repositories.
 
-Pairs of rows share rows, and all of them share repositories: their tests are far from independent. A correction that
-only counts pairs, as Bonferroni's and Holm's do, pays for each in full: with 8 repositories its smallest corrected
-p-value over ten pairs is 0.078. `step_down` changes the signs of whole repositories in all pairs at once, and a pair is
-judged against the largest statistic that it and the pairs behind it reach under the same flip. The family-wise error is
-kept, whichever of the null hypotheses are true, if in each repository the differences of the true ones are as likely as
-the same with the other sign.
+Pairs share rows and repositories, so their tests are strongly dependent. Bonferroni's and Holm's corrections ignore
+this and cost too much power: with 8 repositories, their smallest corrected p-value over ten pairs is 0.078. `step_down`
+flips whole repositories in all pairs at once. It compares a pair with the largest statistic that this pair and those
+with smaller statistics reach under the same flip. The family-wise error is controlled, whichever null hypotheses are
+true, if in each repository the differences of the true ones are as likely as the same differences with the other sign.
 
 Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
 """
@@ -30,24 +29,24 @@ from ctxbench.harness.leaderboard.stats import Array, generator
 
 ALPHA = 0.05
 EXACT_UP_TO = 16
-"""Repositories up to which every flip is enumerated; above, flips are drawn."""
+"""Most repositories for which every flip is enumerated; for more, flips are drawn."""
 DRAWS = 20_000
 TOLERANCE = 1e-9
-"""Sums that are equal but for the rounding of their parts are ties, and ties count as hits."""
+"""Relative tolerance for ties, which count as hits."""
 _LEAST = 1e-6
-"""The end of an interval that must not reach 0, as near to it as is printed."""
+"""Distance from 0 of an interval's end that must exclude 0; too small to be printed."""
 _FLIPS = 2_000
 _WIDTH = 2_000
-"""Flips held at once."""
+"""Flips computed at once."""
 _ALONE = 1 << 18
-"""Multiplications up to which a product of matrices is left to one thread: more threads wait for each other longer than
-they work, the more so on a busy machine."""
+"""Most multiplications of a matrix product that runs in one thread: with more threads, waiting takes longer than the
+work, most of all on a busy machine."""
 
 
 def p_values(sums: Array, *, seed: str) -> Array:
     """Return the two-sided p-value of each row of repository sums of paired differences.
 
-    The statistic is the absolute mean difference over samples; as the number of samples is fixed, the sum does.
+    The statistic is the absolute sum. It is equivalent to the absolute mean, as the number of samples is fixed.
 
     Args:
         sums: shape (tests, repositories).
@@ -56,7 +55,7 @@ def p_values(sums: Array, *, seed: str) -> Array:
     tests, repositories = sums.shape
     if not tests or not repositories:
         return np.ones(tests)
-    # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+    # Rounded, every sum is exact, so hits do not depend on how a processor's BLAS adds.
     sums = rounded(sums, 1, term_bits(repositories))
     bar = np.abs(sums.sum(axis=1)) - TOLERANCE * np.abs(sums).sum(axis=1)
     if repositories <= EXACT_UP_TO:
@@ -81,16 +80,16 @@ def _exact(sums: Array, bar: float) -> float:
 
 
 def smallest_p(repositories: int) -> float:
-    """Return the smallest p-value that the test can reach with that many repositories."""
+    """Return the smallest p-value that the test can reach with this many repositories."""
     return min(1.0, 2 / 2**repositories) if repositories <= EXACT_UP_TO else 1 / (DRAWS + 1)
 
 
 LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <= ALPHA)
-"""Fewest repositories of which a difference can be significant."""
+"""Fewest repositories with which a difference can be significant."""
 
 
 def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield all drawn signs, some at once, shape (repositories, draws)."""
+    """Yield all drawn signs in chunks, shape (repositories, draws)."""
     width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
     for chunk in _flips(seed, repositories):
         for start in range(0, _FLIPS, width):
@@ -99,43 +98,44 @@ def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
 
 @lru_cache(maxsize=2)
 def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
-    """Draw signs, shape (chunks, `_FLIPS`, repositories); kept, since all pairs of one metric flip alike."""
+    """Draw signs, shape (chunks, `_FLIPS`, repositories); cached, since all pairs of a metric use the same flips."""
     random = generator(f"signflip/{seed}")
     drawn = [random.integers(0, 2, size=(_FLIPS, repositories)).astype(np.int8) for _ in range(DRAWS // _FLIPS)]
     return np.stack(drawn) * np.int8(2) - np.int8(1)
 
 
 def block_rows(flips: Array) -> int:
-    """Return of how many rows the product with these flips, shape (repositories, flips), is left to one thread."""
+    """Return how many rows to multiply at once with these flips, shape (repositories, flips), in one thread."""
     return max(2, _ALONE // flips.size)
 
 
 @dataclass(frozen=True, slots=True)
 class StepDown:
-    """What the flips say of a family of pairs."""
+    """The test of a family of pairs."""
 
     p: Array
-    """Of each pair: two-sided, corrected for all of them."""
+    """Two-sided p-value of each pair, corrected for all pairs."""
     critical: float | None
-    """What the statistic of a pair that is not significant has to exceed at 5%; the pair that is nearest to chance
-    stands for them where all are significant. None if no flips are rare enough."""
+    """The statistic that a pair must exceed to be significant at 5%, among the pairs that are not. If all are
+    significant, it is that of the pair with the smallest statistic. None if no flips are rare enough."""
     low: Array
-    """Of each pair the least mean difference that the same flips do not refute at 5%, for all pairs together: above 0
-    exactly where the pair is significantly better. -inf where they refute none; NaN without `sizes`, as is the next."""
+    """Lower end of each pair's interval: the least mean difference that the flips do not refute at 5%, for all pairs
+    together. It is above 0 exactly where the pair is significantly better; -inf if every difference is possible; NaN
+    without `sizes`. `high` is the upper end."""
     high: Array
 
 
 def step_down(sums: Array, sizes: Array | None = None, *, seed: str) -> StepDown:
     """Test a family of pairs together.
 
-    The statistic of a pair is its absolute sum over the root of its sum of squares, which flips do not change: pairs
-    are weighed alike, however large their differences are, and one of few repositories, whose statistic is at most the
-    root of their number, does not stand in the way of the others. A pair that never differs has the statistic 0.
+    The statistic of a pair is its absolute sum over the root of its sum of squares, which flips do not change. So pairs
+    have equal weight, however large their differences are. A pair with few repositories does not weaken the others: its
+    statistic is at most the root of their number. It is 0 for a pair that never differs.
 
     Args:
-        sums: what each repository's paired differences sum up to, shape (pairs, repositories), at least one of each; 0
-            where a pair has no sample of a repository.
-        sizes: of how many samples each is the sum, in that shape; None where no intervals are wanted.
+        sums: sums of paired differences, shape (pairs, repositories), at least one of each; 0 where a pair has no
+            sample of a repository.
+        sizes: number of samples in each sum, in that shape; None skips the intervals.
         seed: decides the drawn flips; unused up to `EXACT_UP_TO` repositories, where every flip is tried.
     """
     ordered = _Ordered(sums, seed)
@@ -143,11 +143,11 @@ def step_down(sums: Array, sizes: Array | None = None, *, seed: str) -> StepDown
 
 
 class _Ordered:
-    """The pairs of a family, the smallest statistic first."""
+    """The pairs of a family, sorted by statistic, ascending."""
 
     def __init__(self, sums: Array, seed: str) -> None:
         self._seed = seed
-        # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+        # Rounded, every sum is exact, so hits do not depend on how a processor's BLAS adds.
         sums = rounded(sums, 1, term_bits(sums.shape[1]))
         scale = np.array([math.sqrt(math.fsum(np.square(row).tolist())) or 1.0 for row in sums])
         observed = np.abs(sums.sum(axis=1)) / scale
@@ -156,14 +156,14 @@ class _Ordered:
         self._bar = (observed - TOLERANCE * np.abs(sums).sum(axis=1) / scale)[self._order, np.newaxis]
 
     def tested(self) -> StepDown:
-        """Return p-values, and the statistic that is needed where there is no significance yet."""
+        """Return p-values and the critical statistic of the pairs that are not significant."""
         pairs, repositories = self._sums.shape
         hits, flips = np.zeros(pairs, dtype=np.int64), 0
         for signs in flip_signs(self._seed, repositories):
             for rows, largest in self._largest(signs, pairs):
                 hits[rows] += np.count_nonzero(largest >= self._bar[rows], axis=1)
             flips += signs.shape[1]
-        # What was observed is a flip itself: all flips have it, drawn ones get it here.
+        # The observation counts as a flip. Enumerated flips include it; drawn ones get it here.
         drawn = int(repositories > EXACT_UP_TO)
         p = np.maximum.accumulate(((hits + drawn) / (flips + drawn))[::-1])[::-1]
         adjusted = np.empty(pairs)
@@ -173,15 +173,15 @@ class _Ordered:
         return StepDown(adjusted, self._critical(undecided, math.floor(ALPHA * (flips + drawn))), unknown, unknown)
 
     def bounded(self, found: StepDown, sizes: Array) -> StepDown:
-        """Return what was found with the intervals of the mean differences, which hold for all pairs together.
+        """Return the tests with simultaneous intervals of the mean differences.
 
-        Of a pair every mean difference is asked about: its repositories' sums less that difference are flipped, and the
-        largest statistic under each flip is taken over all pairs. Those that are not refuted are the interval. Going
-        down step by step makes more pairs significant than that: their intervals end next to 0.
+        For each candidate difference, it is subtracted from the pair's repository sums before flipping, and the largest
+        statistic under each flip is taken over all pairs. Differences that are not refuted form the interval. The
+        step-down test finds more pairs significant than these intervals do: the intervals of those pairs end next to 0.
         """
         signs = np.concatenate(list(flip_signs(self._seed, self._sums.shape[1])), axis=1)
         flips, drawn = signs.shape[1], int(self._sums.shape[1] > EXACT_UP_TO)
-        # So many flips at most may reach what is refuted.
+        # Most flips that may reach a refuted difference.
         allowed = math.floor(ALPHA * (flips + drawn)) - drawn
         low, high = np.empty(len(self._order)), np.empty(len(self._order))
         first, second, whose = np.zeros(flips), np.zeros(flips), np.zeros(flips, dtype=np.intp)
@@ -195,7 +195,7 @@ class _Ordered:
             ends = _not_refuted(self._sums[row], sizes[pair], signs, others)
             lowest, highest = np.partition(ends[0], allowed)[allowed], -np.partition(-ends[1], allowed)[allowed]
             if found.p[pair] > ALPHA:
-                # Rounding may have moved an end.
+                # Rounding may have moved an end across 0.
                 lowest, highest = min(lowest, 0.0), max(highest, 0.0)
             elif self._sums[row].sum() > 0:
                 lowest = max(lowest, _LEAST)
@@ -205,7 +205,7 @@ class _Ordered:
         return replace(found, low=low, high=high)
 
     def _critical(self, pairs: int, allowed: int) -> float | None:
-        """Return what the largest of the first pairs exceeds under fewer than `allowed` flips beside the observed."""
+        """Return what the largest of the first pairs exceeds under fewer than `allowed` of the other flips."""
         if not allowed:
             return None
         maxima = [list(self._largest(signs, pairs))[-1][1][-1] for signs in flip_signs(self._seed, self._sums.shape[1])]
@@ -213,7 +213,7 @@ class _Ordered:
         return float(np.partition(others, -allowed)[-allowed])
 
     def _largest(self, signs: Array, pairs: int) -> Iterator[tuple[slice, Array]]:
-        """Yield blocks of the first pairs with, under each flip, the largest statistic up to each pair."""
+        """Yield blocks of the first pairs with the running maximum of their statistics under each flip."""
         block = block_rows(signs)
         before = np.zeros(signs.shape[1])
         for start in range(0, pairs, block):
@@ -227,17 +227,18 @@ class _Ordered:
 
 
 def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tuple[Array, Array]:
-    """Return, of each flip, the range of mean differences under which it reaches what was observed.
+    """Return, for each flip, the range of mean differences under which it reaches the observation.
 
-    With the difference d the observed statistic is |A - dN| / D(d), the flipped one |a - db| / D(d), where A and N are
-    the sums over repositories, a and b those of the flipped ones, and D(d)² = Σ (s - dn)². Each flip reaches the
-    observed one in a range about A / N; so does the largest statistic of the other pairs, which is `others`.
+    With the difference d the observed statistic is |A - dN| / D(d) and the flipped one is |a - db| / D(d). A and N are
+    the sums of differences and sizes over repositories, a and b those of the flipped ones, and D(d)² = Σ (s - dn)².
+    Each flip reaches the observed statistic in a range around A / N. So does `others`, the largest statistic of the
+    other pairs.
     """
     totals, size_totals = sums @ signs, sizes @ signs
     total, size = math.fsum(sums.tolist()), math.fsum(sizes.tolist())
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack(((total - totals) / (size - size_totals), (total + totals) / (size + size_totals)))
-        # A flip of all repositories or of none is the observation itself, whatever the difference.
+        # A flip of all repositories or of none equals the observation, for any difference.
         is_all = np.isnan(ends).any(axis=0) | np.isinf(ends).any(axis=0)
         square = others**2
         a = size**2 - square * math.fsum(np.square(sizes).tolist())
@@ -246,7 +247,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
         inside = b**2 - 4 * a * c
         root = np.sqrt(np.maximum(inside, 0.0))
         roots = np.sort(np.stack(((-b - root) / (2 * a), (-b + root) / (2 * a))), axis=0)
-        # Where the others are that large they are reached from a root on, on the side of the mean.
+        # Statistics of others that are this large are reached beyond a root, on the side of the mean.
         mean = total / size if size else 0.0
         is_open, is_above = a < 0, mean > (roots[0] + roots[1]) / 2
         low_root = np.where(is_open, np.where(is_above, roots[1], -np.inf), roots[0])
@@ -257,7 +258,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips, some at once, shape (repositories, flips); of all flips the first changes nothing."""
+    """Yield the flips in chunks, shape (repositories, flips); if enumerated, the first one changes nothing."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return
@@ -270,10 +271,10 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
 
 
 def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
-    """Return rows by mean, but none before one that beats it.
+    """Sort rows by mean, but never a row before one that beats it.
 
-    Means may be over different samples: one over the easier of them can be higher, and its row the worse wherever the
-    two can be compared.
+    Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
+    ones.
 
     Args:
         order: rows, the best mean first.
@@ -292,7 +293,7 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
 
     Args:
         count: number of rows.
-        beats: pairs (winner, loser) that differ significantly; only these count.
+        beats: pairs (winner, loser) that differ significantly.
     """
     better, worse = [0] * count, [0] * count
     for winner, loser in beats:
@@ -304,8 +305,8 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
 def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     """Return the compact letter display: two rows share a letter exactly if they do not differ significantly.
 
-    Rows are given best first, so that "a" holds the best. Insert and absorb: begin with one letter for all; a pair
-    that differs splits every letter that holds both; a letter within another is dropped.
+    Rows are given best first, so "a" contains the best. Insert and absorb: start with one letter for all rows; a pair
+    that differs splits every letter with both; a letter within another is dropped.
     """
     columns: list[frozenset[int]] = [frozenset(range(count))] if count else []
     for pair in apart:
@@ -320,5 +321,5 @@ def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ..
 
 
 def _mark(index: int) -> str:
-    """Return a, b, …, z, A, …, Z, then (53), (54), …: always readable one after the other."""
+    """Return a, b, …, z, A, …, Z, then (53), (54), …: readable in sequence."""
     return string.ascii_letters[index] if index < len(string.ascii_letters) else f"({index + 1})"

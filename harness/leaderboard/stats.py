@@ -1,12 +1,11 @@
-"""Means and 95% intervals of values that are clustered by a unit, and Student's t. Pure.
+"""Means and 95% intervals of values clustered by a unit, and Student's t. Pure.
 
-The unit is the repository, or the file where all samples are of one repository: samples of one unit resemble each
-other, so an interval that treats them as independent is too narrow. With fewer than `FEWEST` units no interval over
-them can be given.
+The unit is the repository, or the file if all samples are of one repository. Samples of one unit resemble each other,
+so an interval that treats them as independent is too narrow. An interval over units needs at least `FEWEST` of them.
 
-Student's t is computed by hand, because boards must be equal to the last bit on every processor and in every version,
-and scipy's functions are not: of 8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication.
-For two functions scipy takes 143 MB of disk and 0.7 s to import. The tests compare with it.
+Student's t is implemented here because boards must be equal to the last bit on every processor and in every version.
+Scipy's functions are not: of 8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication. It
+would also take 143 MB of disk and 0.7 s to import, for two functions. The tests compare with scipy.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ctxbench.bench.doubles import rounded, term_bits
 from ctxbench.bench.elementary import exp, log
 
 FEWEST = 5
-"""Fewest units over which an interval is given."""
+"""Fewest units for an interval over units."""
 CONFIDENCE = 0.95
 POWER = 0.8
 _RESAMPLES = 2000
@@ -36,27 +35,27 @@ Codes = NDArray[np.intp]
 
 
 class IntervalScope(StrEnum):
-    """What an interval generalises to."""
+    """The population that an interval generalises to."""
 
     REPOSITORIES = "repositories"
     FILES = "files"
-    """Files of one repository, the only one of the samples."""
+    """Files of the samples' only repository."""
     SAMPLES = "samples"
-    """More samples of these same repositories: said so wherever it is shown."""
+    """More samples of these same repositories; always printed with the interval."""
     FLIPS = "flips"
-    """Of a difference that is tested: units like these, by the test that gives its p."""
+    """Units like these, by the test that gives a difference's p-value."""
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class FlipUnit:
-    """What a test flips as a whole: a repository, or a part of the only repository."""
+    """The unit that a test flips as a whole: a repository, or a part of the only repository."""
 
     noun: str = "repository"
     repo: str = ""
-    """The only repository, of whose parts the test is; empty where the unit is the repository."""
+    """The only repository, whose parts are tested; empty if the unit is the repository."""
     refusal: str = ""
-    """Why the only repository is not tested over its parts; empty where it is, or where there are several."""
+    """Why the parts of the only repository are not tested; empty if they are, or with several repositories."""
 
     @property
     def plural(self) -> str:
@@ -68,7 +67,7 @@ class FlipUnit:
         return f"{number} {self.noun if number == 1 else self.plural}{f' of {self.repo}' if self.repo else ''}"
 
     def claim(self, number: int) -> str:
-        """Say over how many units a test was and what its claim is limited to; empty where these are repositories."""
+        """Return the number of units of a test and the limit of its claim; empty if the units are repositories."""
         return f"Tested over {self.count(number)}; the claim is limited to this repository." if self.repo else ""
 
 
@@ -77,27 +76,27 @@ REPOSITORY = FlipUnit()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A mean over samples with its 95% interval; None where it cannot be given."""
+    """A mean over samples with its 95% interval; None for numbers that do not exist."""
 
     n: int
     units: int
-    """Those that have a sample."""
+    """Number of units with a sample."""
     mean: float | None
     low: float | None
     high: float | None
     over: IntervalScope
     mean_of_repositories: float | None
-    """Every repository weighs the same, whatever its number of samples."""
+    """Mean of the repositories' means."""
     bootstrap_low: float | None
     """Percentile cluster bootstrap, seeded; None with fewer than `FEWEST` units."""
     bootstrap_high: float | None
     unit: FlipUnit = REPOSITORY
     mean_of_levels: float | None = None
-    """Every level weighs the same, whatever its number of tasks; only of sets whose benchmark prints it."""
+    """Mean of the levels' means; only for benchmarks that print it."""
     mean_with_invalid: float | None = None
-    """The mean if the invalid samples, broken or vacuous, counted too."""
+    """The mean with the invalid samples, broken or vacuous, included."""
     median: float | None = None
-    """Of bits, whose mean a few samples can make; so is the next."""
+    """The median, for bits only: a few samples can dominate their mean. Also only for bits: `trimmed`."""
     trimmed: float | None = None
     """The mean without the lowest and the highest tenth."""
 
@@ -108,27 +107,27 @@ def estimate(
     """Estimate the mean of aligned `values` and `repos`.
 
     Args:
-        values: one number a sample.
+        values: one number per sample.
         repos: the repository of each sample.
         seed: decides the bootstrap's draws.
-        bounds: the range of the values, if they have one: the interval is cut to it, and values that all lie
-            on one bound, or differences that all are 0, get a score interval over samples, because a spread of zero
-            would claim certainty.
+        bounds: the range of the values, if they have one. The interval is cut to it. Values that all lie on one bound,
+            or differences that are all 0, get a score interval over samples, because a spread of zero would claim
+            certainty.
     """
     return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
 
 
 @dataclass(frozen=True)
 class Clustered:
-    """Values, and what their units come to, in the order of the units' names."""
+    """Values, and their sums by unit, in the order of the units' names."""
 
     values: Array
     sums: Array
-    """Of the values of each unit that has one."""
+    """Sum of each unit's values, for units with values."""
     sizes: Array
-    """Samples of each of these units."""
+    """Number of samples of each of these units."""
     codes: Codes
-    """Of each of these units."""
+    """Code of each of these units."""
     unit: FlipUnit = REPOSITORY
 
     @cached_property
@@ -138,23 +137,23 @@ class Clustered:
 
 
 def mean(values: Array) -> float:
-    """Return the mean of values, one or more; its sum is rounded once, so that their order cannot matter."""
+    """Return the mean of one or more values. The sum is rounded once, so their order does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
 def trimmed_mean(values: Sequence[float]) -> float:
-    """Return the mean of values, one or more, without the lowest and the highest tenth."""
+    """Return the mean of one or more values without the lowest and the highest tenth."""
     cut = len(values) // 10
     return math.fsum(sorted(values)[cut : len(values) - cut]) / (len(values) - 2 * cut)
 
 
 def coded(names: Sequence[str]) -> Codes:
-    """Return for each sample the place of its unit among the sorted names."""
+    """Return, for each sample, the position of its unit among the sorted names."""
     return np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1]
 
 
 def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
-    """Add aligned values up by unit."""
+    """Sum values by unit."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
     return Clustered(values, sums[present], sizes[present], present, unit)
@@ -163,13 +162,13 @@ def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clust
 def estimates(
     columns: Sequence[Clustered], *, seed: str, bounds: tuple[float, float] | None = None, resampled: bool = True
 ) -> list[Estimate]:
-    """Estimate the mean of each column, as `estimate` does; all of them draw the same units.
+    """Estimate the mean of each column, as `estimate` does, with the same bootstrap draws for all.
 
     Args:
-        columns: what to estimate.
+        columns: the values.
         seed: decides the bootstrap's draws.
         bounds: the range of the values, if they have one.
-        resampled: whether the bootstrap's interval is asked for; it takes most of the time.
+        resampled: whether to add the bootstrap's interval, which takes most of the time.
     """
     resampled_columns = [column if resampled and len(column.sums) >= FEWEST else None for column in columns]
     return [
@@ -214,7 +213,7 @@ def cluster_error(sums: Array, sizes: Array) -> float:
 
 
 def generator(seed: str) -> np.random.Generator:
-    """Return a random generator that depends on the seed's text only."""
+    """Return a random generator that depends only on the seed's text."""
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16])))
 
 
@@ -239,7 +238,7 @@ def _interval(
 def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, float]:
     """Return the score interval for n equal values: Wilson's on a bound, Tango's for differences that are all 0.
 
-    What was never seen in n samples happens in at most a share z^2 / (n + z^2) of all.
+    An event never seen in n samples has a share of at most z^2 / (n + z^2).
     """
     z2 = 1.959963984540054**2
     low, high = bounds
@@ -271,14 +270,14 @@ def _resampled(column: Clustered, seed: str) -> Array:
 
 @lru_cache(maxsize=8)
 def _drawn_sizes(seed: str, sizes: bytes) -> Array:
-    """Return how many samples each draw has; kept, since most rows have the same samples."""
+    """Return the number of samples of each draw; cached, since most rows have the same samples."""
     unit_sizes = np.frombuffer(sizes, dtype=np.float64)
     return np.concatenate([unit_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(unit_sizes))])
 
 
 @lru_cache(maxsize=2)
 def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw units, shapes (draws, count); kept, since all rows of one metric draw alike."""
+    """Draw units, shapes (draws, count); cached, since all rows of one metric use the same draws."""
     random = generator(f"bootstrap/{seed}")
     step = max(1, _CHUNK // count)
     return tuple(
@@ -290,7 +289,7 @@ _TINY = 1e-300
 _EPSILON = 1e-16
 _TERMS = 100_000
 _LARGE = 64
-"""From here on the series of the gamma function's step is right to the last digit."""
+"""Least argument for which the series in `_log_gamma_step` is exact to the last digit."""
 _LOG_GAMMA_HALF = 0.5723649429247001
 
 
@@ -304,7 +303,7 @@ def cdf(t: float, df: float) -> float:
 def quantile(p: float, df: float) -> float:
     """Return t with P(T <= t) = p, for 0 < p < 1 and `df` > 0.
 
-    Bisection on the lower half, where the distribution function keeps its relative precision.
+    Uses bisection on the lower half, where the distribution function keeps its relative precision.
     """
     if not (0 < p < 1 and df > 0):
         raise ValueError(f"no t quantile at p={p} with {df} degrees of freedom")
@@ -340,7 +339,7 @@ def _incomplete_beta(a: float, x: float) -> float:
 
 
 def _log_gamma_step(a: float) -> float:
-    """Return log(gamma(a + 1/2) / gamma(a)): by its series once a is large."""
+    """Return log(gamma(a + 1/2) / gamma(a)), by its series for large a."""
     ratio = 1.0
     while a < _LARGE:
         ratio *= a / (a + 0.5)

@@ -1,9 +1,9 @@
-"""Stored runs -> leaderboard. Pure; what the numbers mean is in docs/statistics.md.
+"""Build the leaderboard from stored runs. Pure; docs/statistics.md explains the numbers.
 
 Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile. Pairs
-are compared only on the samples that both completed. The question decides what is tested together: each of one's own
-rows against the baseline, unless all pairs of the rows are asked about. Rows of others (reference results, imported
-ones) are tested among themselves, so that importing changes no number of one's own.
+are compared only on the samples that both completed. By default each of the user's rows is tested against the baseline;
+`all_pairs` tests all pairs of rows. Rows of others (reference results, imported runs) are tested among themselves, so
+importing does not change the user's own numbers.
 """
 
 from __future__ import annotations
@@ -54,17 +54,16 @@ def board(
     """Rank runs.
 
     Args:
-        tables: one table a run and language, oldest run first. Runs that differ only in the seed are pooled; then of
-            several of one strategy in a group, the newest complete one is in_order, or the newest if none is complete.
-        metric: what ranks; None takes ``pass@1`` for functions, ``copyable_bits`` for the built-in copy
-            model, else ``es``, else what there is.
-        baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
-        by_level: add a group for each level; None: for CoderEval only.
-        all_pairs: ask about all pairs of whole runs, whoever made them, and not about each against the baseline.
+        tables: one table per run and language, oldest run first. Runs that differ only in the seed are pooled. Of
+            several runs of a strategy in a group, the newest complete one is shown, or the newest if none is complete.
+        metric: the ranking metric; None takes `choices.default_metric`.
+        baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, or the first row.
+        by_level: add a group for each level; None adds them for CoderEval only.
+        all_pairs: test all pairs of whole runs, of any origin, instead of each row against the baseline.
         seed: decides drawn flips and bootstrap samples.
-        published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
-            ``all``, or ``none``.
-        cutoffs: up to which day models were trained.
+        published: the papers' rows to show below: ``auto`` for the runs' benchmarks and languages, ``all``, or
+            ``none``.
+        cutoffs: the last day of each model's training data.
 
     Raises:
         UnknownName: if no run has that metric or strategy.
@@ -72,7 +71,7 @@ def board(
     tables = choices.file_labelled(tables)
     choices.check(tables, metric, baseline)
     alike = comparable(tables)
-    # Chosen before they are cut into levels: all levels of a strategy are of one run.
+    # Runs are chosen before the split into levels, so all levels of a strategy come from one run.
     newest_tables = {
         key: choices.of_one_coder(choices.newest(pooled(members)), members) for key, members in alike.items()
     }
@@ -82,7 +81,7 @@ def board(
             for level, part in level_parts(table, by_level):
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
-    # A run that lacks a sample of one level is whole at none.
+    # A run without a sample of one level is whole at no level.
     whole = {id(table.run) for members in newest_tables.values() for table in members if choices.complete(table)}
     make = functools.partial(
         GroupMaker, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
@@ -97,7 +96,7 @@ def board(
 
 
 def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTable]]:
-    """Return the runs that may be ranked together, by what they share; in their order."""
+    """Group runs that may be ranked together by what they share, in their order."""
     alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for table in tables:
         run = table.run
@@ -106,13 +105,13 @@ def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTabl
 
 
 _BITS = "bits"
-"""The unit of which a few samples can make a mean."""
+"""The unit in which a few samples can dominate a mean."""
 Values = Mapping[str, MetricColumn]
-"""Metric -> its values in the unit in_order."""
+"""Metric -> its values in the unit shown."""
 
 
 class GroupMaker:
-    """Makes one group; holds what its steps share."""
+    """Builds one group."""
 
     def __init__(
         self,
@@ -126,17 +125,17 @@ class GroupMaker:
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
-        """Choose what ranks, which rows are ranked and the baseline; `whole` are the ids of the whole runs' objects."""
+        """Choose the ranking metric, the ranked rows and the baseline; `whole` has the `id` of each whole run."""
         self.tables = tables
         self.all_pairs = all_pairs
         self.first = first = tables[0].run
         self.level = level
         names = _metrics(self.tables)
         self.scales = {name: scale_of(first.profile, name) for name in names}
-        # What others measured must not decide by what one's own rows are ranked.
+        # Others' metrics must not change the user's ranking metric.
         of_own = _metrics([table for table in self.tables if table.run.origin is Origin.RUN])
         self.metric = metric or choices.default_metric(of_own or names, first)
-        # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
+        # A run's id is not part of the seed: it would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
         self.unit = samples.unit
@@ -145,7 +144,7 @@ class GroupMaker:
             {name: group_table.column(name, scale) for name, scale in self.scales.items()}
             for group_table in group_tables
         ]
-        # What was interrupted stands below, and is in no test.
+        # Interrupted runs are shown below and are not tested.
         self.whole = [
             index
             for index, table in enumerate(self.tables)
@@ -159,7 +158,7 @@ class GroupMaker:
         self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
-        """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
+        """Compare, rank and describe the rows; `superseded` is the number of runs that newer ones replaced."""
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = self._by_mean(self.ranked)
         families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]
@@ -172,7 +171,7 @@ class GroupMaker:
         differences = self._differences(tests)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in in_order]
-        # Where there are rows of one's own, the question is theirs, even if there is nobody to ask about.
+        # If the user has rows, the question is about them, even if there is no pair to test.
         family = families[0] if self.own and families else next(filter(None, families), {})
         rows = self._placed(in_order, len(order), rows, beats, tests, family)
         units = [row.metrics[self.metric].units for row in rows if self.metric in row.metrics]
@@ -216,9 +215,9 @@ class GroupMaker:
         tests: Mapping[tuple[int, int], Difference],
         question: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
-        """Return rows with what the tests tell them from; those that are ranked, the first ones, with their ranks.
+        """Add the tests' results to the rows, and ranks to the first `ranked` ones.
 
-        Of those only the tests of the question count, whatever else was tested against the same baseline.
+        For ranked rows only the tests of the question count.
         """
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
@@ -247,11 +246,11 @@ class GroupMaker:
         return placed
 
     def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Paired]:
-        """Return pairs of runs, each at the samples that both have."""
+        """Pair runs over the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:
-        """Return the pairs that are tested under a metric, those that are corrected for each other together."""
+        """Return the families of pairs to test under a metric; each family is corrected together."""
         if self.all_pairs and metric == self.metric:
             return [list(itertools.combinations(rows, 2))]
         if self.base not in self.whole:
@@ -269,7 +268,7 @@ class GroupMaker:
         return dict(zip(keys, pairs.corrected(described, aligned, scale, seed=seed), strict=True))
 
     def _differences(self, tests: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
-        """Return row -> metric -> difference to the baseline; `tests` are those of the metric that ranks."""
+        """Return row -> metric -> difference from the baseline; `tests` are those of the ranking metric."""
         base = self.base
         if base is None:
             return {}
@@ -364,7 +363,7 @@ class GroupMaker:
         result: dict[str, Sensitivity] = {}
         for name, column in mine.items():
             bounds = self.scales[name].range
-            # Of each sample, the part of its runs that lack it.
+            # Share of each sample's runs that lack it.
             outcomes = [table.outcomes[row] for row in column.rows.tolist()] if table.outcomes else []
             lacking = [of_runs.count(Status.INFRA_FAILED) / len(of_runs) for of_runs in outcomes]
             if (missing or any(lacking)) and bounds and column:
@@ -384,7 +383,7 @@ def _metrics(tables: Sequence[RunTable]) -> list[str]:
 
 
 def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return who beats whom, also through others: what is better than a better one is better."""
+    """Return the transitive closure of the pairs (winner, loser)."""
     closure = set(beats)
     while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
         closure |= more
@@ -392,7 +391,7 @@ def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
 
 
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
-    """Return how old the samples of a group are; None if that is unknown, or its generator has read nothing."""
+    """Return the ages of a group's samples; None if unknown, or if the generator has no training data."""
     generator = tables[0].run.generator
     if only_copies(generator) or not tables[0].run.completions:
         return None
@@ -419,7 +418,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
 
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
-    """Return the mean cost; a mean of some prices would be too low, or too high, without saying so."""
+    """Return the mean cost; None if a price is missing, because the mean of the others would mislead."""
     return None if name.endswith(PRICE) and None in numbers else _mean(numbers)
 
 

@@ -1,15 +1,15 @@
-"""Metrics of one completion under a named profile (completion unit x formula), and the numbers that come of many.
+"""Metrics of a completion under a named profile (completion unit x formula), and their aggregates.
 
-A score means something only together with its profile: the same predictions get EM 0.3 or 6.2 percent
-from two published scorers. Scores of different profiles are never compared.
+A score has a meaning only with its profile: the same predictions get an EM of 0.3 or 6.2 percent from two published
+scorers. Scores of different profiles are never compared.
 
-All profiles, ours too, come in by the entry-point group ``ctxbench.metrics``: a plug-in's module calls `profile` when
-it is imported, and it is imported when its name is first asked for.
+All profiles register through the entry-point group ``ctxbench.metrics``. A plug-in's module is imported when its name
+is first asked for, and calls `profile`.
 
-`aggregate` gives the numbers of a data set as each profile's official code prints them. A row whose edit similarity is
-undefined (None) is left out of the means of ``em`` and ``es``: the official aggregations would stop there, and any
-prediction is an exact match of such a target. pass@k is the unbiased estimate of Chen et al. 2021, equal to
-human-eval's to the last bit.
+`aggregate` computes the figures of a data set as each profile's official code prints them. A row with an undefined edit
+similarity (None) is left out of the means of ``em`` and ``es``: the official aggregations would fail on it, and any
+prediction exactly matches such a target. pass@k is the unbiased estimate of Chen et al. 2021, equal to human-eval's to
+the last bit.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Values = dict[str, float | None]
 """Metric -> value in the profile's own scale; None where the profile leaves it undefined."""
 Row = Mapping[str, float | None]
 MOST_K = 9_999
-"""No K of pass@K, and no number of completions a sample, is larger."""
+"""Largest K of pass@K, and most completions per sample."""
 _CHUNK = 64
-"""Cases a task: a task costs about as much to hand over as one case to score."""
+"""Cases per task: sending a task to a process costs about as much as scoring one case."""
 _WORTH_A_POOL = 256
-"""Fewer cases are scored before a pool has started."""
+"""Fewest cases for a pool: it takes longer to start than to score fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """A metric as its author declares it: tables, pages, charts, reports and help texts take all of this from here.
+    """The declaration of a metric, used by tables, pages, charts, reports and help texts.
 
     Raises:
         InputFault: if a text is empty, or the bounds are not in order.
@@ -50,19 +50,18 @@ class MetricInfo:
 
     name: str
     help: str
-    """One sentence that ends with a full stop; unit and direction are added where it is shown."""
+    """One sentence with a full stop; `description` adds unit and direction."""
     source: str
-    """Whose definition it is: a paper, released code, or this project."""
+    """Origin of the definition: a paper, released code or this project."""
     unit: str
-    """As shown: ``%``, ``bits``, ``edits``."""
+    """Unit shown: ``%``, ``bits``, ``edits``."""
     lower_is_better: bool = False
     bounds: tuple[float | None, float | None] = (None, None)
-    """Lowest and highest value in the profile's own scale; None where there is none. Intervals are cut to them."""
+    """Lowest and highest value in the profile's own scale, None without one. Intervals are cut to them."""
     factor: float = 1.0
-    """From the profile's own scale to the unit shown."""
+    """Factor from the profile's own scale to the unit shown."""
     failure_is_worst: bool = True
-    """Whether a sample at which the model failed counts as the worst value; False where it counts as its own value,
-    because the metric says something of the context."""
+    """Whether a model-failed sample counts as the worst value instead of its own; False for metrics of the context."""
 
     def __post_init__(self) -> None:
         """Check the declaration."""
@@ -75,18 +74,18 @@ class MetricInfo:
 
     @property
     def worst(self) -> float | None:
-        """The value of a completion that is certainly wrong; None: its own value, also where no bound is the worst."""
+        """The value of a wrong completion; None if a failed sample counts as its own value, or without that bound."""
         return self.bounds[self.lower_is_better] if self.failure_is_worst else None
 
     @property
     def description(self) -> str:
-        """The help with the unit and, where less is better, the direction."""
+        """The help with the unit and, if lower is better, the direction."""
         unit = "percent" if self.unit == "%" else self.unit
         return f"{self.help} In {unit}{'; lower is better' if self.lower_is_better else ''}."
 
 
 class ScoreFunction(Protocol):
-    """Scores one completion."""
+    """A function that scores one completion."""
 
     def __call__(self, language: str, prompt: str, prediction: str, ground_truth: str, /) -> Values:
         """Return every metric of the profile."""
@@ -95,19 +94,19 @@ class ScoreFunction(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Completion unit x formulas: what makes two scores comparable."""
+    """A completion unit and formulas. Only scores of the same profile are comparable."""
 
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """In the order in which they are shown; the first one ranks, unless there is ``es`` or ``em``."""
+    """Metrics in the order shown; the first one ranks unless there is ``es`` or ``em``."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:
-        """Score one completion, for whoever asks.
+        """Score one completion.
 
         Raises:
-            InputFault: if a value is infinite: no mean, interval or file could hold it.
+            InputFault: if a value is infinite, which means, intervals and files cannot represent.
         """
         values = self.score(case.language, case.prompt, case.prediction, case.ground_truth)
         for name, value in values.items():
@@ -126,18 +125,18 @@ class Case:
     language: str
     """``python`` or ``java``."""
     prompt: str
-    """The file before the cursor; its last line is where the completion goes on."""
+    """The file before the cursor; the completion continues its last line."""
     prediction: str
     ground_truth: str
 
 
 def share(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
-    """Declare a metric that runs from 0 (worst) to 1 and is shown in percent."""
+    """Declare a metric with values from 0 (worst) to 1, shown in percent."""
     return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 1.0), factor=100.0)
 
 
 def points(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
-    """Declare a metric that runs from 0 (worst) to 100 and is shown in percent."""
+    """Declare a metric with values from 0 (worst) to 100, shown in percent."""
     return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 100.0))
 
 
@@ -154,12 +153,12 @@ def _bits(name: str, text: str, *, lower_is_better: bool = False, source: str = 
 
 
 def _diagnostic(name: str, text: str, *, lower_is_better: bool) -> MetricInfo:
-    # An empty completion makes nothing up, and a context is what it is whatever the model made of it.
+    # An empty completion invents no names, and the context does not depend on the model's answer.
     return replace(share(name, text, source=_OURS), lower_is_better=lower_is_better, failure_is_worst=False)
 
 
 COPY_MODEL = "incontext"
-"""The built-in generator, which knows nothing but its prompt."""
+"""The built-in generator, which knows only its prompt."""
 GAIN, COPYABLE = "context_gain", "copyable_bits"
 BITS = (
     _bits(GAIN, "How much cheaper the context makes the reference to write than the file alone does."),
@@ -167,12 +166,12 @@ BITS = (
     _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
 )
-"""Measured by a model that codes the reference: those of two models are two units."""
+"""Metrics of the model's cost of the reference. Bits of two models are different units."""
 BUDGETS = (256, 512, 1024, 2048, 4096)
-"""Tokens of retrieved code at which it is measured what definitions they show."""
+"""Numbers of retrieved tokens at which definition recall and precision are measured."""
 FOUND, DENSITY, FIRST = "definition_recall", "definition_precision", "definition_mrr"
 HEADLINE = f"{FOUND}@1024"
-"""What ranks where no model completes anything."""
+"""The ranking metric for runs without completions."""
 RETRIEVAL = (
     *(
         _diagnostic(
@@ -199,7 +198,7 @@ RETRIEVAL = (
         lower_is_better=False,
     ),
 )
-"""Whether the context shows the definitions that the reference uses."""
+"""Metrics of the definitions that the context shows, among those that the reference uses."""
 DIAGNOSTICS = (
     *RETRIEVAL,
     _diagnostic(
@@ -209,7 +208,7 @@ DIAGNOSTICS = (
     ),
     _diagnostic("context_waste", "Share of the context that nothing in the reference uses.", lower_is_better=True),
     _diagnostic("hallucinated", "Share of completions that use a name which is nowhere.", lower_is_better=True),
-    # No bound: intervals of stored boards were never cut at 0.
+    # Without bounds, as intervals of stored boards were not cut at 0.
     MetricInfo(
         name=MADE_UP,
         help="Names in a completion that are nowhere, on the mean.",
@@ -223,16 +222,16 @@ _BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
 
 
 def gain_of(coder: str) -> str:
-    """Return which metric the bits are that a context saves a coder, given by spec and version."""
+    """Return the metric of the bits that a context saves a coder, given by spec and version."""
     return COPYABLE if coder.partition(" ")[0].partition("(")[0] == COPY_MODEL else GAIN
 
 
 BIT_METRICS = tuple(metric.name for metric in BITS)
-"""Names of `BITS`."""
+"""The names of `BITS`."""
 
 
 def common_metric(name: str) -> MetricInfo | None:
-    """Return the metric of that name which every board may have; None if it is a profile's own, or nobody's."""
+    """Return the metric of that name if every board may have it; None for a profile's own or an unknown metric."""
     k = name.removeprefix("pass@")
     if k != name and k.isdecimal():
         tries = "the first try" if k == "1" else f"one of {k} tries"
@@ -248,7 +247,7 @@ def profile(definition: Profile) -> Profile:
     """Register a profile under its own name.
 
     Raises:
-        InputFault: if another profile has the name, or one of its metrics the name of one that every board has.
+        InputFault: if another profile has the name, or a metric has the name of a common metric.
     """
     for metric in definition.metrics:
         if metric.name == PASS or common_metric(metric.name) is not None:
@@ -263,35 +262,35 @@ def load(name: str) -> Profile:
     """Return the profile called `name`.
 
     Raises:
-        UnknownName: if there is none; the message names the nearest.
+        UnknownName: if there is none; the message suggests the nearest name.
         InputFault: if its plugin cannot be imported.
     """
     return _REGISTRY.get(name)
 
 
 PROFILES: tuple[str, ...] = (DEFAULT, *(name for name in _REGISTRY.names() if name != DEFAULT))
-"""The default first; the published ones are exact to the official code, its bugs included."""
+"""Names of profiles, the default first. Published profiles equal the official code, including its bugs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryMean:
-    """The mean of one metric over one repository, in 0..1, rounded to 4 digits."""
+    """Mean of one metric over one repository, 0 to 1, rounded to 4 digits."""
 
     mean: float
     rows: int
 
 
 def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
-    """Return metric -> one number in the unit shown, rounded as the official code does (``ctxbench``: not rounded).
+    """Return metric -> mean in the unit shown, rounded as the official code does (``ctxbench``: unrounded).
 
     Args:
         profile: a name of `harness.metrics.PROFILES`.
         rows: values of each sample.
-        repos: the repository of each sample; used by ``rlcoder_repoeval`` and ``repocoder``, which
-            average over repositories first. Left empty, all rows count as one repository.
+        repos: the repository of each sample. ``rlcoder_repoeval`` and ``repocoder`` average over repositories first. If
+            empty, all rows count as one repository.
 
     Raises:
-        InputFault: if there is no row, or `repos` has another length.
+        InputFault: if there are no rows, or `repos` has another length.
     """
     if not rows or (repos and len(repos) != len(rows)):
         raise InputFault(
@@ -311,7 +310,7 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
 
 
 def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
-    """Return RepoCoder's table of one metric: repository, in order of appearance -> rounded mean and count."""
+    """Return RepoCoder's table of a metric: repository, in order of appearance -> rounded mean and count."""
     groups: dict[str, list[Row]] = {}
     for row, repo in zip(rows, repos, strict=True):
         groups.setdefault(repo, []).append(row)
@@ -324,7 +323,7 @@ def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dic
 
 
 def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
-    """Return the mean of the repository means (RLCoder's figure; RepoCoder prints none over repositories)."""
+    """Return the mean of the repository means: RLCoder's figure; RepoCoder prints none over repositories."""
     names = list(repos) or [""] * len(rows)
     percent: dict[str, float] = {}
     for metric in rows[0]:
@@ -335,7 +334,6 @@ def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, f
 
 
 def _defined(rows: Sequence[Row], metric: str) -> list[float]:
-    """Return the values that count for a mean."""
     by_line = metric in ("em", "es") and "es" in rows[0]
     return [value for row in rows if (value := row[metric]) is not None and not (by_line and row["es"] is None)]
 
@@ -345,11 +343,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the chance that one of `k` samples passes, estimated from `c` passes among `n`.
+    """Return the probability that one of `k` samples passes, estimated from `c` passes among `n`.
 
     Raises:
-        InputFault: if not 0 <= c <= n, or not 1 <= k <= n. (The official estimate would return 1.0 for
-            any k > n, even if nothing passed.)
+        InputFault: if not 0 <= c <= n, or not 1 <= k <= n. (The official estimate returns 1.0 for any k > n, even if
+            nothing passed.)
     """
     if not 0 <= c <= n:
         raise InputFault(f"{c} of {n} samples cannot have passed", cure="count passes among the samples drawn")
@@ -359,18 +357,18 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def official_pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the estimate as human-eval computes it: 1.0 whenever n - c < k, which includes n < k."""
+    """Return human-eval's estimate: 1.0 if n - c < k, including n < k."""
     if n - c < k:
         return 1.0
-    # Factors in ascending order of the denominators: another order changes the last bit.
+    # Factors are in ascending order of the denominators, as another order changes the last bit.
     return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
 
 
 def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
-    """Return the mean of pass@k over problems; `n` is one number for all, or one for each.
+    """Return the mean of pass@k over problems; `n` is one number for all problems or one for each.
 
     Raises:
-        InputFault: if there is no problem, the lengths differ, or one has fewer than `k` samples.
+        InputFault: if there are no problems, the lengths differ, or a problem has fewer than `k` samples.
     """
     counts = [n] * len(c) if isinstance(n, int) else list(n)
     if not c or len(counts) != len(c):
@@ -391,9 +389,9 @@ def score_many(
     """Score `cases` in their order; the values do not depend on the number of workers.
 
     Args:
-        cases: what to score.
+        cases: completions to score.
         profile: a name of `harness.metrics.PROFILES`.
-        workers: processes; None for one a core. With 1, or few cases, all is done in this process.
+        workers: number of processes; None for one per core. With 1, or few cases, this process does all work.
         report: called with the number of cases done at each step.
 
     Raises:
@@ -411,7 +409,7 @@ def score_many(
             values += work(chunk)
             report(len(chunk))
         return values
-    # Not "fork": the caller may hold threads.
+    # "fork" is unsafe, since the caller may have threads.
     with ProcessPoolExecutor(min(workers, len(chunks)), multiprocessing.get_context("spawn")) as pool:
         try:
             with starting_workers():
@@ -431,7 +429,7 @@ def _score_chunk(profile: str, cases: Sequence[Case]) -> list[Values]:
 
 
 FUNCTIONS = "ctxbench"
-"""The profile under which whole functions are scored."""
+"""The profile that scores whole functions."""
 
 
 def score(profile: str, language: str, *, prompt: str, prediction: str, ground_truth: str) -> Values:
@@ -439,10 +437,10 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
     Args:
         profile: one of `PROFILES`.
-        language: a registered one, such as ``python``.
-        prompt: the file before the cursor (not what a strategy put in front of it).
+        language: a registered language, such as ``python``.
+        prompt: the file before the cursor, without the strategy's context.
         prediction: the generated text, as it continues the prompt.
-        ground_truth: what stands there.
+        ground_truth: the reference text at the cursor.
 
     Returns:
         Metric -> value in the profile's own scale (`info` declares it), None where the profile leaves it undefined.
@@ -457,31 +455,31 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
 
 def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
-    """Score the body of a function under the profile `FUNCTIONS`, all of it: no other is defined for more than lines.
+    """Score a whole function body under the profile `FUNCTIONS`; other profiles score only lines.
 
     Args:
-        language: a registered one, such as ``python``.
+        language: a registered language, such as ``python``.
         prediction: the body of the completion, without signature and documentation string.
         ground_truth: the body of the reference.
     """
-    # Imported late, as the profiles are: their module registers itself.
+    # Profiles are imported late, because their modules register themselves.
     from ctxbench.harness.metrics import ctxbench  # noqa: PLC0415
 
     return ctxbench.compare(str(language), "", prediction, ground_truth)
 
 
 def metrics(profile: str) -> tuple[str, ...]:
-    """Return the names of a profile's metrics, in the order in which they are shown."""
+    """Return the names of a profile's metrics, in the order shown."""
     return tuple(metric.name for metric in load(profile).metrics)
 
 
 def info(profile: str, metric: str) -> MetricInfo:
-    """Return the declaration of a metric: of the profile, or of those that every board has.
+    """Return the declaration of a metric of the profile, or of one that every board has.
 
     Raises:
         UnknownName: if there is no such profile or metric.
     """
-    # Looked up first: importing a profile's scorer and its grammars takes time.
+    # Common metrics come first: importing a profile's scorer and its grammars takes time.
     if common := common_metric(metric):
         return common
     declared = {declaration.name: declaration for declaration in load(profile).metrics}

@@ -1,17 +1,15 @@
-"""Profile `ctxbench`: the corrected measure, and the default.
+"""Profile `ctxbench`: the default, with the known faults of published scorers corrected.
 
-- Unit: for a target of one line, the prediction's first line; where nothing of the line stands before the
-  cursor yet, its first non-blank line. For a longer target, as many non-blank lines as it has; the rest of the
-  cursor's line counts as one in both, also where the line is full and nothing follows on it.
-- Comments are removed by syntax, so that ``a // b`` and ``"#fff"`` keep their tails. A target that is
-  nothing but comment is compared as it stands.
-- ES is the indel ratio, always, whatever else is installed.
-- Identifiers are found by syntax: those outside strings and comments, with the ones in f-strings'
-  replacement fields. Two texts without any agree: their F1 is 1.
+- Unit: for a target of one line, the prediction's first line, or its first non-blank line if the cursor's line is blank
+  before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor, the rest of
+  its line counts as a line in both texts, even if it is empty.
+- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of comments alone keeps them.
+- ES is always the indel ratio, whatever else is installed.
+- Identifiers are found by syntax: those outside strings and comments, and those in the replacement fields of f-strings.
+  If neither text has any, F1 is 1.
 
-`read` is a scanner, not a parser: completions are often incomplete, and its answer must not depend on how a grammar
-recovers from errors. A string opened with one quote ends at the end of its line at the latest, so that one stray quote
-costs one line.
+`read` is a scanner instead of a parser: completions are often incomplete, and the result must not depend on a grammar's
+error recovery. A string with one quote ends at the end of its line at the latest, so a stray quote costs one line.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em``, ``es`` and ``id_*``, all in 0..1."""
+    """Return ``em``, ``es`` and ``id_*``, all from 0 to 1."""
     return compare(language, prompt, unit(prompt, prediction, ground_truth), ground_truth)
 
 
 def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return what `score` does of the whole prediction, none of it cut off."""
+    """Return the values of `score` for the whole prediction, without cutting it."""
     predicted = read(language, prompt, prediction)
     target = read(language, prompt, ground_truth)
     predicted_code, target_code = _tidy(predicted.code), _tidy(target.code)
@@ -56,10 +54,9 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
 
 
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
-    """Return the part of the prediction that is compared: as many lines that count as the target has.
+    """Return the part of the prediction to compare: as many counted lines as the target has.
 
-    Those are the lines that are not blank, and the line of the cursor where something stands before it: that counts in
-    both, even if nothing follows on it.
+    Counted lines are the non-blank ones, and the cursor's line if text precedes the cursor, even if nothing follows.
     """
     cursor_line_counts = bool(prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip())
 
@@ -73,7 +70,7 @@ def unit(prompt: str, prediction: str, ground_truth: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Strip the text, the ends of its lines, and blank lines."""
+    """Strip the text, trailing blanks and blank lines."""
     lines = (line.rstrip() for line in _LINE_END.split(text))
     return "\n".join(line for line in lines if line).strip()
 
@@ -84,32 +81,32 @@ def _names(predicted: LexedText, target: LexedText) -> dict[str, float]:
 
 
 class _Frame(NamedTuple):
-    """One level of what the scanner is inside of; an empty stack is plain code."""
+    """An open construct around the scanner's position; an empty stack means plain code."""
 
     kind: str
     """``string``, ``field`` or ``spec`` (of an f-string), ``block`` or ``comment``."""
     quote: str = ""
     formatted: bool = False
     depth: int = 0
-    """Brackets open in a field."""
+    """Number of open brackets in a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class LexedText:
-    """A text after a cursor, read by syntax."""
+    """The code and names of a text after a cursor."""
 
     code: str
     """The text without its comments."""
     names: tuple[str, ...]
-    """Identifiers outside strings and comments, in order; one cut by the cursor counts by its part after it."""
+    """Identifiers outside strings and comments, in order; of one that the cursor splits, the part after it."""
 
 
 def read(language: str, before: str, text: str) -> LexedText:
-    """Read `text` as it continues `before`, which starts where a file starts, or in plain code.
+    """Read `text` as the continuation of `before`, which starts at the start of a file or in plain code.
 
-    If the cursor is inside a string or block comment that an earlier line opened, `text` is read as code
-    all the same: in a prompt that was cut at its beginning the inside and the outside of such strings
-    cannot be told apart, and inside, the words of both texts are then compared like names.
+    If the cursor is inside a string or block comment that an earlier line opened, `text` is read as code. If the prompt
+    was cut at its beginning, the inside and the outside of such strings cannot be distinguished. Inside, the words of
+    both texts are then compared like names.
     """
     scan = _Scan(language, _before(language, before))
     scan.keep = True
@@ -119,7 +116,7 @@ def read(language: str, before: str, text: str) -> LexedText:
 
 @functools.lru_cache(2)
 def _before(language: str, text: str) -> tuple[_Frame, ...]:
-    """Return what a cursor is inside of, for `read`: once for the two texts that are compared behind it."""
+    """Return the constructs around a cursor, for `read`; cached for the two texts compared after it."""
     scan = _Scan(language)
     scan.run(text)
     line_start = max(text.rfind("\n"), text.rfind("\r")) + 1
@@ -129,13 +126,13 @@ def _before(language: str, text: str) -> tuple[_Frame, ...]:
 
 
 class _Scan:
-    """A push-down scanner; `run` goes on where the previous text ended."""
+    """A push-down scanner; `run` continues at the end of the previous text."""
 
     def __init__(self, language: str, frames: Sequence[_Frame] = ()) -> None:
         self.language = Language(language)
         self.frames = list(frames)
         self.opened = 0
-        """Where the outermost frame was opened."""
+        """Offset at which the outermost frame was opened."""
         self.keep = False
         """Whether code and names are collected."""
         self.code: list[str] = []
@@ -164,7 +161,6 @@ class _Scan:
             self.code.append(text)
 
     def _token(self, text: str, at: int) -> int:
-        """Step over one token of code."""
         token = self.language.lexing.token.match(text, at)
         if token is None:  # the pattern ends in "any character"
             return at + 1
@@ -201,7 +197,7 @@ class _Scan:
         return end
 
     def _field(self, text: str, at: int) -> int:
-        """Step through the expression of an f-string's ``{…}``."""
+        """Scan the expression of an f-string's ``{…}``."""
         frame, char = self.frames[-1], text[at]
         if frame.depth == 0 and char in "}:":
             self._emit(char)
@@ -221,7 +217,7 @@ class _Scan:
         return self._token(text, at)
 
     def _spec(self, text: str, at: int) -> int:
-        """Step through the format behind the colon of an f-string's ``{…:…}``."""
+        """Scan the format after the colon of an f-string's ``{…:…}``."""
         char = text[at]
         string = self.frames[-2]
         if char == "}":
@@ -237,7 +233,7 @@ class _Scan:
         return at + 1
 
     def _end_of_line(self) -> None:
-        """Leave every string of one line, with what is open inside it."""
+        """Close every single-line string and all that is open in it."""
         for index, frame in enumerate(self.frames):
             if frame.kind == "string" and len(frame.quote) == 1:
                 del self.frames[index:]
@@ -248,7 +244,7 @@ class _Scan:
         if end < 0:
             return len(text)
         self.frames.pop()
-        # A comment separates words as a space does.
+        # A comment separates words like a space.
         if self.code and self.code[-1][-1:].isalnum() and text[end + 2 : end + 3].isalnum():
             self._emit(" ")
         return end + 2
@@ -260,7 +256,7 @@ class _Scan:
 
 
 def match_identifiers(predicted: Sequence[str], target: Sequence[str]) -> dict[str, float]:
-    """Compare two lists of identifiers: ``id_em`` of the lists, in order and with repeats; the others of the sets.
+    """Compare identifiers: ``id_em`` compares lists, with order and repeats, and the other metrics compare sets.
 
     A ratio with denominator 0 is 0.
     """

@@ -1,19 +1,18 @@
-"""Profiles equal to code that was released with a paper or a competition, its quirks included.
+"""Profiles equal to the released code of papers and a competition, including its quirks.
 
 - ``repocoder``: both texts become their stripped, non-blank lines; the prediction keeps as many as the target has. The
-  prompt and the language are not looked at, comments stay.
+  prompt and the language are ignored, and comments stay.
 - ``crosscodeeval``: the prediction is cut to its first statement, comments are removed from both texts by pattern
-  (``#…`` and ``//…``, also inside strings), then the texts and their identifiers are compared. In Java a statement goes
-  up to the first ``;``, ``{`` or ``}``; in Python it is the shortest prefix that ends right before a newline and leaves
-  prompt + prefix without an ERROR node of the tree-sitter grammar.
-- ``rlcoder_repoeval``: RLCoder's RepoEval figures, CrossCodeEval's clean texts under RepoCoder's EM and ES.
-- ``infercom``: RepoCoder's EM and ES, and identifier match. For identifiers, comment lines are dropped before the
-  prediction is reduced to the target's number of lines, and the lines are joined with nothing between them, so that
-  words at line ends can merge.
+  (``#…`` and ``//…``, also inside strings), then the texts and their identifiers are compared. A Java statement ends at
+  the first ``;``, ``{`` or ``}``. A Python statement is the shortest prefix before a newline for which prompt + prefix
+  has no ERROR node in the tree-sitter grammar.
+- ``rlcoder_repoeval``: RLCoder's RepoEval figures: CrossCodeEval's cleaned texts under RepoCoder's EM and ES.
+- ``infercom``: RepoCoder's EM and ES, and identifier match. For identifiers, comment lines are removed before the
+  prediction is cut to the target's number of lines. The lines are joined without a separator, so words can merge.
 - ``context_collection``: chrF of the Context Collection Competition of ASE 2025, over the whole completion and the
-  whole reference, nothing of either cut off or stripped of comments. It is Popović's (2015), with the defaults of
-  sacreBLEU's sentence score, which the organisers' package ``codegen_metrics`` wraps: n-grams of 1 to 6 characters,
-  blanks left out, recall weighing twice as much as precision, means over the orders that both texts have.
+  whole reference, with comments. It is Popović's (2015) with the defaults of sacreBLEU's sentence score, which the
+  organisers' package ``codegen_metrics`` wraps: n-grams of 1 to 6 characters, blanks removed, recall with twice the
+  weight of precision, means over the orders that both texts have.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from ctxbench.harness.metrics import Profile, Values, points, profile, share
 from ctxbench.harness.metrics.ctxbench import match_identifiers
 
 MAX_DEPTH = 1000
-"""Trees nested deeper count as invalid: the official walk ends at the interpreter's recursion limit."""
+"""Deepest nesting of a valid tree: the official walk stops at the interpreter's recursion limit."""
 _JAVA_END = re.compile(r"[;{}]")
 
 _HASH = re.compile(r"#[^\n]*")
 _SLASHES = re.compile(r"//[^\n]*")
 _CROSSCODEEVAL = "CrossCodeEval's released scorer"
 _ORDER, _BETA = 6, 2
-"""Of chrF."""
+"""Longest n-gram and beta of chrF."""
 
-# Fixed lists: the official Python list is the running interpreter's, which would make scores depend on it.
+# The lists are fixed. The official Python list is the running interpreter's, and scores would depend on it.
 _PYTHON = (
     "None and as assert async await break class continue def del elif else except finally for from global "
     "if import in is lambda nonlocal not or pass raise return try while with yield"
@@ -55,7 +54,7 @@ _JAVA = (
     "throws transient try var void volatile while"
 )
 _KEYWORDS = {"python": frozenset(_PYTHON.split()), "java": frozenset(_JAVA.split())}
-# A backslash escapes any character but a newline. Possessive, because its alternatives cannot overlap.
+# A backslash escapes any character but a newline. Possessive quantifiers are safe: the alternatives cannot overlap.
 _STRING = re.compile(r""""(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'""")
 _WORD = re.compile(r"\w+")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
@@ -64,20 +63,20 @@ _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 def identifiers(language: str, text: str) -> list[str]:
     """Return the identifiers of `text` in order, with repeats, as CrossCodeEval and InferCom read them.
 
-    By pattern, not by syntax: string literals are deleted, then words that start with an ASCII letter or ``_`` are
-    kept unless they are keywords. The prefix of ``f"…"`` stays behind as an identifier, as in the official code.
+    They are found by pattern: string literals are deleted, then words that start with an ASCII letter or ``_`` are kept
+    unless they are keywords. The prefix of ``f"…"`` remains as an identifier, as in the official code.
     """
     keywords = _KEYWORDS[language] if language in _KEYWORDS else Language(language).reserved
     return [word for word in _WORD.findall(_STRING.sub("", text)) if word[0] in _FIRST and word not in keywords]
 
 
 def _repocoder(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em`` and ``es`` in 0..1."""
+    """Return ``em`` and ``es``, 0 to 1."""
     return {"em": float(_same_lines(prediction, ground_truth)), "es": _edit_similarity(prediction, ground_truth)}
 
 
 def _same_lines(prediction: str, ground_truth: str) -> bool:
-    """Say whether the kept lines are equal; always, if the target has no non-blank line."""
+    """Return whether the kept lines are equal; always True if the target has no non-blank line."""
     predicted, target = _compared_lines(prediction, ground_truth)
     return predicted == target
 
@@ -100,7 +99,7 @@ def _compared_lines(prediction: str, ground_truth: str) -> tuple[list[str], list
 
 
 def _lines(text: str) -> list[str]:
-    """Return the stripped non-blank lines; everything that `str.splitlines` splits at ends a line."""
+    """Return the stripped non-blank lines, split at all line ends of `str.splitlines`."""
     return [stripped for line in text.splitlines() if (stripped := line.strip())]
 
 
@@ -129,12 +128,12 @@ def clean(text: str) -> str:
 
 
 def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> tuple[str, str]:
-    """Return (prediction, target) as they are compared; the target is never cut."""
+    """Return prediction and target as compared; the target is never cut."""
     return clean(first_statement(language, prompt, prediction)), clean(ground_truth)
 
 
 def _crosscodeeval(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em`` and ``id_*`` in 0..1, ``es`` and ``es_difflib`` as whole points 0..100."""
+    """Return ``em`` and ``id_*``, 0 to 1; ``es`` and ``es_difflib`` in whole points, 0 to 100."""
     predicted, target = cleaned(language, prompt, prediction, ground_truth)
     predicted_text, target_text = predicted.strip(), target.strip()
     return {
@@ -150,7 +149,7 @@ def _statement_lines(text: str) -> list[str]:
 
 
 def _points(predicted: str, target: str, ratio: Callable[[str, str], float]) -> int:
-    """Return a similarity in whole points, ties to the even one."""
+    """Return a similarity in whole points, with ties rounded to even."""
     if predicted == target:
         return 100
     if not predicted or not target:
@@ -164,29 +163,29 @@ def _levenshtein_ratio(predicted: str, target: str) -> float:
 
 
 def _difflib_ratio(predicted: str, target: str) -> float:
-    """Return difflib's ratio, its popularity heuristic ("autojunk") on."""
+    """Return difflib's ratio, with its popularity heuristic ("autojunk")."""
     return difflib.SequenceMatcher(None, predicted, target).ratio()
 
 
 def first_statement(language: str, prompt: str, prediction: str) -> str:
-    """Return the first statement of `prediction`, or all of it where none can be told.
+    """Return the first statement of `prediction`, or all of it if its end is not found.
 
-    The prompt is looked at for Python only.
+    Only Python uses the prompt.
     """
     if language == "python":
         return _cut_python(prompt, prediction)
     end = _JAVA_END.search(prediction)
-    # A bracket in first place reads as "not found" in the official code.
+    # The official code treats a bracket at the start as "not found".
     return prediction[: end.end()] if end and end.start() > 0 else prediction
 
 
 def _cut_python(prompt: str, prediction: str) -> str:
-    """Try each prefix that a newline follows; no other prefix can end the search.
+    """Try each prefix before a newline; no other prefix can end the search.
 
-    Each is parsed whole: a tree made by an edit of the previous one may recover from an error elsewhere,
-    and most generations are decided by their first newline.
+    Each prefix is parsed from scratch: an incrementally edited tree may recover from an error elsewhere. Most
+    generations are decided at their first newline.
     """
-    # The empty prefix is never tried: the search starts behind the first character.
+    # The search starts after the first character, so the empty prefix is never tried.
     end = prediction.find("\n", 1)
     if end < 0:
         return prediction
@@ -208,8 +207,8 @@ def _grammar() -> tree_sitter.Language:
 
 
 def _is_valid(root: tree_sitter.Node) -> bool:
-    """Say whether a tree has no ERROR node and is not nested too deep. MISSING nodes are accepted."""
-    # `has_error` is also true for MISSING nodes: it tells where to look, not what is there.
+    """Return whether a tree has no ERROR node and is not too deep; MISSING nodes are accepted."""
+    # `has_error` is also true for MISSING nodes, so it only says where to search.
     suspects = [root] if root.has_error else []
     while suspects:
         node = suspects.pop()
@@ -220,13 +219,12 @@ def _is_valid(root: tree_sitter.Node) -> bool:
 
 
 def _too_deep(root: tree_sitter.Node) -> bool:
-    """Say whether any node has more than `MAX_DEPTH` nodes on its path to the root."""
     open_nodes = [(root, 1)]
     while open_nodes:
         node, depth = open_nodes.pop()
         if depth > MAX_DEPTH:
             return True
-        # A subtree of n nodes is at most n levels deep, so that most are passed over at once.
+        # A subtree of n nodes is at most n levels deep, so most subtrees are skipped.
         if depth - 1 + node.descendant_count > MAX_DEPTH:
             open_nodes.extend((child, depth + 1) for child in node.children)
     return False
@@ -267,7 +265,7 @@ profile(
 
 
 def _rlcoder(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em`` and ``es`` in 0..1; ``es`` is None where nothing of the target is left."""
+    """Return ``em`` and ``es``, 0 to 1; ``es`` is None if the cleaned target is blank."""
     predicted, target = cleaned(language, prompt, prediction, ground_truth)
     return _repocoder(language, prompt, predicted, target)
 
@@ -283,7 +281,7 @@ profile(
 
 
 def _infercom(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em``, ``es``, ``id_em`` and ``id_f1`` in 0..1; ``es`` is None for a blank target."""
+    """Return ``em``, ``es``, ``id_em`` and ``id_f1``, 0 to 1; ``es`` is None for a blank target."""
     target = _code_lines(language, ground_truth)
     predicted = _code_lines(language, prediction)[: len(target)]
     names = match_identifiers(identifiers(language, "".join(predicted)), identifiers(language, "".join(target)))
@@ -319,7 +317,7 @@ profile(
 
 
 def chrf(prediction: str, ground_truth: str) -> float:
-    """Return chrF in 0..1; 0 where one of the texts is blank."""
+    """Return chrF, 0 to 1; 0 if a text is blank."""
     predicted, target = ("".join(text.split()) for text in (prediction, ground_truth))
     orders = [_shares(predicted, target, order) for order in range(1, min(_ORDER, len(predicted), len(target)) + 1)]
     if not orders:
@@ -340,7 +338,6 @@ def _shares(predicted: str, target: str, order: int) -> tuple[float, float]:
 
 
 def _context_collection(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:  # noqa: ARG001 - texts alone
-    """Return ``chrf`` in 0..1."""
     return {"chrf": chrf(prediction, ground_truth)}
 
 
