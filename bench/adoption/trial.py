@@ -213,7 +213,6 @@ class _Attempts:
         return python.older(tests) if self._guess.language == PYTHON else tests
 
     def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
-        """Return a suite mended by what messages say is missing; the same suite if they do not help."""
         if self._guess.language != PYTHON:
             return tests
         self._texts += texts

@@ -165,7 +165,6 @@ class EngineBox:
         self.index_seconds = time.monotonic() - began
 
     def _program(self, sandbox: Sandbox | None, limits: Limits, state: bytes) -> Conversation:
-        """Start the engine in a box."""
         assert sandbox
         tree = {path: text.encode("utf-8", "replace") for path, text in self.tree.items()}
         environment = replace(living(self._recipe.environment), tree={STATE: state} if state else tree)
@@ -279,7 +278,7 @@ class RemoteTalk:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         async with (
             asyncio.timeout(seconds),
-            httpx.AsyncClient(timeout=None, verify=_certificates()) as client,  # noqa: S113 - it is timed as a whole
+            httpx.AsyncClient(timeout=None, verify=_certificates()) as client,  # noqa: S113 - the whole call is timed
             client.stream("POST", self._url, content=question, headers=headers) as reply,
         ):
             # A redirect is an error too: the tree goes only to the address that the user gave.

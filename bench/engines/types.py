@@ -89,7 +89,7 @@ class EngineUse:
     places: int = 0
     """Number of places that the view handed out."""
     cut: int = 0
-    """Number of places that reached into hidden lines. Running past the last line in the file's own box is no cut."""
+    """Number of places that reached into hidden lines, not of those that only run past the file's text in its box."""
     index_bytes: int = 0
     """Bytes on disk that the engine wrote to index its tree."""
 

@@ -3,12 +3,11 @@
 In the protocol of ctxbench, a candidate is a body line of at least four tokens that reads a name imported from the same
 repository. Imports, decorators, headers of classes and functions, and parts of multi-line strings are not body lines.
 If the line is the first of its file to use the name, every earlier import statement that binds the name is blanked
-whole, also inside functions. A statement that binds names used earlier too is blanked with them (``shared``). Only this
-hides the import for certain and keeps the line numbers.
-ProjBench's protocol takes every line that reads such a name, as the InferCom paper names no other filter.
+whole, also inside functions. A statement that also binds names used earlier is blanked with them (``shared``): only
+this hides the import for certain and keeps the line numbers. ProjBench's protocol takes every line that reads such a
+name, as the InferCom paper names no other filter.
 
-Files are read on all cores. A draw depends only on the seed and on its place, not on the number of samples, on other
-files or on the process.
+Files are read on all cores. A draw depends only on the seed and its place, not on other files, samples or processes.
 """
 
 from __future__ import annotations

@@ -105,7 +105,6 @@ class _Apt:
 
     @property
     def updated(self) -> bool:
-        """Whether an earlier update left its lists."""
         return self._stamp.exists()
 
     def update(self) -> None:

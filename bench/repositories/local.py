@@ -1,6 +1,6 @@
 """The ``local`` source: a folder or an archive on this machine, copied.
 
-A folder is copied without links, caches and the files that its ``.gitignore`` names, as they may contain secrets.
+A folder is copied without links, caches and files that ``.gitignore`` names, which may be secret; an archive, whole.
 """
 
 from __future__ import annotations

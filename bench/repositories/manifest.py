@@ -309,7 +309,7 @@ def text_of(
     """Return the text of a manifest's file; `parse` reads it back to an equal manifest.
 
     Args:
-        manifest: the manifest.
+        manifest: the manifest to write.
         remarks: observations of the trial, one comment each.
         doubts: points that a person should check, one comment each.
         untried: tests that could not be run; written as a comment.

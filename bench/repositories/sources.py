@@ -64,7 +64,6 @@ class Check:
     """Whether the check runs before the value is converted to its type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """Return the type's schema with the check."""
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
 
         if self.first:
@@ -122,7 +121,6 @@ class GitSource:
     """40 hexadecimal digits; git itself checks that the content has this hash."""
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"git+{self.url}@{self.commit}"
 
 
@@ -138,7 +136,6 @@ class PypiSource:
     sha256: _Hash = field(metadata=cure(_HASH + " for the sdist"))
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"pypi:{self.name}=={self.version}"
 
 
@@ -157,7 +154,6 @@ class DebianSource:
     sha256: _Hash = field(metadata=cure(_HASH + " for the .orig.tar file"))
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"debian:{self.package}={self.version}" if self.version else f"debian:{self.package}"
 
 
@@ -173,11 +169,11 @@ class LocalSource:
     """Hash of the archive, or `bench.repositories.local.digest` of the folder; empty: not pinned."""
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"local:{self.path}"
 
 
 Source = GitSource | PypiSource | DebianSource | LocalSource
+"""A source; messages and records use its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,6 @@ class OfKind:
     """A marker for `Annotated`: a table is read as the dataclass that has its ``kind``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema that chooses by ``kind``."""
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
 
         return core_schema.tagged_union_schema(
