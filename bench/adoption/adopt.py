@@ -48,7 +48,7 @@ class Adoption:
     lines: int
     """Number of lines that can become samples."""
     trial: Trial | None
-    """None if there are no tests, or they were not to be run."""
+    """None if there are no tests, or no workbench was given."""
     remarks: tuple[str, ...]
     """Observations, written as comments."""
     doubts: tuple[str, ...]
@@ -160,7 +160,7 @@ def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Check
     try:
         return checkouts.fetch(draft, home, report=report)
     except MachineFault as fault:
-        # The cure of a fetch presumes a manifest, and there is none yet.
+        # The cure in a fetch's error assumes a manifest, which does not exist yet.
         cure = "check the network, or get a copy in another way and give its path"
         raise MachineFault(fault.what, where=fault.where, cure=cure) from fault
 
@@ -324,7 +324,7 @@ def resolve(ref: str, home: Home, report: Report) -> NamedSource:
         version = clone.commit[:12] if clone else ""
         return NamedSource(name=name, version=version, source=clone or LocalSource(path=path))
     archive, digest = _ARCHIVE.match(path.name), sha256_file(path)
-    # Its content is unknown until it is unpacked, and the folder for that has the version in its name.
+    # An archive is unpacked into a folder named by its version, so files in it cannot supply the version.
     version = (archive.group(2) if archive else "") or digest[:12]
     return NamedSource(name=name, version=version, source=LocalSource(path=path, sha256=digest))
 

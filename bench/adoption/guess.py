@@ -36,7 +36,7 @@ class Guess:
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None
-    """None if no tests were found that can run."""
+    """None if no runnable tests were found."""
     doubts: tuple[str, ...] = ()
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
     """Python: the requirements that the project declares."""

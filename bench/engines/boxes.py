@@ -45,7 +45,7 @@ from ctxbench.sandbox.types import Limits, Report, Sandbox
 _MOST_BOXES = 8
 """Groups of samples with living boxes at once; beyond that, boxes that no sample waits for are ended."""
 GIVE_UP_AFTER = 3
-"""Losses of an engine in a row in one group of samples after which no box of it is started there."""
+"""Losses in a row in one group of samples after which the engine is not started for that group again."""
 NEVER_ANSWERS = 12
 """Losses in all groups together after which an engine that has never answered is not started again."""
 _MOST_TOP = 1000
