@@ -1,6 +1,6 @@
-"""Adopt a repository: from the name of a source to a manifest that was tried, by guesses from its files.
+"""Adopt a repository: turn the name of a source into a tested manifest, by guesses from its files.
 
-The way, in order: `adopt` turns what the user names into a source with its hash and reads the fetched files, `guess`
-says what they tell (with `python` and `declared` for Python; pure), `trial` runs the tests in the sandbox and mends the
-guess by what is missing, `bench.repositories.manifest` writes the manifest.
+`adopt` resolves the user's reference to a source with its hash and reads the fetched files. `guess` derives a draft
+from them, for Python with `python` and `declared` (all pure). `trial` runs the tests in the sandbox and adds what is
+missing. `bench.repositories.manifest` writes the manifest.
 """

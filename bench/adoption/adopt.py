@@ -1,4 +1,4 @@
-"""From the name of a source to a manifest that was tried."""
+"""Turn the name of a source into a tested manifest."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from ctxbench.bench.repositories.sources import (
 
 _ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt .in .pip .xml"
 _READ = frozenset(_ENDS.split())
-"""Ends of the files that tell something."""
+"""Suffixes of the files to guess from."""
 _NAMED = ("licen", "copying", "eula", "commons", "pkg-info", "notice")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
-"""Of a file that is read for what it tells."""
+"""Maximum bytes of a file to guess from; a larger one counts as empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """What became of a repository."""
+    """The result of adopting a repository."""
 
     manifest: RepoManifest
     path: Path
-    """Of its manifest."""
+    """Path of the manifest."""
     lines: int
-    """Usable ones, each of which can become a sample."""
+    """Number of lines that can become samples."""
     trial: Trial | None
-    """None: there are no tests, or they were not to be run."""
+    """None if there are no tests, or no workbench was given."""
     remarks: tuple[str, ...]
-    """What was seen."""
+    """Observations, written as comments."""
     doubts: tuple[str, ...]
-    """What a person should look at."""
+    """Points that a person should check, written as comments."""
 
 
 def adopt(
@@ -66,22 +66,22 @@ def adopt(
     force: bool = False,
     report: Report,
 ) -> Adoption:
-    """Fetch a repository, guess how it is tested, try that, and write its manifest.
+    """Fetch a repository, guess how its tests run, try them, and write its manifest.
 
-    What was fetched, locked and run is kept in the home folder: doing it again goes on there.
+    The home keeps what was fetched, locked and run; a second call continues there.
 
     Args:
-        ref: what the user names, see `resolve`.
-        home: where it is fetched to.
-        folder: where the manifest is written, as ``NAME.toml``.
-        workbench: where its tests run; None: they are left out.
-        name: of the repository; empty for one that its source suggests.
-        workers: processes for reading files.
-        force: replace another manifest of that name.
-        report: told what happens.
+        ref: the user's reference to a source; see `resolve`.
+        home: the home to fetch into.
+        folder: the folder to write the manifest to, as ``NAME.toml``.
+        workbench: the means to run tests; None: tests are left out.
+        name: the repository's name; empty: derived from `ref`.
+        workers: number of processes that read files.
+        force: replace an existing manifest of that name.
+        report: receives each line of progress text.
 
     Raises:
-        InputFault: if there is no such source, the manifest is there already, or no sample can be made of it.
+        InputFault: if there is no such source, the manifest exists already, or the repository gives no sample.
         MachineFault: if the source cannot be reached, or the machine failed.
     """
     name = name or check_ref(ref)
@@ -112,10 +112,10 @@ def adopt(
 
 
 def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
-    """Fetch a repository; return a manifest of it for line samples. No file of it is written.
+    """Fetch a repository; return a manifest for line samples without writing it to a file.
 
     Raises:
-        InputFault: if there is no such source, or it holds no language that is supported.
+        InputFault: if there is no such source, or it has no supported language.
         MachineFault: if the source cannot be reached.
     """
     name = check_ref(ref)
@@ -127,11 +127,11 @@ def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
 
 
 def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
-    """Fetch a repository; return what its manifest says before tests are tried, the guess of its files, and these."""
+    """Fetch a repository; return its manifest without tests, the guess from its files, and the files."""
     origin = resolve(ref, home, report)
     version = origin.version
     if isinstance(origin.source, LocalSource) and not version:
-        # Its version is a part of the name of its copy, so it is read before it is copied.
+        # The version is part of the copy's name, so it is read before the copy is made.
         version = guess(_files(origin.source.path, local.files(origin.source.path, home))).version
     draft = RepoManifest(
         name=name,
@@ -140,7 +140,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
         version=version if _VERSION.fullmatch(version) else "0",
         sources=(origin.source,),
     )
-    # A name or an address that no manifest may have is told before anything is fetched.
+    # Refuse an invalid name or address before anything is fetched.
     manifest.parse(text_of(draft), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
@@ -160,7 +160,7 @@ def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Check
     try:
         return checkouts.fetch(draft, home, report=report)
     except MachineFault as fault:
-        # What a fetch advises is for those who have a manifest.
+        # The cure in a fetch's error assumes a manifest, which does not exist yet.
         cure = "check the network, or get a copy in another way and give its path"
         raise MachineFault(fault.what, where=fault.where, cure=cure) from fault
 
@@ -215,7 +215,7 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     doubts += [trial.search.left_out] if trial.search.left_out else []
     failures = trial.search.failures
     if failures:
-        # Of a long suite the causes of some are known only.
+        # In a long suite only some causes are known.
         first = sorted(failures.items(), key=lambda failure: not failure[1])[:MOST_NAMED]
         named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
         more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
@@ -234,7 +234,7 @@ def _walk(root: Path) -> list[Path]:
 
 
 def _files(root: Path, paths: list[Path]) -> Mapping[str, bytes]:
-    """Return path -> content of the files that tell something; of code in other languages only that it is there."""
+    """Return path -> content of the files to guess from; too large ones are empty."""
     tree: dict[str, bytes] = {}
     for path in sorted(paths):
         name = path.name.lower()
@@ -255,28 +255,28 @@ _ARCHIVE = re.compile(r"^(.*?)(?:-(\d[\w.+!]*))?(\.orig)?\.(tar(\.\w+)?|tgz|zip)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSource:
-    """A source that was named, before anything of it was fetched."""
+    """A source that a reference names, before its files are fetched."""
 
     name: str
-    """What its manifest is called unless the user says otherwise."""
+    """Default name of the manifest."""
     version: str
-    """Empty if only its files tell."""
+    """Empty if only its files state it."""
     source: Source
     wheel: bool = False
     """Whether the package index has wheels of it."""
 
 
 def manifest_name(text: str) -> str:
-    """Return a name that a manifest may have, as like a text as possible."""
+    """Return a valid manifest name close to a text."""
     plain = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
     return plain[:100] or "repository"
 
 
 def check_ref(ref: str) -> str:
-    """Return the name that a reference gives its manifest; nothing is fetched.
+    """Return the default manifest name for a reference; nothing is fetched.
 
     Raises:
-        InputFault: if it has none of the forms.
+        InputFault: if the reference has none of the `FORMS`, or its path does not exist.
     """
     if match := _PYPI.fullmatch(ref):
         return manifest_name(match.group(1))
@@ -303,11 +303,11 @@ def _whole(ref: str) -> str:
 
 
 def resolve(ref: str, home: Home, report: Report) -> NamedSource:
-    """Return the origin that a reference means, with the hash that its place has for it now.
+    """Return the source that a reference names, with its current hash.
 
     Raises:
-        InputFault: if it has none of the forms, or there is no such release.
-        MachineFault: if the place cannot be reached.
+        InputFault: if the reference has none of the `FORMS`, or there is no such release.
+        MachineFault: if the source cannot be reached.
     """
     name = check_ref(ref)
     if match := _PYPI.fullmatch(ref):
@@ -324,7 +324,7 @@ def resolve(ref: str, home: Home, report: Report) -> NamedSource:
         version = clone.commit[:12] if clone else ""
         return NamedSource(name=name, version=version, source=clone or LocalSource(path=path))
     archive, digest = _ARCHIVE.match(path.name), sha256_file(path)
-    # What it holds is not known before it is unpacked, to a folder that has the version in its name.
+    # An archive is unpacked into a folder named by its version, so files in it cannot supply the version.
     version = (archive.group(2) if archive else "") or digest[:12]
     return NamedSource(name=name, version=version, source=LocalSource(path=path, sha256=digest))
 

@@ -1,4 +1,4 @@
-"""What a Python project declares that it needs, in any of the files that are usual for that. Pure."""
+"""The requirements that a Python project declares, in any of the usual files. Pure."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _REQUIREMENTS_FILE = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequirements:
-    """A project's requirements, as pip takes them."""
+    """A project's requirements, in pip's syntax."""
 
     name: str = ""
     version: str = ""
     own: tuple[str, ...] = ()
-    """What the package itself needs."""
+    """Requirements of the package itself."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of an extra, of a dependency group, of a requirements file or of an environment -> what it brings."""
+    """Name of an extra, a dependency group, a requirements file or an environment -> its requirements."""
     licences: tuple[tuple[str, str], ...] = ()
-    """File -> what it calls the licence: an expression, a name, or what a classifier ends with."""
+    """(file, licence that it states): an expression, a name, or the last part of a classifier."""
 
 
 def distribution(requirement: str) -> str:
-    """Return the normal name of what a requirement asks for; empty if it is none."""
+    """Return the normal name of the distribution that a requirement names; empty if it is invalid."""
     match = _NAME.match(requirement)
     return normal(match.group(1)) if match else ""
 
@@ -51,16 +51,16 @@ def extras_of(requirement: str) -> tuple[str, ...]:
 
 
 def bare(requirement: str) -> str:
-    """Return a requirement that any version meets."""
+    """Return a requirement without its versions and marker."""
     extras = extras_of(requirement)
     return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")
 
 
 def declared(files: Mapping[str, str]) -> DeclaredRequirements:
-    """Return what a project's files declare.
+    """Return the requirements that a project's files declare.
 
     Args:
-        files: path -> text; only those that are read for this matter.
+        files: path -> text; files that declare nothing are ignored.
     """
     project = _table(files.get("pyproject.toml", ""))
     readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _setup_py(files.get("setup.py", ""))]
@@ -82,7 +82,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return pytest's settings as the first file that holds some has them, lists as lists where the form has lists."""
+    """Return pytest's settings from the first file that has some; lists stay lists if its format has lists."""
     for name in ("pytest.toml", ".pytest.toml"):
         if name in files:
             return _dict(_table(files[name]).get("pytest"))
@@ -100,7 +100,7 @@ def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def words(value: object) -> tuple[str, ...]:
-    """Return a setting that is a list, or a text of words, as a tuple."""
+    """Return a setting (a list, or a text of words) as a tuple."""
     if isinstance(value, list):
         return tuple(str(item) for item in value)
     return tuple(value.split()) if isinstance(value, str) else ()
@@ -133,12 +133,12 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
 def _licences(file: str, stated: object, classifiers: object) -> tuple[tuple[str, str], ...]:
     classes = [text.rpartition("::")[2] for text in _texts(classifiers) if text.startswith("License ::")]
     names = [text.strip() for text in (*_texts(stated), *classes)]
-    # A whole text, or the name of its file, stands there too.
+    # Some projects write the whole text, or the name of its file.
     return tuple((file, name) for name in names if name and len(name) < 200 and not name.startswith("file:"))
 
 
 def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
-    # Each group once: groups that include each other could ask for any number of turns.
+    # Read each group once: groups may include each other.
     names = {name: groups.get(name)}
     for group in (waiting := [name]):
         for item in listed if isinstance(listed := names[group], list) else ():
@@ -150,7 +150,7 @@ def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return names alone: Poetry writes versions in a way of its own."""
+    """Return names without versions: Poetry has its own syntax for versions."""
     return tuple(name for name in _dict(dependencies) if name != "python")
 
 
@@ -170,7 +170,7 @@ def _setup_cfg(text: str) -> DeclaredRequirements:
 
 
 def _setup_py(text: str) -> DeclaredRequirements:
-    """Return what a `setup.py` says in plain literals; nothing of it is run."""
+    """Return the requirements that a `setup.py` declares as plain literals; the file is not run."""
     tree = asts.parse(text)
     if tree is None:
         return DeclaredRequirements()
@@ -230,9 +230,9 @@ def _requirements_files(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the requirements that the text of a file lists, and those of the files that it includes, each once."""
+    """Yield the requirements in the text of a file and in the files that it includes, each file once."""
     texts = {path: text}
-    # It grows while it is read.
+    # The list grows during the loop.
     for place in (places := [path]):
         for line in _lines(texts[place].replace("\\\n", " ")):
             inner = re.match(r"(?:-r|--requirement)[ =]*(\S+)", line)
@@ -245,7 +245,7 @@ def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return what the environments of tox install, whatever they are meant for: ``py311: six`` is ``six``."""
+    """Return what all environments of tox install, without their conditions: ``py311: six`` becomes ``six``."""
     groups: dict[str, tuple[str, ...]] = {}
     parser = _ini(files.get("tox.ini", ""))
     for section in parser.sections():
@@ -257,7 +257,7 @@ def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Return groups in which the project's own extras, ``project[test]``, stand for what they bring."""
+    """Return groups with the project's own extras, ``project[test]``, replaced by their requirements."""
     by_extra = {normal(group): listed for group, listed in groups.items()}
 
     def whole(group: str) -> Iterator[str]:
@@ -277,7 +277,7 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
 def _usable(requirements: Iterable[str]) -> tuple[str, ...]:
     """Return the requirements without comments, and without versions that pip cannot read.
 
-    What names an address, a path or an option is none.
+    Addresses, paths and options are left out.
     """
     texts = (re.sub(r"(^|\s)#.*$", "", requirement).strip() for requirement in requirements)
     plain = (text for text in texts if _NAME.match(text) and not re.search(r"[@/{}\\]", text.partition(";")[0]))

@@ -1,4 +1,4 @@
-"""What the files of a repository tell: language, licence, version, tests, and what of that is doubtful. Pure."""
+"""Guess from the files of a repository its language, licence, version and tests, with doubts. Pure."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from ctxbench.bench.retrieval.encoders import weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """What a manifest would say of a repository, before anything was tried."""
+    """The content of a repository's manifest before its tests are tried."""
 
     language: Language
     license: str
     version: str
-    """Empty if nothing tells."""
+    """Empty if no file states it."""
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None
-    """None: nothing that can be run was seen."""
+    """None if no runnable tests were found."""
     doubts: tuple[str, ...] = ()
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
-    """Python: what it says that it needs."""
+    """Python: the requirements that the project declares."""
 
 
 def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
-    """Return what the files of a repository tell.
+    """Guess a repository's manifest from its files.
 
     Args:
-        tree: path -> content; of files that hold no text nothing is read.
+        tree: path -> content of the files.
         wheel: Python: whether the package index has a wheel of it.
 
     Raises:
-        InputFault: if it holds no source file of a language that is supported.
+        InputFault: if the repository has no source file in a supported language.
     """
     sizes = {language: _size(tree, language) for language in (PYTHON, JAVA)}
     language = max(sizes, key=lambda language: sizes[language])
@@ -99,7 +99,7 @@ def _words(text: str) -> list[str]:
 
 UNKNOWN = "LicenseRef-unknown"
 MIXED = "a part of it is "
-"""How the doubt begins about a repository in two languages."""
+"""Beginning of the doubt about a repository in two languages."""
 _LICENCE_FILE = re.compile(
     r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )
@@ -141,7 +141,7 @@ _TITLES = {
     "LGPL": "gnu lesser library general public",
     "AGPL": "gnu affero general public",
 }
-"""How an identifier begins -> words that its name has, and that of no other."""
+"""Beginning of an identifier -> words that only the names of these licences have."""
 _TITLE = frozenset(_words("a the licence license licenses licensed under version v"))
 _BSD = (
     "with or without",
@@ -162,7 +162,7 @@ _RIGHTS["MIT"] = (
     *_RIGHTS["MIT-0"],
     "subject to the following conditions the above copyright notice and this permission notice",
 )
-"""Words without which, or with others between which, the library still takes a text for that licence."""
+"""Licence -> phrases that must be in its text: the library also accepts texts that lack or change them."""
 _HOLDERS = re.compile(
     r"\b(?:shall (?!be )(.{,300}?) be liable|provided by (.{,300}?) as is|nor the names of (.{,300}?) may be)\b"
 )
@@ -172,7 +172,7 @@ _HOLDER = frozenset(
     )
 ) | frozenset(_words("its their project isc licensor party parties apache software any other s name names of"))
 _HIDDEN = re.compile(r"<[a-z/!][^<>]*>|&#?\w+;", re.IGNORECASE)
-"""What the library passes over."""
+"""Markup that the library ignores."""
 _PLACE = re.compile(
     r"<((https?|mailto):[^\s<>]+|years?|owner|copyright holders?|name of (author|copyright holder)|program( name)?"
     r"|organization|signature of Ty Coon"
@@ -182,7 +182,7 @@ _PLACE = re.compile(
 _GNU = re.compile(r"[AL]?GPL-\d\.\d")
 _ADVICE = "How to Apply These Terms to Your New Programs"
 _ADVICE_DIGEST = "983ed54e8e0f0a1c"
-"""Of the words that follow the terms of GPL-3.0, without addresses; in more forms than the library knows."""
+"""Digest of the words after the terms of GPL-3.0, without addresses; the library does not know all of its forms."""
 _VAGUE = re.compile(
     r"[-\s](like|style|type|based|derived|variant|similar|compatible)\b|(?<![:/])/(?!/)(?!.*\.)", re.IGNORECASE
 )
@@ -198,7 +198,7 @@ class _LicenceText:
     path: str
     identifiers: frozenset[str]
     deviation: str
-    """What it says more, or lacks; empty if it is a text of SPDX's list and nothing else."""
+    """What the text adds or lacks; empty if it is exactly a text of SPDX's list."""
 
     def __str__(self) -> str:
         return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'no text that SPDX lists'}{self.deviation}"
@@ -207,14 +207,14 @@ class _LicenceText:
 def licence(
     files: Mapping[str, str], stated: Sequence[tuple[str, str]], sources: Iterable[str] = ()
 ) -> tuple[str, str]:
-    """Return the SPDX expression of a project's licence and nothing, or `UNKNOWN` and what a person should look at.
+    """Return the SPDX expression of a project's licence and "", or `UNKNOWN` and a doubt that a person should check.
 
-    A licence's file is compared as a whole with the texts of SPDX's list, and metadata must agree with it.
+    Licence files are compared whole with the texts of SPDX's list, and the metadata must agree with them.
 
     Args:
         files: path -> text.
-        stated: file -> an expression, a name, or what a classifier ends with.
-        sources: texts of source files; they can tell whether later versions of a GNU licence are meant.
+        stated: (file, licence that it states): an expression, a name, or the last part of a classifier.
+        sources: texts of source files, which may state whether later versions of a GNU licence apply.
     """
     claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
     first = {text: file for file, text in claims[::-1]}
@@ -232,7 +232,7 @@ def licence(
     readings = {text: _expression(text) for text in first}
     expressions = {expression for expression in readings.values() if expression}
     names = frozenset(_EXTENT.sub("", name) for text in texts for name in text.identifiers)
-    # The text of LGPL-3.0 is an addition to that of GPL-3.0, which lies beside it.
+    # LGPL-3.0 extends GPL-3.0, so the text of GPL-3.0 is beside it.
     names = (names - {"GPL-3.0"} if "LGPL-3.0" in names else names) or _parts(max(expressions, key=len, default=""))
     agreed = all(_parts(spdx) <= names if spdx else _akin(name, names) for name, spdx in readings.items())
     options = {spdx for spdx in expressions if _parts(spdx) == names and not _GNU.fullmatch(spdx)}
@@ -257,7 +257,7 @@ def _licence_files(files: Mapping[str, str]) -> list[str]:
 
 
 def _other_terms(files: Mapping[str, str], read: Sequence[str]) -> list[str]:
-    """Return the other files whose names are those of terms, and which say something else."""
+    """Return the other files that are named like licence terms and have a different text."""
     texts = [_words(files[path]) for path in read]
     others = []
     for path in sorted(files):
@@ -273,14 +273,14 @@ def _other_terms(files: Mapping[str, str], read: Sequence[str]) -> list[str]:
 
 
 def _is_notice(line: str) -> bool:
-    """Say whether a line says whose it is and nothing else, or has no words."""
+    """Return whether a line is only a copyright notice, or has no words."""
     words = _words(line)
     if not words or line.strip(" .\t").isdecimal() or words == ["all", "rights", "reserved"]:
         return True
     plain = "".join(char for char in unicodedata.normalize("NFKD", line) if not unicodedata.combining(char))
     if len(line) > MOST_OF_LINE or not _MARK.match(line) or not plain.replace("©", "").replace("–", "").isascii():
         return False
-    # An address counts as a word, so that none follows a full stop.
+    # An address counts as a word: a line with an address after a full stop is not a notice.
     plain = _OWNER.sub(
         lambda match: " & " if re.search("//|@", match[0]) else " ",
         re.sub(r"^\W*portions ", "", plain.strip(), flags=re.IGNORECASE),
@@ -305,7 +305,7 @@ def _compared(path: str, text: str) -> _LicenceText:
     bodies: list[str] = []
     end = 0
     for region in identify_license(text, 0):
-        # The library takes whatever stands between a line with "copyright" and a licence for a part of that.
+        # The library counts everything between a line with "copyright" and a licence as part of the licence.
         lines = text[region.start : region.end].splitlines(keepends=True)
         head = [*takewhile(lambda line: _is_notice(line) or re.match(r"\W*copyright", line, re.IGNORECASE), lines)]
         body = "".join(lines[len(head) :])
@@ -338,7 +338,7 @@ def _is_foreign(line: str) -> bool:
 
 
 def _usual(names: Iterable[str]) -> frozenset[str]:
-    """Return the words that the names of some identifiers may have."""
+    """Return the words that may occur in the names of licences with these identifiers."""
     words = {word for name in names for word in _words(name)}
     return _TITLE.union(
         words, *(_words(text) for start, text in _TITLES.items() if any(name.startswith(start) for name in names))
@@ -355,16 +355,16 @@ def _is_title(line: str, names: set[str]) -> bool:
 
 
 def _expression(name: str) -> str:
-    """Return the SPDX expression that a name is or stands for, a GNU licence without its extent if none is named."""
+    """Return the SPDX expression for a name, or ""; a GNU licence lacks ``-only`` unless the name says it."""
     from license_expression import ExpressionError, get_spdx_licensing  # noqa: PLC0415 - an extra
     from licenselynx.licenselynx import LicenseLynx  # noqa: PLC0415 - an extra
 
     licensing = get_spdx_licensing()
-    # Some of the names that the library maps are of texts that are alike.
+    # The library also maps names of merely similar texts, such as "BSD-style".
     mapped = None if _VAGUE.search(name) else LicenseLynx.map(name)
     for text in (name, mapped.id if mapped else ""):
         with contextlib.suppress(ExpressionError):
-            # What SPDX deprecated is read as another one, and an empty text as None.
+            # The parser replaces deprecated identifiers, and reads an empty text as None.
             expression = str(licensing.parse(text, validate=True))
             if sorted(_words(expression)) == sorted(_words(text)):
                 vague = _GNU.match(expression) and expression.endswith("-only") and "only" not in name.lower()
@@ -378,13 +378,13 @@ def _parts(expression: str) -> frozenset[str]:
 
 
 def _akin(name: str, names: frozenset[str]) -> bool:
-    """Say whether a name that several licences bear can be that of one that was read."""
+    """Return whether a name that several licences share may be that of a licence that was read."""
     own = any(_usual([identifier]).issuperset(_words(name)) for identifier in names)
     return own and not _TITLE.issuperset(_words(name)) and bool(re.fullmatch(r"[\w\s.,()'\":-]+", name))
 
 
 def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:
-    """Return what is said of a GNU licence's later versions, outside of its own text, which recommends some words."""
+    """Return which forms (``-only``, ``-or-later``) files state for a GNU licence; its own text does not count."""
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
     options = {f"{name}-only", f"{name}-or-later"}
@@ -397,7 +397,7 @@ def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -
         if re.search(r"General\W+Public|SPDX-L", head):
             tag = re.search(r"SPDX-License-Identifier:\s*([\w.+-]+)", head)
             granted.append(options & ({tag.group(1)} if tag else {match.id for match in identify_license(head, 0)}))
-    # A few files can be others' work.
+    # A few files may be by other authors.
     if 2 * sum(map(bool, granted)) >= len(heads):
         extents.update(*granted)
     return extents & options
@@ -406,11 +406,11 @@ def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -
 _DECLARES_TEST = re.compile(
     rb"\A(?!.*import org\.testng\.).*(@(Test|ParameterizedTest)\b|extends \w*TestCase\b)", re.DOTALL
 )
-"""Of JUnit."""
+"""Matches a file with a JUnit test."""
 
 
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
-    """Return how a project is tested: of several modules, the one that has the most tests beside its sources.
+    """Guess how a Java project's tests run; of several modules, take the one with the most tests.
 
     Args:
         tree: path -> content of its files.
@@ -438,14 +438,14 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
 
 
 def _pom_version(tree: Mapping[str, bytes]) -> str:
-    """Return the version that the outermost ``pom.xml`` says; empty if it says none."""
+    """Return the version in the outermost ``pom.xml``; empty if it states none."""
     text = re.sub(rb"<parent>.*?</parent>|<!--.*?-->|<dependencies>.*", b"", tree.get("pom.xml", b""), flags=re.DOTALL)
     match = re.search(rb"<version>\s*([\w.+-]+)\s*</version>", text)
     return match.group(1).decode() if match else ""
 
 
 def _modules(tree: Mapping[str, bytes]) -> Counter[str]:
-    """Return the modules that have sources and tests -> how many test files declare a test."""
+    """Return module with sources and tests -> number of its files that declare a test."""
     poms = Poms(tree)
     modules: Counter[str] = Counter()
     for path, content in tree.items():
@@ -463,7 +463,7 @@ def _slashed(folders: Sequence[str]) -> list[str]:
 
 
 def _encoding(tree: Mapping[str, bytes], folders: Sequence[str], stated: str) -> str:
-    """Return the encoding of files that are not in the stated one; empty if all are."""
+    """Return the encoding of the files if it is not the stated one; empty if it is."""
     contents = [tree[path] for path in tree if path.endswith(".java") and path.startswith(tuple(_slashed(folders)))]
     for encoding in (stated, "UTF-8", "ISO-8859-1"):
         try:

@@ -1,4 +1,4 @@
-"""What the files of a Python project tell of its package, its tests and what these need. Pure."""
+"""Guess from the files of a Python project its package, its tests and their requirements. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ASIDE = frozenset(("build", "doc", "docs", "example", "examples", "benchmark", 
 """Folders whose files are neither the package nor its tests."""
 _TESTS = frozenset(("test", "tests", "testing", "unit_tests", "unittests"))
 _TEST_GROUP = re.compile(r"(^|[^a-z])(tests?|testing|pytest|unittests?|check)([^a-z]|$)|tests_require|^tox py")
-"""Names of groups whose requirements are the tests'."""
+"""Names of groups with requirements of the tests."""
 _OTHER_GROUP = re.compile(r"lint|docs?\b|typing|types|mypy|style|bench|build|release|cover")
 _REMOVED = (
     "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
     "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib"
 )
-"""Modules that left the standard library after 3.11: no package of that name is what a suite means."""
+"""Modules removed from the standard library after 3.11; suites do not mean packages of these names."""
 _STANDARD = sys.stdlib_module_names | set(_REMOVED.split())
 _BROUGHT_BY = """
     PIL=Pillow OpenSSL=pyOpenSSL attr=attrs bs4=beautifulsoup4 bson=pymongo cv2=opencv-python dateutil=python-dateutil
@@ -38,9 +38,9 @@ _BROUGHT_BY = """
 _DISTRIBUTIONS = {module: name for module, _, name in (pair.partition("=") for pair in _BROUGHT_BY.split())}
 """Import name -> distribution, where the two differ."""
 _NAMESPACES = frozenset(("azure", "google", "ruamel", "zope"))
-"""Of several distributions, which are called as the module below."""
+"""Namespaces of several distributions, each named after the module below."""
 _FORMS = ("{}", "pytest-{}", "python-{}", "py{}", "{}-python")
-"""Of the names that distributions have beside those of their modules."""
+"""Usual forms of a distribution's name, given its module's name."""
 _BESIDE = """
     black build check-manifest codecov covdefaults coverage coveralls enabler exceptiongroup flake8 iniconfig
     isort mypy nox packaging pip pluggy pre-commit pyflakes pylint pyright pytest pytest-black pytest-checkdocs
@@ -50,15 +50,15 @@ _BESIDE = """
     setuptools tox tox-gh-actions tox-uv twine uv virtualenv wheel xdoctest
 """
 _RUNNER = frozenset(_BESIDE.split())
-"""What developers run beside the tests, and what would change the order or the number of runs."""
+"""Tools that developers run beside the tests, and plugins that change the order or number of runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteGuess:
-    """How a project is tested, and what of that is doubtful."""
+    """A guess of how a project's tests run, with doubts."""
 
     tests: TestSuite | None
-    """None: it has none that can be run here."""
+    """None if it has no tests that can run here."""
     doubts: tuple[str, ...] = ()
     source_dir: str = ""
 
@@ -66,13 +66,13 @@ class SuiteGuess:
 def guess(
     sources: Mapping[str, str], files: Mapping[str, str], declared: DeclaredRequirements, *, wheel: bool
 ) -> SuiteGuess:
-    """Return how a project is tested.
+    """Guess how a project's tests run.
 
     Args:
         sources: path -> text of its ``.py`` files.
-        files: path -> text of its other files that were read.
-        declared: what it says that it needs.
-        wheel: whether the package index has a wheel of it; else its own requirements are the tests'.
+        files: path -> text of all files that were read.
+        declared: the requirements that it declares.
+        wheel: whether the package index has a wheel of it; if not, the suite lists the project's own requirements too.
     """
     settings = pytest_settings({**files, **sources})
     paths, test_files = _test_files(sources, settings)
@@ -99,13 +99,13 @@ def guess(
 
 
 def _test_files(sources: Collection[str], settings: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the folders of the tests, none where pytest finds them by its settings, and their files.
+    """Return the folders of the tests (none if pytest's settings name them by a glob), and the test files.
 
-    They are where the settings say, else in the folders that have a usual name, else anywhere.
+    The files are in the places that the settings name or, if they name none, anywhere outside `_ASIDE`.
     """
     patterns = words(settings.get("python_files")) or ("test_*.py", "*_test.py")
     named = [place.strip("./") for place in words(settings.get("testpaths"))]
-    # pytest, too, looks everywhere where its settings mean nothing.
+    # pytest, too, searches everywhere if its settings name no existing place.
     named = [place for place in named if any(_below(path, place) for path in sources)]
     within = [path for path in sources if not named or any(_below(path, place) for place in named)]
     matching = [path for path in within if any(fnmatchcase(basename(path), pattern) for pattern in patterns)]
@@ -115,7 +115,7 @@ def _test_files(sources: Collection[str], settings: Mapping[str, Any]) -> tuple[
 
 
 def _below(path: str, place: str) -> bool:
-    """Say whether a path is a place, or below it, which may be a glob."""
+    """Return whether a path is a place (which may be a glob), or below it."""
     return not place or fnmatchcase(path, place) or fnmatchcase(path, f"{place}/*")
 
 
@@ -124,7 +124,7 @@ def _is_in_tests(path: str) -> bool:
 
 
 def _test_folder(path: str) -> str:
-    """Return the outermost folder of a test file that has a usual name, else its own."""
+    """Return the outermost folder of a test file that has a usual name, or the file's own folder."""
     parts = path.split("/")
     depth = next((place for place, part in enumerate(parts[:-1]) if part in _TESTS), None)
     return "/".join(parts[: depth + 1]) if depth is not None else dirname(path) or path
@@ -137,19 +137,19 @@ def _outermost(places: Iterable[str]) -> tuple[str, ...]:
 
 
 def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the one of the project's own options of pytest without which its tests may not be imported."""
+    """Return the project's ``--import-mode`` for pytest, without which its tests may not be importable."""
     options = " ".join(words(settings.get("addopts")))
     mode = re.search(r"--import-mode[= ](\w+)", options)
     return (f"--import-mode={mode.group(1)}",) if mode else ()
 
 
 def _import_root(sources: Collection[str], imports: Iterable[str], name: str) -> tuple[str, list[str]]:
-    """Return the folder from which most of what the tests import is found, and doubts.
+    """Return the folder from which most imports of the tests are found, and doubts.
 
     Args:
         sources: paths of all ``.py`` files.
-        imports: dotted names; the project's own name stands in where none is found.
-        name: of the project.
+        imports: dotted names; if none is found, the project's own name is used.
+        name: the project's name.
     """
     roots = _roots(sources)
     votes = Counter(root for module in imports for root in _from(module, roots))
@@ -163,7 +163,7 @@ def _import_root(sources: Collection[str], imports: Iterable[str], name: str) ->
 
 
 def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
-    """Return dotted name of a module -> the folders from which a file has that name; none of tests or of packages."""
+    """Return dotted module name -> the folders to import it from, without packages and folders of tests."""
     roots: dict[str, list[str]] = {}
     for path in sources:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
@@ -175,7 +175,7 @@ def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
 
 
 def _from(module: str, roots: Mapping[str, list[str]]) -> list[str]:
-    """Return the folders that a dotted name, or the most of its beginning that is a module, is found from."""
+    """Return the folders to import a dotted name from, or the longest beginning of it that is a module."""
     if module.partition(".")[0] in _STANDARD:
         return []
     return next((roots[name] for name in _beginnings(module) if name in roots), [])
@@ -189,7 +189,7 @@ def _beginnings(module: str) -> Iterator[str]:
 
 
 def _imported(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the dotted names that files import -> whether a file cannot be imported without them."""
+    """Return dotted name that files import -> whether some file cannot be imported without it."""
     imports: dict[str, bool] = {}
     for tree in map(asts.parse, texts):
         for name, is_needed in _imports(tree) if tree is not None else ():
@@ -219,7 +219,7 @@ def _requirements(
     *,
     wheel: bool,
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return what must be installed for the tests, and the names of those modules that no file declares."""
+    """Return the requirements of the tests, and the modules they import that no file declares."""
     own = {distribution(requirement) for requirement in declared.own}
     offered: dict[str, str] = {}
     listed: dict[str, str] = {}
@@ -242,12 +242,11 @@ def _requirements(
 
 
 def of_module(module: str, offered: Collection[str], internal: Collection[str]) -> str:
-    """Return the distribution that most likely brings a module; empty if none does.
+    """Return the distribution that most likely contains a module; empty if there is none.
 
     Args:
         module: its dotted name.
-        offered: normal names of distributions that are declared: the longest beginning of the module that is the name
-            of one decides.
+        offered: normal names of declared distributions; the one that is the longest beginning of `module` wins.
         internal: names of the project's own modules, which are in no other distribution.
     """
     top = module.partition(".")[0]
@@ -270,7 +269,7 @@ _UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
 
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
-    """Return the names of all folders and modules of a repository: no distribution is meant by them."""
+    """Return the names of all folders and modules of a repository, which do not mean distributions."""
     paths = (path.removesuffix(".py").split("/") for path in tree if path.endswith(".py"))
     return frozenset(part for parts in paths for part in parts)
 
@@ -278,13 +277,13 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
 def mended(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
-    """Return a suite with what messages of pytest and pip say that it lacks; the same suite if they say nothing of use.
+    """Return a suite mended by what messages of pytest and pip say is missing; the same suite if they do not help.
 
     Args:
         tests: the suite that was tried.
         declared: what the project declares.
-        messages: of all suites that were tried before, too: what the index does not have is not asked for again.
-        internal: names of the project's own modules, which are not to be had from an index.
+        messages: of this and all earlier suites, so that requirements that the index lacks are not added again.
+        internal: names of the project's own modules, which no index has.
     """
     text = "\n".join(messages)
     offered = {distribution(requirement): requirement for listed in declared.groups.values() for requirement in listed}
@@ -306,16 +305,16 @@ def mended(
 
 
 def absent(text: str) -> frozenset[str]:
-    """Return the distributions of which a text says that the index has none for this Python."""
+    """Return the distributions that the index lacks for this Python, according to a text."""
     return frozenset(map(normal, _NO_DISTRIBUTION.findall(text)))
 
 
 PYTESTS = ("pytest<9", "pytest<8")
-"""Older ones, the newer first: suites that were written for them may not run with today's."""
+"""Older versions, newest first: suites written for them may not run with today's version."""
 
 
 def older(tests: TestSuite) -> TestSuite:
-    """Return a suite with the next older pytest, the same if there is none."""
+    """Return a suite with the next older pytest; the same suite if there is none."""
     others = tuple(item for item in tests.requirements if item not in PYTESTS)
     used = next((place for place, item in enumerate(PYTESTS) if item in tests.requirements), -1)
     return replace(tests, requirements=(*others, PYTESTS[min(used + 1, len(PYTESTS) - 1)]))
@@ -327,5 +326,5 @@ def newest(tests: TestSuite) -> TestSuite:
 
 
 def is_unmet(text: str) -> bool:
-    """Say whether a text says that requirements cannot be met as they are, whatever the network does."""
+    """Return whether a text reports requirements that cannot be met, whatever the network does."""
     return bool(_CONFLICT.search(text) or _UNREADABLE.search(text))

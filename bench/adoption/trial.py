@@ -1,4 +1,4 @@
-"""Tries a guessed suite in the sandbox, and mends it by what the tests and pip say that it lacks."""
+"""Try a guessed suite in the sandbox, and mend it by what the tests and pip say is missing."""
 
 from __future__ import annotations
 
@@ -22,76 +22,76 @@ from ctxbench.sandbox.types import Sandbox
 
 _NOTHING_COLLECTED = "pytest ended with status 5"
 _OF_PYTEST = re.compile(r"\b_?pytest\b|\bPytest\w*Warning")
-"""What pytest itself fails by, or warns of."""
+"""Matches failures and warnings of pytest itself."""
 ROUNDS = 8
-"""How many suites are tried."""
+"""Maximum number of suites to try."""
 MOST_NAMED = 3
-"""Tests that a doubt names."""
+"""Maximum number of tests that a doubt names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
-    """What trying tests needs."""
+    """The means to run tests."""
 
     sandbox: Callable[[], Sandbox]
     """Opens a back end; called only if there are tests."""
     lock: Lock
-    """Resolves what they need; may use the network."""
+    """Resolves the requirements of tests; may use the network."""
     beside: Callable[[], Sandbox | None] = lambda: None
-    """Opens another back end, in which tests should come out alike; None if there is none."""
+    """Opens another back end, to compare the outcomes of tests; returns None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of trying a suite."""
+    """The result of trying a suite."""
 
     tests: TestSuite
-    """The one of which most tests passed, else the last that was tried."""
+    """The suite that passed most tests, or the last one tried if none ran."""
     search: Search | None
-    """What became of its tests, and what they cover; None if none ran."""
+    """Outcomes and coverage of its tests; None if none ran."""
     fault: CtxbenchError | None = None
-    """Why none ran."""
+    """Why no test ran."""
     doubts: tuple[str, ...] = ()
     back_ends: tuple[str, ...] = ()
-    """In which it was run."""
+    """Names of the back ends in which it ran."""
 
     @property
     def states(self) -> Mapping[str, int]:
-        """What tests came to, such as ``passed`` -> how many did."""
+        """Outcome, such as ``passed`` -> number of tests."""
         counts = self.search.counts if self.search else {}
         states = {key.removeprefix("tests_"): count for key, count in counts.items() if key.startswith("tests_")}
         return dict(sorted(states.items(), key=lambda state: (state[0] != "passed", state[0])))
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """Test that failed -> the last line of why."""
+        """Failed test -> the last line of its error."""
         return self.search.failures if self.search else {}
 
     @property
     def passed(self) -> int:
-        """How many tests passed."""
+        """Number of tests that passed."""
         return self.states.get("passed", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedProject:
-    """A repository's files, and where they are kept."""
+    """A repository's files, and the home that keeps them."""
 
     checkout: Checkout
     home: Home
     tree: Mapping[str, bytes]
-    """Path -> content of those that tell something."""
+    """Path -> content of the files to guess from."""
 
 
 def tried(manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: Workbench, report: Report) -> Trial:
-    """Run the guessed tests, mend the guess by what is missing, and run them again, until nothing more is known.
+    """Run the guessed tests, mend the suite by what is missing, and repeat until no change or round is left.
 
     Args:
-        manifest: of the repository; its tests are the guess's.
-        guess: what its files tell.
+        manifest: the repository's manifest; its tests are replaced by the guess's.
+        guess: the guess from its files.
         project: its files.
-        workbench: where the tests run.
-        report: told what happens.
+        workbench: the means to run tests.
+        report: receives each line of progress text.
 
     Raises:
         MachineFault: if the machine failed.
@@ -131,12 +131,12 @@ def _run(
     named = replace(manifest, tests=suite)
     prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
     search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
-    # What passed today may not with the versions of next year.
+    # Lock the versions: tests that pass today may fail with those of next year.
     return Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search)
 
 
 def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
-    """Return a trial with the doubt about tests that come out otherwise in another back end."""
+    """Return a trial with a doubt about tests that have another outcome in another back end."""
     try:
         other = run()
     except (InputFault, MachineFault) as error:
@@ -152,7 +152,7 @@ def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
 
 
 class _Attempts:
-    """The suites that were tried, and what they said."""
+    """The suites that were tried, and their messages."""
 
     def __init__(self, guess: Guess, internal: Collection[str]) -> None:
         self._guess, self._internal = guess, internal
@@ -160,10 +160,10 @@ class _Attempts:
         self._uncollected: dict[str, str] = {}
         self._reduced: list[TestSuite] = []
         self.past: dict[TestSuite, CtxbenchError | None] = {}
-        """Suite -> why it could not be run."""
+        """Suite -> why it could not run; None if it ran."""
 
     def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
-        """Return the suite to try after one whose tests ran, the same if nothing is left to try."""
+        """Return the suite to try after one whose tests ran; the same suite if nothing is left to try."""
         self.past[tests] = None
         causes = trial.failures.values()
         mended = self._mended(tests, causes)
@@ -171,26 +171,26 @@ class _Attempts:
         return self._older(tests) if mended == tests and is_odd else mended
 
     def after_fault(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
-        """Return the suite to try after a fault, the same if nothing is left to try."""
+        """Return the suite to try after a fault; the same suite if nothing is left to try."""
         self.past[tests] = fault
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
         broken = _broken(fault)
         is_newest = python.newest(tests) == tests
-        # What an older pytest cannot be had with is no reason to ask for other versions of all else.
+        # A conflict with an older pytest must not change the versions of everything else.
         if broken or is_newest:
             mended = self._mended(tests, [str(fault), *broken.values()])
             if mended != tests:
                 return mended
             if not broken:
                 return self._without_another(tests) if python.is_unmet(str(fault)) else tests
-        # No pytest brings a module.
+        # Another pytest does not provide a missing module.
         is_odd = any("ModuleNotFoundError" not in text for text in broken.values())
         older = self._older(tests) if is_odd else tests
         return self._without_broken(tests) if older == tests else older
 
     def _without_another(self, tests: TestSuite) -> TestSuite:
-        """Return the suite without the first of its requirements, then the second: one may be what cannot be met."""
+        """Return the suite without its first requirement, then its second, and so on: one may be impossible to meet."""
         if not self._reduced:
             items = [item for item in tests.requirements if item not in self._guess.declared.own]
             self._reduced = [
@@ -200,7 +200,7 @@ class _Attempts:
         return next((suite for suite in self._reduced if suite not in self.past), tests)
 
     def _without_broken(self, tests: TestSuite) -> TestSuite:
-        """Return the suite with the pytest by which most files can be imported, without the other files."""
+        """Return the suite with the pytest that imports most files, without the files that it cannot import."""
         by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}
         like = [suite for suite in self.past if python.newest(suite) == python.newest(tests) and by_suite[suite]]
         suite = min(like, key=lambda suite: len(by_suite[suite]), default=tests)
@@ -213,21 +213,20 @@ class _Attempts:
         return python.older(tests) if self._guess.language == PYTHON else tests
 
     def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
-        """Return a suite with what messages say that it lacks, the same if they say nothing of use."""
         if self._guess.language != PYTHON:
             return tests
         self._texts += texts
         return python.mended(tests, self._guess.declared, self._texts, self._internal)
 
     def cause(self) -> CtxbenchError | None:
-        """Return why no suite could be run: files that cannot be imported, if nothing is left without them."""
+        """Return why no suite could run: the last fault, or files that cannot be imported if no others have tests."""
         faults = [fault for fault in self.past.values() if fault is not None]
         uncollected = [fault for fault in faults if isinstance(fault, Uncollected)]
         is_rest_empty = bool(uncollected) and _NOTHING_COLLECTED in faults[-1].what
         return uncollected[-1] if is_rest_empty else faults[-1] if faults else None
 
     def doubts(self, tests: TestSuite) -> tuple[str, ...]:
-        """Return what a person should look at of the suite that was taken."""
+        """Return the points of the chosen suite that a person should check."""
         guessed = self._guess.tests or TestSuite()
         own, text = self._guess.declared.own, "\n".join(self._texts)
         declared = (*own, *guessed.requirements)
@@ -252,7 +251,7 @@ class _Attempts:
         doubts += [f"{what}: {', '.join(items)}" for what, items in lists.items() if items]
         explained = {*tests.requirements, *none, *required, *map(bare, required)}
         for suite, fault in self.past.items():
-            # It required something which the one that was taken does not.
+            # It had a requirement that the chosen suite lacks.
             is_larger = bool({*suite.requirements} - explained)
             if is_larger and not isinstance(fault, NoWheel | Uncollected | None):
                 doubts.append(f"it could not be run {_difference(tests, suite)}: {fault}")
@@ -269,7 +268,7 @@ def _last_line(text: str) -> str:
 
 
 def _difference(before: TestSuite, after: TestSuite) -> str:
-    """Return what a suite has and lacks beside the one before: ``with requirements six and without attrs``."""
+    """Return what a suite adds and drops: ``with requirements six and without attrs``."""
     changes = []
     for key in ("requirements", "deselect"):
         old, new = getattr(before, key), getattr(after, key)

@@ -1,14 +1,14 @@
-"""Context engines: programs of others that index a repository and answer a query with places.
+"""Context engines: external programs that index a repository and answer a query with places.
 
-An engine runs in a living box of the sandbox, with a tree that holds no answer, and answers with places only: what a
-model is shown of them is read again from the query's view, which cuts what reaches into what is hidden.
+An engine runs in a living box of the sandbox, on a tree without answers, and returns places only. The text that the
+model is shown is read again from the query's view, which cuts places that reach into hidden lines.
 
-    recipe     spec -> what is installed and run in the box; reads the engine's file, runs nothing of it
-    schema     what the engine's file may say
-    types      what an engine does; what came from its box -> places, nothing trusted
-    box        samples -> the files that a box holds, of what all their views show; one living box, or server
+    recipe     spec -> what is installed and run in the box; reads the engine's file without running it
+    schema     what an engine's TOML file may contain
+    types      the protocol of an engine; its untrusted answer -> checked places
+    box        samples -> the files of a box, limited to what all their views show; one living box or server
     boxes      living boxes by target file or by repository, their turns, and the ledger
-    inside     what runs in the box: it loads the engine and passes questions on
-    conformance  what `engine check` tries
-    adapters   engines that come with ctxbench, each a file that runs in the box
+    inside     the program in the box: it loads the engine and passes questions on
+    conformance  the checks of `ctxbench engine check`
+    adapters   engines that ship with ctxbench, each a file that runs in the box
 """

@@ -1,8 +1,8 @@
-"""`EngineBox`: an engine with its indexed tree, in a living box or behind a server: what it holds, how long it may.
+"""`EngineBox`: an engine with its indexed tree, in a living box or behind a server, and its time limits.
 
-A tree holds only what the views of all its samples show. What a view shows of a target file is decided in one place,
-`bench.masking.visible_target`. A server elsewhere may remember what it was sent for other target files, and nothing
-here can see what it does: so it is asked only if its spec says ``remote=on``, and never shown a target file whole.
+A tree contains only what the views of all its samples show. `bench.masking.visible_target` alone decides what a view
+shows of a target file. A server elsewhere may remember the trees of other target files, and ctxbench cannot check that.
+It is asked only if its spec says ``remote=on``, and it never receives a whole target file.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ctxbench.sandbox.types import MIB, Limits, Sandbox
 def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
     """Return the tree for the samples of one target file.
 
-    That file has the lines before the earliest cursor; a line that one of the samples masks is blank.
+    The target file ends before the earliest cursor line; lines that any of the samples masks are blank.
 
     Args:
         snapshot: the whole repository.
-        samples: all samples of that file, of which none may see another's answer.
+        samples: all samples of that file; none may see another's answer.
     """
     tree = _bare(snapshot, samples)
     target = samples[0].path
@@ -50,30 +50,30 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the tree for all samples of a repository: target files are whole, and are cut before each question."""
+    """Return the tree for all samples of a repository; its whole target files are cut before each question."""
     return _bare(snapshot, samples)
 
 
 def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that are the target of no sample and that none hides; takes all samples of a repository."""
+    """Return the files that no sample targets or hides, given all samples of a repository."""
     targets = {sample.path for sample in samples}
     return {path: text for path, text in sorted(_bare(snapshot, samples).items()) if path not in targets}
 
 
 def cut_target(snapshot: Snapshot, sample: Sample) -> str:
-    """Return what one sample's view shows of its file before the line of the cursor, for a tree of all samples."""
+    """Return the lines before the cursor line of a target file that the sample's view shows."""
     return _common(snapshot, [sample])
 
 
 def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str]:
-    """Return the lines of a target file that one of its samples masks, blank ones left out."""
+    """Return the lines of a target file that any of its samples masks, without blank lines."""
     lines = snapshot.texts.get(samples[0].path, "").split("\n")
     spans = [lines[start:end] for sample in samples for start, end in sample.masked]
     return frozenset(line for span in spans for line in span if line.strip())
 
 
 def without(text: str, lines: frozenset[str]) -> str:
-    """Return a text in which some lines are blank."""
+    """Return a text with the given lines blanked."""
     return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
 
 
@@ -89,7 +89,7 @@ def _common(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
         if not target.trusted:
-            # Its lines cannot be told apart from those of another version of the file.
+            # The lines may belong to another version of the file.
             return ""
         shown.append(target.text.split("\n")[: sample.cursor.line])
     lines = [row[0] if len(set(row)) == 1 else "" for row in zip(*shown, strict=False)]
@@ -111,25 +111,25 @@ LIMITS = Limits(
     cpus=2.0,
     result=4 * MIB,
 )
-"""Of an engine's box."""
+"""Limits of an engine's box."""
 _MOST_STATE = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnginePatience:
-    """How long an engine may take, in seconds."""
+    """Seconds that an engine may take."""
 
     index: float = 600.0
     search: float = 30.0
     sample: float = 120.0
-    """For all searches of one sample together."""
+    """All searches of one sample together."""
 
 
 PATIENCE = EnginePatience()
 
 
 class EngineBox:
-    """One living box with an indexed tree; used by the sample whose turn it is."""
+    """An engine with its indexed tree, in one living box or on one server; one sample at a time asks it."""
 
     def __init__(
         self,
@@ -141,16 +141,16 @@ class EngineBox:
         whole: bool = True,
         state: bytes = b"",
     ) -> None:
-        """Start it and have its tree indexed; one that runs elsewhere needs no sandbox.
+        """Start the engine and let it index the tree; a server elsewhere needs no sandbox.
 
-        A tree that is not `whole` is completed by `fill`. A `state` is of a box that had this tree and no more.
+        If the tree is not `whole`, `fill` completes it. `state` is the saved state of a box with exactly this tree.
         """
         self._recipe, self.patience = recipe, PATIENCE
         self.tree, self.lines = tree, line_counts(tree)
         self.asked: list[Sample] = []
-        """The samples that it was asked for, the last one last."""
+        """Samples that asked the engine, in order."""
         self.cut = self.cut_path = ""
-        """The sample for which a target file is cut at present, and that file; for a box of a repository."""
+        """In a repository's box: the sample for which a target file is cut now, and the path of that file."""
         self.version, self.size, self.memory = "", 0, 0
         self._open = contextlib.ExitStack()
         began = time.monotonic()
@@ -165,7 +165,6 @@ class EngineBox:
         self.index_seconds = time.monotonic() - began
 
     def _program(self, sandbox: Sandbox | None, limits: Limits, state: bytes) -> Conversation:
-        """Start the engine in a box."""
         assert sandbox
         tree = {path: text.encode("utf-8", "replace") for path, text in self.tree.items()}
         environment = replace(living(self._recipe.environment), tree={STATE: state} if state else tree)
@@ -174,12 +173,12 @@ class EngineBox:
         return talk
 
     def state(self) -> bytes:
-        """Return the engine with all files of its box, to start other boxes from; empty if it cannot be saved.
+        """Return the engine with all files of its box, from which other boxes start; empty if it cannot be saved.
 
         Raises:
             SandboxError: if the box was lost.
             Raised: if the engine raised.
-            ValueError: if the answer is not a state, or too large.
+            ValueError: if the answer is not a state, or is too large.
         """
         state = b""
         while part := base64.b64decode(str(self.ask({"call": "save", "offset": len(state)}, self.patience.index))):
@@ -189,7 +188,7 @@ class EngineBox:
         return state
 
     def fill(self, tree: dict[str, str]) -> None:
-        """Complete a tree that was not whole, and have the new files indexed; raises what `ask` raises."""
+        """Complete a partial tree and let the engine index the new files; raise what `ask` raises."""
         texts = {path: text for path, text in tree.items() if path not in self.tree}
         self.tree, self.lines = tree, line_counts(tree)
         self.version, self.size, self.memory = identity(
@@ -197,7 +196,6 @@ class EngineBox:
         )
 
     def _server(self, limits: Limits) -> RemoteTalk:
-        """Have the tree's server asked, and told when it ends."""
         return self._open.enter_context(contextlib.closing(RemoteTalk(self._recipe.remote, self.tree, limits.result)))
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> Any:
@@ -206,12 +204,12 @@ class EngineBox:
         Raises:
             SandboxError: if the box was lost.
             Raised: if the engine raised.
-            ValueError: if the answer is none.
+            ValueError: if the line is not a valid answer.
         """
         return parsed(self._talk.ask(json.dumps(question).encode(), seconds))
 
     def update(self, texts: Mapping[str, str | None]) -> None:
-        """Give files another text, None for no file, and have them indexed."""
+        """Replace the texts of files (None removes a file) and let the engine index them."""
         self.ask({"call": "update", "texts": dict(texts)}, self.patience.index)
         for path, text in texts.items():
             self.lines.pop(path, None)
@@ -219,7 +217,7 @@ class EngineBox:
                 self.lines |= line_counts({path: text})
 
     def search(self, text: str, sample: Sample, top: int, seconds: float = math.inf) -> Any:
-        """Return what the engine answers within so many seconds, or within those of a search if they are fewer."""
+        """Return the engine's answer; wait for `seconds` at most, and never longer than one search may take."""
         question = {"call": "search", "text": text, "path": sample.path, "line": sample.cursor.line, "top": top}
         return self.ask(question, min(seconds, self.patience.search))
 
@@ -234,15 +232,15 @@ _END_SECONDS = 5.0
 
 
 class RemoteTalk:
-    """Questions about one tree to a server; as `sandbox.living.Conversation`. No answer is trusted."""
+    """Questions to a server about one tree, as in `sandbox.living.Conversation`. No answer is trusted."""
 
     def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
-        """Send nothing yet.
+        """Store the tree; nothing is sent yet.
 
         Args:
-            url: of the server, to which every question is posted.
-            tree: path -> text; it goes with the first question.
-            most: bytes of an answer.
+            url: the server's address; every question is posted to it.
+            tree: path -> text; sent with the first question.
+            most: maximum bytes of an answer.
         """
         self._url, self._most, self._id = url, most, uuid.uuid4().hex
         self._files: Mapping[str, str] | None = tree
@@ -251,18 +249,18 @@ class RemoteTalk:
         """Return the server's answer to a question, both JSON objects.
 
         Raises:
-            Overdue: if it is not there in that time.
-            Flooded: if it is longer than the limit.
-            SandboxLost: if there is no answer.
+            Overdue: if the answer does not arrive in time.
+            Flooded: if the answer is longer than the limit.
+            SandboxLost: if the server gives no answer.
         """
         question: dict[str, Any] = {**json.loads(message), "tree": self._id}
         if self._files is not None:
             question["files"], self._files = dict(self._files), None
-        with TREE_LOCK:  # anyio parses its own source as it is imported
+        with TREE_LOCK:  # anyio parses its own source on import
             import httpx  # noqa: PLC0415
         answer = functools.partial(self._answer, json.dumps(question).encode(), seconds)
         try:
-            # In a thread of its own: in a notebook this one has a loop that runs.
+            # In another thread: in a notebook, this one already runs an event loop.
             with ThreadPoolExecutor(1) as loop:
                 return loop.submit(lambda: asyncio.run(answer())).result()
         except TimeoutError:
@@ -280,10 +278,10 @@ class RemoteTalk:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         async with (
             asyncio.timeout(seconds),
-            httpx.AsyncClient(timeout=None, verify=_certificates()) as client,  # noqa: S113 - it is timed as a whole
+            httpx.AsyncClient(timeout=None, verify=_certificates()) as client,  # noqa: S113 - the whole call is timed
             client.stream("POST", self._url, content=question, headers=headers) as reply,
         ):
-            # A redirect is an error, too: a tree is sent nowhere but where the user said.
+            # A redirect is an error too: the tree goes only to the address that the user gave.
             reply.raise_for_status()
             async for part in reply.aiter_raw():
                 heard += part
@@ -292,7 +290,7 @@ class RemoteTalk:
         return bytes(heard)
 
     def close(self) -> None:
-        """Tell the server that the tree is not asked about any more."""
+        """Tell the server that no more questions about the tree follow."""
         if self._files is None:
             with contextlib.suppress(SandboxLost):
                 self.ask(json.dumps({"call": "end"}).encode(), _END_SECONDS)
@@ -300,5 +298,5 @@ class RemoteTalk:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Return the authorities that are trusted, read once: that takes as long as many an answer."""
+    """Return the trusted certificate authorities, loaded once: loading takes as long as many answers do."""
     return ssl.create_default_context()

@@ -1,14 +1,12 @@
-"""`Engines`: the living boxes of a run's engines, one a target file or a repository, their turns and their ledger.
+"""`Engines`: the living boxes of a run's engines, one per target file or repository, their turns and their ledger.
 
-A box of a target file begins with a base: the files of its repository that are the target of no sample of the set. The
-next box is started, with the base, while the last one is asked. Where the engine can be saved, the base is indexed once
-a repository, by a box that has been told nothing else. So whatever one box hands to another was written before any
-answer was shown, and a box that was shown a target file whole hands nothing on.
+A box of a target file starts with a base: the files of its repository that no sample of the set targets. The next box
+starts with the base while the last one is being asked. If the engine can be saved, the base is indexed once per
+repository, in a box that has received nothing else. So boxes share only what was written before any answer was shown.
 
-A box sees the queries of its samples one after the other, in the order of their cursors: what stands before a cursor
-holds the answers of the samples before it, and of none behind it. Where the order is broken, as when a run goes on, the
-box is renewed; so it is after each function, whose view shows what stands behind it, and before a sample that masks
-import lines which an earlier one saw.
+A box receives the queries of its samples in the order of their cursors: the text before a cursor contains the answers
+of earlier samples only. The box is replaced if this order breaks, as when a run is resumed; after each function, whose
+view shows the text behind it; and before a sample that masks import lines which an earlier sample saw.
 """
 
 from __future__ import annotations
@@ -45,51 +43,51 @@ from ctxbench.sandbox.living import living
 from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8
-"""That live at once; of more, those go that no sample waits for."""
+"""Groups of samples with living boxes at once; beyond that, boxes that no sample waits for are ended."""
 GIVE_UP_AFTER = 3
-"""Losses of an engine in a row in one room after which no box is started for it there any more."""
+"""Losses in a row in one group of samples after which the engine is not started for that group again."""
 NEVER_ANSWERS = 12
-"""Losses, wherever they are, after which an engine that has not answered once is not started any more."""
+"""Losses in all groups together after which an engine that has never answered is not started again."""
 _MOST_TOP = 1000
 _AGAIN = "run the same command again"
 
 
 @dataclass(slots=True)
 class _Room:
-    """The samples that share boxes: of one target file, or of one repository."""
+    """A group of samples that share boxes: those of one target file, or of one repository."""
 
     waiting: deque[str] = field(default_factory=deque)
-    """Samples that were announced, in order; the first has its turn."""
+    """Ids of announced samples, in order; the first one has its turn."""
     left: int = 0
-    """Samples that are still to come."""
+    """Number of samples still to come."""
     boxes: dict[str, EngineBox] = field(default_factory=dict)
     """Engine's spec -> its box."""
     losses: Counter[str] = field(default_factory=Counter)
-    """Engine's spec -> how often it was lost here since it last answered."""
+    """Engine's spec -> number of its losses in this group since its last answer."""
 
 
 @dataclass(slots=True)
 class _Base:
-    """The files that all boxes of one repository begin with, for one engine."""
+    """The files with which all boxes of one engine start in one repository."""
 
     tree: dict[str, str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: bytes | None = None
-    """The box that indexed it first; empty if its engine cannot be saved, None before."""
+    """State of the first box that indexed the base; empty if the engine cannot be saved, None until then."""
     waiting: Future[EngineBox] | None = None
-    """A box that was started for the next target file."""
+    """The box that starts for the next target file."""
     begun: set[str] = field(default_factory=set)
-    """The target files that had a box."""
+    """Target files for which a box was started."""
 
     def drop(self) -> None:
-        """End the box that waits, as soon as it has been started."""
+        """End the waiting box once it has started."""
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             waiting.add_done_callback(lambda done: None if done.exception() else done.result().end())
 
 
 class Engines:
-    """The engines of a run; a context manager that ends every box on leaving. Safe to use from many threads."""
+    """The engines of a run; a context manager that ends every box on exit. Thread-safe."""
 
     def __init__(
         self,
@@ -99,7 +97,7 @@ class Engines:
         limits: Limits = LIMITS,
         report: Report = lambda _: None,
     ) -> None:
-        """Open nothing yet; `opens` gives the back end when it is first needed, and no file is read from `hidden`."""
+        """Open nothing yet: `opens` returns the back end when needed; engine files under `hidden` are refused."""
         self._opens, self._hidden, self._limits, self._report = opens, hidden, limits, report
         self._lock = threading.Lock()
         self._turn = threading.Condition(self._lock)
@@ -114,11 +112,10 @@ class Engines:
         self._shared = self._closed = False
 
     def __enter__(self) -> Engines:
-        """Open nothing yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every box, and let those go that wait for one."""
+        """End every box and release the samples that wait for a turn."""
         with self._lock:
             self._closed = True
             self._turn.notify_all()
@@ -129,21 +126,21 @@ class Engines:
         """Return the recipe of the engine that a spec spells.
 
         Raises:
-            InputFault: if it cannot be read, or one of its files lies where no strategy may read.
+            InputFault: if the spec cannot be read, or a file of the engine lies in a hidden folder.
         """
         recipe = read(text)
         check_readable(recipe, self._hidden)
         return recipe
 
     def prepare(self, engines: Sequence[str], samples: Sequence[Sample]) -> None:
-        """Make what the boxes of some engines need, and take the samples that a run may ask them about.
+        """Install what the boxes of some engines need, and store the samples that may ask them.
 
         Args:
-            engines: the specs of one strategy's engines, as it will name them.
-            samples: all samples of the set, those too that the run leaves out: a tree is the same in every run.
+            engines: the specs of one strategy's engines, as the strategy spells them.
+            samples: all samples of the set, also those that the run leaves out, so that every run has the same trees.
 
         Raises:
-            InputFault: if one cannot be read.
+            InputFault: if an engine's spec or file cannot be read.
             SandboxUnavailable: if a back end is missing, or an engine cannot be installed.
         """
         self.leave()
@@ -164,7 +161,7 @@ class Engines:
                 self._sandbox.prepare(living(recipe.environment), self._report)
 
     def leave(self) -> None:
-        """End every box, and forget the samples."""
+        """End every box and forget the announced samples."""
         with self._lock:
             boxes = [box for room in self._rooms.values() for box in room.boxes.values()]
             bases = list(self._bases.values())
@@ -176,9 +173,9 @@ class Engines:
             box.end()
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
-        """Return samples in the order in which boxes take them: a file after the other, in as many lanes, by cursor.
+        """Return samples in the order in which boxes take them: in parallel lanes, group after group, by cursor.
 
-        Which room comes first is drawn: where an engine fails in some, the same command again begins with others.
+        The first group is drawn at random: if an engine fails on some groups, a repeated command starts with others.
         """
         by_room: dict[object, list[Sample]] = defaultdict(list)
         for sample in sorted(missing, key=lambda s: (s.repo, s.path, s.cursor.line, s.cursor.column)):
@@ -198,12 +195,12 @@ class Engines:
         return sample.repo if self._shared else (sample.repo, sample.path)
 
     def announce(self, sample: Sample) -> None:
-        """Put a sample into the queue for its box; who announces must take its turn, or withdraw."""
+        """Queue a sample for its box; the caller must take its turn later, or withdraw it."""
         with self._lock:
             self._rooms[self._key(sample)].waiting.append(sample.id)
 
     def withdraw(self, sample: Sample) -> None:
-        """Give up a turn; the last sample of a box ends it. May be called again."""
+        """Give up a sample's turn; the last sample of a group ends its boxes. A second call does nothing."""
         key = self._key(sample)
         with self._lock:
             room = self._rooms.get(key)
@@ -224,7 +221,7 @@ class Engines:
 
     @contextlib.contextmanager
     def turn(self, sample: Sample, snapshot: Snapshot | None) -> Iterator[EngineSession]:
-        """Wait for a sample's turn at its box; on leaving, the next one has it."""
+        """Wait for a sample's turn at its box; on exit, the turn passes to the next sample."""
         key = self._key(sample)
         with self._lock:
             if sample.id not in self._rooms[key].waiting:
@@ -244,7 +241,7 @@ class Engines:
         """Return the recipe of an engine that this run's strategy names.
 
         Raises:
-            InputFault: if it names another one.
+            InputFault: if no parameter of the strategy names this engine.
         """
         with contextlib.suppress(InputFault):
             text = str(specs.parse(text))
@@ -257,14 +254,14 @@ class Engines:
         )
 
     def masked(self, sample: Sample, snapshot: Snapshot) -> frozenset[str]:
-        """Return the lines that one of the samples of a target file masks: no box of that file is told them."""
+        """Return the lines that any sample of the target file masks; questions to its boxes omit them."""
         return masked_lines(snapshot, self._samples[sample.repo, sample.path])
 
     def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[EngineBox, float]:
         """Return the box for a sample's question, and the seconds that indexing took for it.
 
         Raises:
-            EngineLost: if it cannot be had.
+            EngineLost: if no box can be started, or the box is lost.
         """
         box = room.boxes.get(recipe.spec)
         if box is not None and recipe.mode is Mode.PER_FILE and _may_know(box.asked, sample):
@@ -325,12 +322,12 @@ class Engines:
         return EngineBox(recipe, base.tree, self._sandbox, self._limits, whole=False, state=base.state or b"")
 
     def _to_come(self, repo: str, begun: Set[str]) -> bool:
-        """Return whether another file of a repository has samples left; with the lock held."""
+        """Return whether another file of a repository has samples left; the caller holds the lock."""
         rooms = {key: room for key, room in self._rooms.items() if isinstance(key, tuple)}
         return any(room.left > 0 and key[0] == repo and key[1] not in begun for key, room in rooms.items())
 
     def _spare(self) -> None:
-        """End boxes that nobody waits for, where there are too many: their other samples may be done elsewhere."""
+        """End boxes that no sample waits for, if there are too many: their other samples may run elsewhere."""
         with self._lock:
             rooms = [room for room in self._rooms.values() if room.boxes]
             idle = [room for room in rooms if not room.waiting][: max(0, len(rooms) + 1 - _MOST_BOXES)]
@@ -341,7 +338,7 @@ class Engines:
             box.end()
 
     def _cut(self, recipe: Recipe, room: _Room, box: EngineBox, sample: Sample, snapshot: Snapshot) -> float:
-        """Cut the target file in a repository's box, and give back the one before; return the seconds."""
+        """Cut the target file in a repository's box and restore the previous one; return the seconds it took."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
         texts[sample.path] = cut_target(snapshot, sample)
@@ -357,10 +354,10 @@ class Engines:
 
     @contextlib.contextmanager
     def losing(self, recipe: Recipe, room: _Room, sample: Sample) -> Iterator[None]:
-        """Turn the loss of a box inside into a machine fault of the sample, and drop the box.
+        """Turn the loss of a box in this context into a machine fault of the sample, and drop the box.
 
         Raises:
-            EngineLost: if it was lost.
+            EngineLost: if the box was lost, the engine raised, or its answer is invalid.
         """
         try:
             yield
@@ -372,21 +369,21 @@ class Engines:
             raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
 
     def answered(self, recipe: Recipe, room: _Room) -> None:
-        """Note that an engine lives: its losses so far were not in a row."""
+        """Record that an engine answered, and reset its count of losses in a row."""
         self._answered.add(recipe.spec)
         room.losses[recipe.spec] = 0
 
 
 def _may_know(asked: Sequence[Sample], sample: Sample) -> bool:
-    """Return whether the box of a target file that was asked for some samples may know what another one hides.
+    """Return whether a target file's box that other samples asked may know what this sample hides.
 
-    A strategy can put whatever its view shows into the words of a question, in a code of its own.
+    A strategy can encode everything that its view shows in the text of a question.
     """
     if not asked or asked[-1].id == sample.id:
         return False
     last = asked[-1]
     if last.path != sample.path:
-        return True  # a room is a repository wide where another engine is shared
+        return True  # a group covers the whole repository if another engine is shared
     before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
     masked = _masked_lines(sample)
     seen = any(masked - _masked_lines(earlier) for earlier in asked if earlier.id != sample.id)
@@ -398,21 +395,20 @@ def _masked_lines(sample: Sample) -> set[int]:
 
 
 class EngineSession:
-    """The engines that one sample may ask, while it is its turn; see `bench.engines.types.EngineDoor`."""
+    """The engines that one sample may ask during its turn; see `bench.engines.types.EngineDoor`."""
 
     def __init__(self, engines: Engines, room: _Room, sample: Sample, snapshot: Snapshot | None) -> None:
-        """Ask nothing yet."""
         self._engines, self._room, self._sample, self._snapshot = engines, room, sample, snapshot
         self._uses: dict[str, EngineUse] = {}
         self._open = True
 
     @property
     def uses(self) -> tuple[EngineUse, ...]:
-        """The work of each engine so far."""
+        """The work of each engine for this sample so far."""
         return tuple(self._uses.values())
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return what an engine answers; see `bench.engines.types.EngineDoor.search`."""
+        """Return the places that an engine answers with; see `bench.engines.types.EngineDoor.search`."""
         recipe = self._engines.recipe(engine, self._sample.id)
         if self._snapshot is None or not self._open:
             raise InputFault(
@@ -420,7 +416,7 @@ class EngineSession:
                 where=self._sample.id,
                 cure="fetch it, or import the set with its repositories",
             )
-        # What stands before one cursor may be masked for a later one, and a box remembers what it was asked.
+        # The text before this cursor may be masked for a later sample, and a box remembers its questions.
         text = without(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
@@ -448,12 +444,12 @@ class EngineSession:
         )
         path, target_lines = self._sample.path, self._sample.cursor.line
         if recipe.mode is Mode.SHARED:
-            # Its box held the file whole.
+            # The shared box contained the whole file.
             target_lines = self._snapshot.texts.get(path, "").count("\n") + 1
         return places(answer, box.lines, path, target_lines, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
-        """Note what became of the places of the last answer."""
+        """Record how many places of the last answer were handed out, and how many were cut."""
         spec = self._engines.recipe(engine, self._sample.id).spec
         use = self._uses[spec]
         self._uses[spec] = replace(use, places=use.places + returned, cut=use.cut + cut)
@@ -471,5 +467,5 @@ class EngineSession:
         self._uses[spec] = use
 
     def close(self) -> None:
-        """Take no more questions."""
+        """Refuse further questions."""
         self._open = False

@@ -1,4 +1,4 @@
-"""The conformance list of engines, run in a real box on a tiny repository by `ctxbench engine check`."""
+"""The checks of `ctxbench engine check`, run on a tiny repository in a real box."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TREE = {
     "src/Cart.java": "public class Cart {\n    int total;\n\n    int applyTax(int rate) {\n"
     "        return total * rate;\n    }\n}\n",
     _GONE: "def apply_voucher(cart, voucher_code):\n    return cart.total - voucher_code.amount\n",
-    # Thirty lines, which are sixty where a form feed ends one too.
+    # Thirty lines, or sixty for a reader that also ends lines at form feeds.
     "shop/pages.py": "\f\n" * 30 + "def apply_surcharge(amount, percent):\n    return amount\n",
     _TARGET: "from shop.cart import Cart\nfrom shop.price_rules import apply_tax\n\n\n",
 }
 _BEFORE = _TREE[_TARGET] + "def checkout(cart: Cart, rate):\n    total = apply_tax(cart.total, "
 _TOP = 5
 _LATER = (_TARGET, "shop/price_rules.py")
-"""The files that a box does not begin with."""
+"""Files that are missing from the base of a box."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def _single(box: EngineBox, recipe: Recipe) -> str:
 
 
 def _cut(box: EngineBox, recipe: Recipe) -> str:
-    """See that a file that is cut, and one that is gone, are no longer answered with."""
+    """Check that the engine no longer answers with a removed file or removed lines."""
     box.update({_GONE: None, "shop/store.py": "from shop.cart import Cart\n"})
     located = _asked(box, recipe, "voucher = apply_voucher(cart, voucher_code)\nquote(", 20)
     if stale := [scored.place for scored in located if scored.place.path == _GONE]:
@@ -154,7 +154,7 @@ def _cut(box: EngineBox, recipe: Recipe) -> str:
 
 
 def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
-    """See that a box which begins with a base answers as one that indexed the whole tree; see `bench.engines.boxes`."""
+    """Check that a box started from a base (see `bench.engines.boxes`) answers like one that indexed the whole tree."""
     first = _asked(boxes[0], recipe)
     base = {path: text for path, text in _TREE.items() if sandbox is None or path not in _LATER}
     boxes.append(EngineBox(recipe, base, sandbox, whole=sandbox is None))

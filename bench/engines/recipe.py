@@ -1,8 +1,8 @@
-"""`Recipe`: what is installed and run in an engine's box. Read from the engine's file, of which nothing is run here.
+"""`Recipe`: what is installed and run in an engine's box, read from the engine's file without running it here.
 
-An engine is a class in a Python file: ``file.py@Class(key=value)``, or an installed one by the name under which a
-package declares it (entry-point group ``ctxbench.engines``, ``name = "package.module:Class"``). A comment at the top of
-the file says what it needs, as PEP 723 has it. A program in any language is described by a file ``name.toml``.
+An engine is a class in a Python file, spelled ``file.py@Class(key=value)``, or a class that an installed package
+declares by name (entry-point group ``ctxbench.engines``, ``name = "package.module:Class"``). A PEP 723 comment at the
+top of the file lists its requirements. A file ``name.toml`` describes a program in any language.
 """
 
 from __future__ import annotations
@@ -31,55 +31,55 @@ from ctxbench.sandbox.types import Environment
 GROUP = "ctxbench.engines"
 COMMAND = "ctxbench engine list"
 SERVER, SOURCE = "ctxbench_engine", "ctxbench_engine_source"
-"""The modules in a box: ours, and the engine's file."""
+"""Names of the modules in a box: the server (``inside.py``) and the engine's file."""
 _HTTP = "http"
 """The protocol of a TOML file whose engine runs elsewhere."""
 _PROTOCOLS: Mapping[str, str] = {"mcp": "mcp", "lines": "command"}
-"""The engine of ours that speaks the protocol that a TOML file names."""
+"""Protocol that a TOML file names -> the shipped engine that speaks it."""
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
-"""PEP 723's own expression, for its one type."""
+"""The regular expression of PEP 723, for its only type, ``script``."""
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _MODE = Parameter(name="mode", kind=str, default=Mode.PER_FILE.value, choices=tuple(mode.value for mode in Mode))
 _REMOTE = Parameter(name="remote", kind=bool, default=False)
 _CONFIG = "config"
-"""The parameter of an engine of ours that takes what a TOML file says; no spec can give it."""
+"""The parameter of a shipped engine that takes the content of a TOML file; a spec cannot set it."""
 _REQUIRES = "requires"
-"""The parameter of an engine that takes more requirements, separated by spaces."""
+"""The parameter of an engine for more pip requirements, separated by spaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """An engine with its parameters given."""
+    """An engine and the values of its parameters."""
 
     spec: str
-    """The canonical spelling: parameters sorted, those that equal the default left out."""
+    """The canonical spelling: parameters sorted, defaults omitted."""
     mode: Mode
     entry: str
-    """The name of its class."""
+    """The name of the engine's class."""
     arguments: Mapping[str, Any]
     source: bytes = field(repr=False)
     requirements: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    """Debian packages."""
+    """Debian packages to install."""
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Beside its file in the box, by their names."""
+    """Files beside the engine's file in the box: name -> content."""
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
     origin: str = ""
-    """The file that it was read from."""
+    """Path of the file that it was read from."""
     remote: str = ""
-    """The address of the server that it is; empty for one that lives in a box."""
+    """Address of the server that is the engine; empty if the engine runs in a box."""
 
     @property
     def version(self) -> str:
-        """A digest of everything that decides its answers but the tree."""
+        """Digest of everything except the tree that decides the engine's answers."""
         files = [f"{name} {sha256(content)}" for name, content in sorted(self.files.items())]
         parts = [self.entry, repr(sorted(self.arguments.items())), sha256(self.source), sha256(_server())]
         return sha256("\n".join([*parts, *self.requirements, *self.programs, *files]))[:12]
 
     @property
     def environment(self) -> Environment:
-        """What its box holds beside the tree."""
+        """Content of the engine's box apart from the tree."""
         library = {f"{SERVER}.py": _server(), f"{SOURCE}.py": self.source}
         library |= {f"{SOURCE}_files/{name}": content for name, content in self.files.items()}
         return Environment(
@@ -92,7 +92,7 @@ def _server() -> bytes:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed engines, sorted; imports none."""
+    """Return the names of all installed engines, sorted, without importing any."""
     return tuple(sorted(_points()))
 
 
@@ -132,7 +132,7 @@ def _points() -> dict[str, EntryPoint]:
 
 
 def _origin(point: EntryPoint) -> str:
-    """Return the file of an entry point's module; packages above it are imported, it is not."""
+    """Return the file of an entry point's module; its parent packages are imported, the module is not."""
     try:
         module_spec = importlib.util.find_spec(point.module)
     except Exception as error:
@@ -179,15 +179,15 @@ def _from_file(
 
 
 def _from_toml(spec: Spec) -> Recipe:
-    """Read ``name.toml(mode=…)``: a program that speaks a protocol of ours, or MCP."""
-    # Not imported above: pydantic costs every command a tenth of a second, and few read such a file.
+    """Read ``name.toml(mode=…)``: a program that speaks MCP or a protocol of ctxbench."""
+    # Imported late: pydantic costs every command a tenth of a second, and few commands read such a file.
     from ctxbench.bench.engines.schema import problems  # noqa: PLC0415
 
     path = Path(spec.name).expanduser()
     text = read_text(path)
     try:
         config = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
+    except (ValueError, RecursionError) as error:  # invalid TOML, a number of thousands of digits, deeply nested lists
         raise InputFault(f"is no TOML ({error})", where=spec.name, cure="mend it") from None
     protocol = str(config.get("protocol", "mcp"))
     if protocol not in (*_PROTOCOLS, _HTTP):
@@ -210,7 +210,7 @@ def _from_toml(spec: Spec) -> Recipe:
         entry=adapter.entry,
         arguments=adapter.arguments,
         source=adapter.source,
-        # A server may need another version of what the adapter needs: the file that names it decides.
+        # If server and adapter require the same package, the version in the TOML file wins.
         requirements=(*(text for text in adapter.requirements if _name_of(text) not in named), *own),
         programs=(*adapter.programs, *config.get("programs", [])),
         files=files,
@@ -232,7 +232,7 @@ def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
         hidden: files and folders that no strategy may read.
 
     Raises:
-        InputFault: if it does; what stands there would enter the engine's box.
+        InputFault: if it does: its content would enter the engine's box.
     """
     origin = Path(os.path.realpath(recipe.origin))
     for path in (origin, *(origin.parent / name for name in recipe.files)):
@@ -248,7 +248,7 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
     """Read ``name.toml(remote=on)``: an engine that is a server.
 
     Raises:
-        InputFault: if the spec does not say so, or it would be shown target files whole.
+        InputFault: if the spec lacks ``remote=on``, or its mode would send whole target files.
     """
     arguments = bind((_MODE, _REMOTE), spec)
     if not arguments.get("remote"):
@@ -275,10 +275,10 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
 
 
 def checked_url(url: object, where: str) -> str:
-    """Return the address of a server.
+    """Return a server's address after checking it.
 
     Raises:
-        InputFault: if it is none, or could hold a secret: what a spec's file says is stored and shown.
+        InputFault: if it is invalid, or may contain a secret: the content of a spec's file is stored and shown.
     """
     text = url if isinstance(url, str) else ""
     with contextlib.suppress(ValueError):
@@ -317,7 +317,7 @@ def _texts(table: Mapping[str, Any], key: str, place: str) -> Sequence[str]:
 
 
 def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, ...]:
-    """Return the keyword-only parameters of a class' ``__init__``, read and not run."""
+    """Read the keyword-only parameters of a class's ``__init__`` without running it."""
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     if entry not in classes:
         raise UnknownName("engine", entry, classes, command=f"grep '^class' {place}")
@@ -343,7 +343,7 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
 
 
 def _methods(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, ast.FunctionDef]:
-    """Return the methods of a class, with those of its bases in the same file."""
+    """Return the methods of a class, including those of its bases in the same file."""
     methods: dict[str, ast.FunctionDef] = {}
     for base in reversed(classes[name].bases):
         if isinstance(base, ast.Name) and base.id in classes and base.id != name:

@@ -1,4 +1,4 @@
-"""The form of an engine's TOML file, by the protocol that it names. Imported only when one is read (pydantic)."""
+"""The schema of an engine's TOML file for each protocol. It needs pydantic, so it is imported only on use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _plain(value: object) -> object:
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-"""Of a file in the folder of the TOML file: no path, and nothing hidden."""
+"""Name of a file in the folder of the TOML file: without a path, and not hidden."""
 
 
 def _file_name(value: str) -> str:
@@ -96,7 +96,7 @@ class _Places(Form):
     @field_validator("pattern")
     @classmethod
     def _has_path(cls, value: str, info: ValidationInfo) -> str:
-        # A wrong `file` is not among the data.
+        # An invalid `file` is missing from the data.
         if info.data.get("file") == "":
             _expression("path")(value)
         return value
@@ -114,9 +114,9 @@ class _Server(_Program):
 
 
 FORMS: Mapping[str, type[_File]] = {"mcp": _Server, "lines": _Program, "http": _Elsewhere}
-"""By protocol."""
+"""Protocol -> schema."""
 
 
 def problems(config: Mapping[str, Any], protocol: str) -> list[Problem]:
-    """Return everything that is wrong with the file of an engine that speaks a protocol."""
+    """Return all problems of an engine's TOML file."""
     return validated(FORMS[protocol], config)[1]

@@ -1,4 +1,4 @@
-"""Types of engines: what one does, what is noted of its work, its faults, and its answers, all checked. Pure."""
+"""The protocol of engines, the record of their work, their faults, and the checks of their answers. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ctxbench.bench.types import Place
 
 
 class Mode(StrEnum):
-    """How many queries share a box of an engine."""
+    """Which samples share a box of an engine."""
 
     PER_FILE = "per-file"
-    """The samples of one target file: its tree holds nothing that one of them may not show."""
+    """The samples of one target file; the tree contains only what all of them may show."""
     SHARED = "shared"
-    """The samples of a repository: the target file is cut before each question, but was whole before."""
+    """The samples of a repository; a target file is whole at first and is cut before each question."""
 
 
 class Engine(Protocol):
-    """An engine as its author writes it: a class with these methods, which need not know of this protocol.
+    """An engine as its author writes it: a class with these methods, which need not import this protocol.
 
-    ``update`` may be left out: then the tree is indexed again. ``saves = True`` says that pickle can keep the object
-    with the files of its tree, home and temporary folder: then it is indexed once a repository, and updated.
+    Without ``update`` the tree is indexed again. ``saves = True`` declares that pickle can store the object, together
+    with the files of its tree, home and temporary folder: the engine then indexes once per repository, and updates.
     """
 
     def index(self, root: str) -> tuple[str, str]:
@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def update(self, paths: Sequence[str]) -> None:
-        """Read these files again, of which some may be gone; relative to the folder."""
+        """Read these files again; paths are relative to the folder, and some files may be gone."""
         ...
 
     def search(self, text: str, path: str, line: int, top: int) -> Sequence[tuple[str, int, int, float]]:
@@ -43,24 +43,24 @@ class Engine(Protocol):
             text: usually the target file up to the cursor.
             path: the target file.
             line: the cursor's line, from 0.
-            top: how many places are wanted at most; more are left out.
+            top: maximum number of places; the rest is dropped.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPlace:
-    """A place that an engine answered with."""
+    """A place from an engine's answer."""
 
     place: Place
     score: float
 
 
 class EngineDoor(Protocol):
-    """The engines that one query may ask, as its view needs them."""
+    """A view's access to the engines that its query may ask."""
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return what an engine answers, in its order, places checked against its tree.
+        """Return an engine's places in its order, checked against its tree.
 
         Raises:
             InputFault: if the query may not ask this engine, or its answer is refused.
@@ -69,7 +69,7 @@ class EngineDoor(Protocol):
         ...
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
-        """Note how many places were handed out, and how many reached into what is hidden."""
+        """Record how many places were handed out, and how many reached into hidden lines."""
         ...
 
 
@@ -78,47 +78,47 @@ class EngineUse:
     """The work of one engine for one sample."""
 
     engine: str
-    """Its spec."""
+    """The engine's spec."""
     version: str
-    """What it says of itself: name and version."""
+    """Name and version as the engine reports them."""
     mode: Mode
     index_seconds: float = 0.0
-    """Seconds that the sample waited for boxes and their indexes; 0 where a box was there already."""
+    """Seconds that the sample waited for boxes and their indexes; 0 if a box was ready."""
     query_seconds: float = 0.0
     calls: int = 0
     places: int = 0
-    """That the view handed out."""
+    """Number of places that the view handed out."""
     cut: int = 0
-    """Places that reached into what is hidden; not those that only overhang what a file's own box holds of it."""
+    """Number of places that reached into hidden lines, not of those that only run past the file's text in its box."""
     index_bytes: int = 0
-    """That the engine had written to disk once its tree was indexed."""
+    """Bytes on disk that the engine wrote to index its tree."""
 
 
 class EngineRefused(InputFault):
-    """Raised when an engine answers with what is no place of its tree: no answer of it is used."""
+    """Raised when an engine's answer contains anything but places of its tree; the whole answer is discarded."""
 
 
 class EngineLost(MachineFault):
-    """Raised when an engine hangs, floods, ends or cannot be started: the sample stays missing."""
+    """Raised when an engine hangs, answers too much, ends or cannot start; the sample stays missing."""
 
 
 _LAST_LINE = 10_000_000
 _CURE = "an engine answers with places: (path, start, end, score); see `ctxbench engine check`"
 _SCORE = 1e12
-"""The largest that a prompt's blocks may have."""
+"""The largest score that a block of a prompt may have."""
 _WORDS = 200
 
 
 class Raised(Exception):
-    """Raised when the engine itself raised."""
+    """Raised when the engine's own code raised an exception."""
 
 
 def parsed(line: bytes) -> Any:
-    """Return the answer in a line of a box.
+    """Return the answer in a line from a box.
 
     Raises:
         Raised: if the engine raised.
-        ValueError: if it is no line of ours.
+        ValueError: if the line does not have the form of an answer.
     """
     try:
         message = json.loads(line)
@@ -132,12 +132,12 @@ def parsed(line: bytes) -> Any:
 
 
 def identity(answer: Any) -> tuple[str, int, int]:
-    """Return what an engine says of itself when it has indexed, the bytes that it wrote, and those of its memory.
+    """Return an engine's name and version, the bytes that it wrote to disk, and its peak memory in bytes.
 
     Raises:
-        ValueError: if it says nothing of the kind.
+        ValueError: if the answer to ``index`` lacks the name and version.
     """
-    # A server elsewhere tells its name and version alone; what it writes is not known.
+    # A server elsewhere reports only its name and version.
     facts = answer if isinstance(answer, dict) else {"told": answer}
     told = facts.get("told")
     if not isinstance(told, list) or len(told) != 2 or not all(isinstance(part, str) for part in told):
@@ -150,18 +150,18 @@ def identity(answer: Any) -> tuple[str, int, int]:
 def places(
     answer: Any, lines: Mapping[str, int], target: str, target_lines: int, top: int, engine: str
 ) -> list[ScoredPlace]:
-    """Return the places of an answer, the first `top`.
+    """Return the first `top` places of an answer.
 
     Args:
         answer: JSON data from the box.
-        lines: path -> number of lines, of the engine's tree.
-        target: the target file, of which the tree may hold a part only: its view cuts places there.
-        target_lines: lines of it that the engine may have seen: what only overhangs them reaches into nothing.
-        top: how many.
-        engine: its spec, for messages.
+        lines: path -> number of lines, for the files of the engine's tree.
+        target: the target file; the tree may contain only a part of it, and the view cuts places in it.
+        target_lines: how many of its lines the engine may have seen; a place that runs past them ends there.
+        top: maximum number of places.
+        engine: the engine's spec, for messages.
 
     Raises:
-        EngineRefused: if a part of the answer is no place of the tree.
+        EngineRefused: if any part of the answer is not a place of the tree.
     """
     if not isinstance(answer, list):
         raise _refused(engine, f"with {answer!r:.60}, which is no list of places")

@@ -1,4 +1,4 @@
-"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples, with a manifest that accounts for all."""
+"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples, with an account of every line."""
 
 from __future__ import annotations
 
@@ -42,21 +42,20 @@ if TYPE_CHECKING:
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]
 IN_SIGHT, IMPORT_IN_SIGHT = "in_sight", "import_in_sight"
-"""Why a line gives no sample: another place has its tokens, or its file still says what a masked import said."""
+"""Why a line gives no sample: its tokens occur elsewhere, or its file still reveals a masked import."""
 OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
-"""Why a usable line gives no sample of new lines: it is older, its file is not as the history has it, or its tokens
-stand in what is older."""
+"""Why a usable line gives no sample of new lines: it is older, its file differs from the history, or its tokens occur
+in older text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What a history says of the lines that were added after some point."""
+    """The lines that were added after some point of a history, and the text before it."""
 
     days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
-    """Path -> lines, from 0, that are asked for: path -> those that were added, and the day of each; None if nothing
-    tells."""
+    """Takes path -> lines (from 0). Returns path -> added lines and the day of each; None if the history cannot say."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
-    """Paths -> the texts of the tree at that point, and of earlier versions of those files, by any name."""
+    """Takes paths. Returns the text of the tree at that point and of earlier versions of those files, under any key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class RepositorySamples:
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
     counts: Mapping[str, Any]
-    """For the manifest: files, lines, candidates, drops by reason, kept."""
+    """Counts for the manifest: files, lines, candidates, drops by reason, kept."""
 
 
 def sample_repository(
@@ -79,16 +78,16 @@ def sample_repository(
     added: Added | None = None,
     protocol: LineProtocol = OURS,
 ) -> RepositorySamples:
-    """Make at most `per_repo` samples of one repository.
+    """Draw at most `per_repo` samples from one repository.
 
     Args:
-        snapshot: its files.
-        facts: what `bench.lines.candidates` found in each.
-        per_repo: most samples.
-        seed: of every draw.
-        excluded: tells which paths give no samples; their text still counts when leaks are looked for.
-        added: tells which lines of a path give samples, and the day of each; without it, all that are usable do.
-        protocol: the rules by which lines are chosen.
+        snapshot: the repository's files.
+        facts: path -> facts, as `bench.lines.candidates.analyse` returns them.
+        per_repo: maximum number of samples.
+        seed: seed of every draw.
+        excluded: whether a path gives no samples; its text is still searched for leaks.
+        added: which lines give samples, and the day of each; None: all usable lines do.
+        protocol: the rules for choosing lines.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     skipped: Counter[str] = Counter()
@@ -110,7 +109,7 @@ def sample_repository(
     if added is not None:
         days = added.days(_numbers(usable_cuts))
         usable_cuts = _without(usable_cuts, [_age(line_cut, days) for line_cut in usable_cuts], drops)
-    # Ordered before what is in sight goes, so that lines which are dropped exchange no others.
+    # Order first, then drop the lines in sight: a dropped line must not exchange others.
     usable_cuts = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)
     if protocol.filtered:
         usable_cuts = _without(usable_cuts, _sights(usable_cuts, snapshot, lines), drops)
@@ -149,7 +148,7 @@ def _numbers(cuts: Sequence[Cut]) -> dict[str, list[int]]:
 
 def _line(line_cut: Cut, *, own: str = "") -> SoughtLine:
     candidate = line_cut.candidate
-    tokens = candidate.tokens or ((0, len(candidate.text)),)  # a line inside a string of several has none
+    tokens = candidate.tokens or ((0, len(candidate.text)),)  # a line inside a multi-line string has none
     return SoughtLine(own, candidate.line, candidate.text[tokens[0][0] : tokens[-1][1]])
 
 
@@ -159,7 +158,7 @@ def _seen(cuts: Sequence[Cut], added: Added) -> list[str]:
 
 
 def _sights(cuts: Sequence[Cut], snapshot: Snapshot, lines: Mapping[str, list[str]]) -> list[str]:
-    """Return why the answer of each cut is in sight, empty if it is not."""
+    """Return for each cut why its answer is in sight; empty if it is not."""
     again = in_sight([_line(line_cut, own=line_cut.candidate.path) for line_cut in cuts], snapshot.texts)
     imports: dict[str, FileImports] = {}
     reasons = [IN_SIGHT if seen else "" for seen in again]
@@ -175,7 +174,7 @@ def _sights(cuts: Sequence[Cut], snapshot: Snapshot, lines: Mapping[str, list[st
 
 
 def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None, protocol: LineProtocol) -> str:
-    """Return why a file gives no samples, empty if it may."""
+    """Return why a file gives no samples; empty if it may give some."""
     if excluded is not None and excluded(path):
         return "excluded"
     if path in snapshot.undecoded:
@@ -188,7 +187,7 @@ def _day_of(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> dat
 
 
 def _age(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> str:
-    """Return why a line is not a new one, empty if it is."""
+    """Return why a line is not new; empty if it is."""
     if days[line_cut.candidate.path] is None:
         return UNCOMMITTED
     return "" if _day_of(line_cut, days) else OLDER
@@ -242,7 +241,7 @@ class BuiltSamples:
     """Repository name -> its counts."""
 
 
-def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
+def build(  # noqa: PLR0913 - what is built, from what, and its reports
     manifests: Sequence[RepoManifest],
     home: Home,
     name: str,
@@ -256,28 +255,27 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
     protocol: LineProtocol = OURS,
     progress: Progress = silent,
 ) -> SampleSet:
-    """Fetch the repositories that are missing and write the sample set ``samples/<name>/``.
+    """Fetch missing repositories and write the sample set ``samples/<name>/``.
 
-    The order of `manifests` and the number of `workers` change nothing.
+    The result depends neither on the order of `manifests` nor on the number of `workers`.
 
     Args:
         manifests: the repositories, names unique.
-        home: where repositories and samples are kept.
+        home: the home for repositories and samples.
         name: the set's name.
-        per_repo: most samples a repository; at least 1; None for as many as the protocol has.
-        seed: of every draw.
-        workers: processes for reading files, and for blaming them.
-        report: told what happens, a line at a time.
-        force: replace another set of that name.
+        per_repo: maximum samples per repository, at least 1; None: the protocol's number.
+        seed: seed of every draw.
+        workers: number of processes that read and blame files.
+        report: receives each line of progress text.
+        force: replace an existing set of that name.
         since: take only lines that were added after that day or commit, from sources with a history.
-        protocol: the rules by which lines are chosen.
-        progress: shows how many files are blamed.
+        protocol: the rules for choosing lines.
+        progress: shows the number of blamed files.
 
     Raises:
-        InputFault: if a name is given twice, a repository gives no sample or has no history, or another set has the
-            name.
+        InputFault: if a name is given twice, a repository has no sample or no history, or another set has the name.
     """
-    from ctxbench.bench.repositories import checkout, git  # noqa: PLC0415 - needed by no reader of sets
+    from ctxbench.bench.repositories import checkout, git  # noqa: PLC0415 - readers of sets need neither
 
     sets.folder(home, name)
     per_repo = protocol.per_repo if per_repo is None else per_repo
@@ -303,7 +301,7 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
                 ),
                 functools.partial(past.earlier, suffix=manifest.language.suffix),
             )
-            # The first source, which `repo fetch` brings, may be another one.
+            # `repo fetch` brings the first source, which may be another one.
             cure = f"build the set again with --since {since}"
             origins[manifest.name] |= {"since": str(since), "commit": past.commit, "cure": cure}
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
@@ -317,17 +315,17 @@ def build(  # noqa: PLR0913 - what is built, of what, and who hears of it
 
 
 def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:
-    """Replace a built set of one repository by its first samples, which are those of a build with that limit.
+    """Replace a built set of one repository by its first samples; a build with that limit has the same.
 
     Args:
-        home: where the set is.
+        home: the home with the set.
         sample_set: the set, as `build` wrote it.
-        count: samples to keep, at least 1.
+        count: number of samples to keep, at least 1.
     """
     samples = sample_set.samples[:count]
     [(repo, entry)] = sample_set.manifest["repositories"].items()
     new_counts = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}
-    # What else was counted of the whole set nobody knows of a part.
+    # The other counts of kept samples are known for the whole set only.
     counts = {
         key: value for key, value in (entry | new_counts).items() if key in new_counts or not key.startswith("kept")
     }
@@ -347,19 +345,19 @@ def build_samples(
     added: Mapping[str, Added] = MappingProxyType({}),
     protocol: LineProtocol = OURS,
 ) -> BuiltSamples:
-    """Make the samples of some repositories, in the order given.
+    """Draw the samples of some repositories, in the order given.
 
     Args:
         snapshots: the repositories, names unique.
-        per_repo: most samples of each.
-        seed: of every draw.
-        workers: processes for reading files.
-        excluded: repository name -> which of its paths give no samples.
-        added: repository name -> which lines of its paths give samples, where not all do.
-        protocol: the rules by which lines are chosen.
+        per_repo: maximum number of samples of each, at least 1.
+        seed: seed of every draw.
+        workers: number of processes that read files.
+        excluded: repository name -> whether a path of it gives no samples.
+        added: repository name -> which of its lines give samples, if not all usable ones do.
+        protocol: the rules for choosing lines.
 
     Raises:
-        InputFault: if a name is given twice, or a repository has no usable line.
+        InputFault: if `per_repo` is below 1, a name is given twice, or a repository has no usable line.
     """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
@@ -409,7 +407,7 @@ def manifest_of(
     per_repo: int,
     protocol: LineProtocol = OURS,
 ) -> dict[str, Any]:
-    """Return the account of a build: versions, seed, and for every repository what was read, dropped and kept."""
+    """Return the account of a build: versions, seed, and what was read, dropped and kept of each repository."""
     repositories = {
         repository.name: {
             "language": repository.language,

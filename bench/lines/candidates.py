@@ -1,14 +1,13 @@
 """The lines of a file that can become samples, and the imports to mask for each, by one of two protocols.
 
-By our own protocol a candidate is a body line (no import, decorator or header of a class or function, not part of a
-string that spans lines) of at least four tokens that reads a name imported from the same repository. If it is
-the first line of its file to use that name, every import statement before it that brings the name in is
-blanked, whole: a statement that also binds names used earlier is blanked with them (``shared``), since
-only so the needed import is never visible and line numbers hold. Statements inside functions count the same.
-ProjBench's own protocol takes every line that reads such a name, as the InferCom paper names no other filter.
+In the protocol of ctxbench, a candidate is a body line of at least four tokens that reads a name imported from the same
+repository. Imports, decorators, headers of classes and functions, and parts of multi-line strings are not body lines.
+If the line is the first of its file to use the name, every earlier import statement that binds the name is blanked
+whole, also inside functions. A statement that also binds names used earlier is blanked with them (``shared``): only
+this hides the import for certain and keeps the line numbers. ProjBench's protocol takes every line that reads such a
+name, as the InferCom paper names no other filter.
 
-Files are read on all cores; candidates and cursors are drawn by the seed and the place that a draw is for, so they
-depend neither on the number of samples asked for, nor on the other files, nor on which process does it.
+Files are read on all cores. A draw depends only on the seed and its place, not on other files, samples or processes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ MAX_CHARACTERS = 400
 """Longer lines are data or minified code."""
 _LEAST_TOKENS = 2
 POOL_FROM = 3_000_000
-"""Characters from which worker processes pay: below, starting them takes longer than the work."""
+"""Characters from which worker processes pay off; for fewer, starting them takes longer than the work."""
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 _BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
@@ -48,22 +47,22 @@ DrawKey = Literal["place", "text"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineProtocol:
-    """The rules by which lines are chosen: our own, or ProjBench's as far as paper and released records show them."""
+    """The rules for choosing lines: those of ctxbench, or ProjBench's as far as paper and released records show."""
 
     name: str = "ctxbench"
     per_repo: int = 50
-    """Most samples a repository, unless the caller says otherwise."""
+    """Default maximum of samples per repository."""
     filtered: bool = True
     """Whether lines and files are left out for reasons that the InferCom paper does not name."""
     first_use: FirstUse = "name"
-    """What a line must be the first of its file to use, so that its import is masked: the imported ``name``, or the
-    ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
+    """Whose first use in a file masks the import: the imported ``name``, or the ``member`` reached through it, such as
+    ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
     cursor: CursorPlace = "token"
-    """Where in a line a cursor stands: before a random ``token``, as the InferCom paper says, or before the ``value``
+    """Where in a line the cursor is: before a random ``token``, as the InferCom paper says, or before the ``value``
     that is assigned, returned, awaited or raised, as in the records that its authors released."""
     draw: DrawKey = "place"
-    """What decides a line's cursor and turn: its ``place`` in the file, or its ``text``: then lines that a commit left
-    as they were, or only moved, stay the same samples."""
+    """What decides a line's cursor and turn: its ``place`` in the file, or its ``text``. With ``text``, lines that a
+    commit left unchanged or only moved stay the same samples."""
 
     def __str__(self) -> str:
         """Return the spec that `read_protocol` reads."""
@@ -104,13 +103,13 @@ class LineCandidate:
     text: str
     """The line without trailing white space."""
     tokens: tuple[Span, ...]
-    """By our own protocol a string is one; by ProjBench's its content is one, as the paper takes the syntax tree's."""
+    """Spans of tokens. A string is one token; in ProjBench's protocol its content is one, as in the syntax tree."""
     column: int
-    """Where its first internal name starts, one in a string included."""
+    """Column of the first internal name, also of one in a string."""
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
     hidden: frozenset[str]
-    """The names, as they are bound in the file, whose imports are masked."""
+    """Names whose imports are masked, as the file binds them."""
     shared: bool
     """Whether a masked statement also binds a name that an earlier line uses."""
 
@@ -118,7 +117,7 @@ class LineCandidate:
 def candidates(
     lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...], protocol: LineProtocol = OURS
 ) -> tuple[list[LineCandidate], Counter[str]]:
-    """Return the candidates of one file in line order, and why its other lines of use are none."""
+    """Return the candidates of one file in line order, and reason -> number of other lines with such a name."""
     usable: list[LineCandidate] = []
     drops: Counter[str] = Counter()
     earlier_names: set[tuple[str, tuple[Span, ...]]] = set()
@@ -131,7 +130,7 @@ def candidates(
         else:
             visible_loads = [load for load in line_loads if not (protocol.filtered and load.quoted)]
             first_loads = [load for load in visible_loads if _first_use_key(load, protocol) not in earlier_names]
-            # Quoted ones too: a cursor behind one would show a name whose import is masked.
+            # Also of a name in a string: a cursor behind it would show a name whose import is masked.
             column = line_loads[0].column
             tokens = (facts.tokens if protocol.filtered else facts.leaves)[line]
             usable.append(_candidate(lines[line], facts.path, tokens, visible_loads, first_loads, used, column=column))
@@ -189,25 +188,25 @@ class Cut:
     subkind: str
     column: int
     target: str
-    """What follows the cursor, without the newline and trailing white space."""
+    """Text after the cursor, without the newline and trailing white space."""
 
 
 def cut(candidate: LineCandidate, *, repo: str, seed: int, protocol: LineProtocol = OURS) -> Cut:
-    """Put the cursor, by a fair coin, before a whole line, or inside it: see `LineProtocol.cursor`.
+    """Place the cursor, by a fair coin, before the whole line or inside it (see `LineProtocol.cursor`).
 
-    Inside, it stands right before a token that is the line's first internal name or left of it.
+    Inside, the cursor is right before the line's first internal name or before a token to its left.
     """
     draw = _draw(*_key(candidate, repo, seed, protocol))
     if draw.random() < 0.5:
         return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
     starts = [start for start, _ in candidate.tokens if start <= candidate.column]
-    # A line inside a string of several lines may begin with no token.
+    # A line inside a multi-line string may begin with no token.
     column = draw.choice(starts or [candidate.column]) if protocol.cursor == "token" else _value_start(candidate)
     return Cut(candidate=candidate, subkind=SINGLE_LINE, column=column, target=candidate.text[column:])
 
 
 def _value_start(candidate: LineCandidate) -> int:
-    """Return where the value begins that the first internal name is part of; of a line without one, that name."""
+    """Return the column of the value that contains the first internal name, or of the name if there is none."""
     column, depth, follows = candidate.column, 0, False
     for start, end in candidate.tokens:
         if start > candidate.column:
@@ -228,9 +227,9 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
-    """Return why a cut is no sample: ``verbatim`` (it stands elsewhere too), ``near_empty``, or nothing.
+    """Return why a cut gives no sample: ``verbatim`` (it occurs elsewhere too) or ``near_empty``; empty if it does.
 
-    By our own protocol its whole line is looked for, in all files; by ProjBench's its target, in the other files.
+    The protocol of ctxbench searches all files for the whole line, ProjBench's the other files for the target.
     """
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
     if not protocol.filtered:
@@ -248,11 +247,11 @@ def _is_word(char: str) -> bool:
 
 
 def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol = OURS) -> list[Cut]:
-    """Return the cuts in the order of choice; a smaller set is always a beginning of a larger one.
+    """Return the cuts in the order of choice; a smaller set is always the beginning of a larger one.
 
-    By our own protocol files take turns, in a random order that stays, so that a large file does not crowd out the
-    others; within a file the order is random too. By its draw of texts a line's turn is decided by its text, a file's
-    by its path. By ProjBench's every line is drawn with the same chance.
+    In the protocol of ctxbench, files take turns in a fixed random order, so that large files do not crowd out others;
+    the order within a file is random too. With ``draw=text`` the text decides a line's turn, and the path a file's. In
+    ProjBench's protocol every line has the same chance.
     """
     if not protocol.filtered:
         drawn = sorted(cuts, key=lambda line_cut: (line_cut.candidate.path, line_cut.candidate.line))
@@ -263,7 +262,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
         files.setdefault(line_cut.candidate.path, []).append(line_cut)
     names = sorted(files)
     if protocol.draw == "text":
-        # A shuffle would exchange many for one file or line that is new; a key of its own keeps every other's turn.
+        # After a shuffle, one new file or line would exchange many others; with a key for each, they keep their turns.
         names.sort(key=lambda name: _draw(seed, repo, name).random())
         for file_cuts in files.values():
             file_cuts.sort(key=lambda line_cut: _draw("turn", *_key(line_cut.candidate, repo, seed, protocol)).random())
@@ -281,7 +280,7 @@ def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dic
 
     Args:
         snapshots: the repositories, names unique.
-        workers: processes to use at most.
+        workers: maximum number of processes.
     """
     batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
     size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())

@@ -1,8 +1,8 @@
-"""`Checkout`: a fetched repository as a read-only folder of the home, put there whole or not at all.
+"""`Checkout`: a fetched repository as a read-only folder of the home, complete or absent.
 
-``repos/<name>/<key>/`` holds the files and ``<key>.json`` beside it, written last, says that they are
-complete. The key is the version and the first digits of the source's own hash. Fetching checks, locks,
-checks again, fetches aside and renames in; whatever a killed fetch left is removed by the next one.
+``repos/<name>/<key>/`` contains the files. ``<key>.json`` beside it, written last, marks them as complete. The key is
+the version and the first digits of the source's own hash. A fetch looks for the checkout, locks, looks again, fetches
+into a temporary folder and renames it. The next fetch removes what a killed one left.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Checkout:
 
     name: str
     root: Path
-    """The read-only folder that holds its files."""
+    """The read-only folder with its files."""
     key: str
     source: str
     """Where it came from, e.g. ``pypi:fasta2a==2.1.1``."""
     published: date | None = None
-    """The day (UTC) that its source tells; None if that tells none."""
+    """Day of publication (UTC) according to the source; None if the source does not say."""
     left_out: tuple[str, ...] = ()
-    """What its source holds and it does not, such as ``3 links``."""
+    """What the checkout omits of its source, such as ``3 links``."""
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
@@ -87,11 +87,11 @@ def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
 
     Args:
         manifest: what to fetch.
-        home: where it is kept.
-        report: told, line by line, what is being done.
+        home: the home to keep it in.
+        report: receives each line of progress text.
 
     Raises:
-        InputFault: if what a source gave has the wrong hash; nothing is kept.
+        InputFault: if a source delivers content with the wrong hash; nothing is kept.
         MachineFault: if no source can be reached, or the disk is full.
     """
     checkout = find(manifest, home)
@@ -122,7 +122,7 @@ def _bring(manifest: RepoManifest, source: Source, home: Home, folder: Path, rep
         raise Unreachable("no such file or folder", where=str(source))
     root, part = folder / key, folder / f".{key}.part"
     _remove(part)
-    # A folder without its marker is what a fetch killed between the two steps left.
+    # A fetch that was killed between the two steps left a folder without its marker.
     _remove(root)
     try:
         with explained(part):
@@ -184,6 +184,6 @@ def _remove(path: Path) -> None:
         return
     with explained(path):
         for folder, _, _ in os.walk(path):
-            # Before os.walk lists its subfolders a read-only folder can be read, but not emptied.
+            # A read-only folder can be listed but not emptied.
             Path(folder).chmod(0o755)
         shutil.rmtree(path)

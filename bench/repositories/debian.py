@@ -1,8 +1,8 @@
-"""The ``debian`` source: the upstream tarball of a source package, by apt, without root.
+"""The ``debian`` source: the upstream tarball of a source package, fetched by apt without root.
 
-apt runs with a private configuration: the machine's own archives with their type set to source, its
-``Acquire`` settings (proxies, certificates), and lists kept in the home's cache, so that a second
-package needs no second update. apt checks the archive's signatures; the tarball's hash is checked here.
+apt runs with a private configuration: the machine's own archives with their type set to source, its ``Acquire``
+settings (proxies, certificates), and lists in the home's cache, so that a second package needs no second update. apt
+checks the archive's signatures; this module checks the tarball's hash.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", 
 
 
 def fetch(source: DebianSource, to: Destination) -> None:
-    """Download the ``.orig.tar`` of the source package, compare its hash, unpack it.
+    """Download the ``.orig.tar`` of the source package, check its hash and unpack it.
 
-    Debian tells when it packaged a version, not when that was published.
+    The day of publication stays unknown: Debian records only when it packaged a version.
 
     Raises:
         Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
-        InputFault: if the tarball of this version has another hash than the manifest's.
+        InputFault: if the tarball's hash differs from the manifest's.
     """
-    # Its lists cannot be read while another process writes them.
+    # apt cannot read its lists while another process writes them.
     with locked((to.home.cache / "apt").absolute()) as folder:
         apt = _Apt(folder, source, to)
         if apt.updated:
@@ -63,17 +63,17 @@ def fetch(source: DebianSource, to: Destination) -> None:
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:
-    """Return the source of a package as the archive has it now, with the hash of its tarball.
+    """Return the source of a package as the archive offers it now, with the hash of its tarball.
 
     Args:
         package: the source package.
-        version: the upstream version, or Debian's; empty for the only upstream version that there is.
-        home: whose cache holds apt's lists.
-        report: told what is being done.
+        version: the upstream or the Debian version; empty if there is only one upstream version.
+        home: the home whose cache contains apt's lists.
+        report: receives each line of progress text.
 
     Raises:
-        InputFault: if there is no such package, or no such version, or several.
-        Unreachable: if apt is missing, or the archive cannot be reached.
+        InputFault: if the archive has no such version, or several.
+        Unreachable: if apt or the package is missing, or the archive cannot be reached.
     """
     sought = DebianSource(package=package, version=version, sha256="")
     with locked((home.cache / "apt").absolute()) as folder, tempfile.TemporaryDirectory() as scratch:
@@ -105,20 +105,19 @@ class _Apt:
 
     @property
     def updated(self) -> bool:
-        """Whether an earlier update left its lists."""
         return self._stamp.exists()
 
     def update(self) -> None:
         """Read the archive's lists of source packages (25 MB on disk for Debian 12).
 
         Raises:
-            MachineFault: if the disk has no room for them.
+            MachineFault: if the disk is too full for them.
             Unreachable: if no archive answers.
         """
         with explained(self._folder):
             free = shutil.disk_usage(self._folder).free
         if free < _LISTS_BYTES:
-            # apt does not end on a full disk: it tries the same write again and again.
+            # On a full disk, apt never ends: it repeats the same write.
             raise MachineFault(
                 f"the disk is full ({free // 10**6} MB free, apt's lists need {_LISTS_BYTES // 10**6})",
                 where=str(self._folder),
@@ -129,7 +128,7 @@ class _Apt:
         try:
             self._run("apt-get", "-qq", "update")
         except Unreachable as error:
-            # One broken archive among several is no reason to give up: the package may be in another.
+            # If one archive is broken, another may have the package.
             failure = error
         if failure and not any(self._folder.glob("lists/*_Sources*")):
             raise failure
@@ -153,7 +152,7 @@ class _Apt:
         """Return (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each version of the package.
 
         Raises:
-            Unreachable: if there is none; it says what was most likely meant.
+            Unreachable: if there is none; the message suggests similar names.
         """
         package = self._source.package
         offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
@@ -164,12 +163,12 @@ class _Apt:
         return offers
 
     def _near(self, package: str) -> list[str]:
-        """Return the source packages that a wrong name most likely means: that build it, then those of a like name."""
+        """Return the likely source packages for a wrong name: those that build it, or those with similar names."""
         built = _PACKAGE.findall(self._run("apt-cache", "showsrc", package))
         if built:
             return sorted(set(built))
         lists = map(str, sorted(self._folder.glob("lists/*_Sources*")))
-        # The lists may be packed, as the machine's settings say.
+        # The machine's settings may compress the lists.
         names = sorted(set(_PACKAGE.findall(self._run(_HELPER, "cat-file", *lists))))
         holding = [name for name in names if package in name]
         return sorted(holding, key=len)[:_HINTS] or difflib.get_close_matches(package, names, n=_HINTS)
@@ -187,7 +186,7 @@ class _Apt:
             (self._folder / name).mkdir(parents=True, exist_ok=True)
         for name, text in _source_lists():
             write_atomic(self._folder / "parts" / name, text)
-        # Only the Acquire settings are taken over: the machine's hooks (`Post-Invoke`) must not run for us.
+        # Only the Acquire settings are copied: the machine's hooks (`Post-Invoke`) must not run here.
         acquire = run_program(
             ["apt-config", "dump", "Acquire"],
             folder=self._folder,
@@ -202,7 +201,7 @@ class _Apt:
             "Dir::Etc::sourceparts": self._folder / "parts",
             "Dir::State::lists": self._folder / "lists",
             "Dir::Cache": self._folder / "cache",
-            # Without it apt run as root drops to a user who may not write here.
+            # Without it, apt run as root switches to a user without write access here.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
         }
@@ -217,7 +216,7 @@ class _Apt:
 
 
 def _source_lists() -> Iterator[tuple[str, str]]:
-    """Yield the machine's lists of archives, asking each for sources instead of programs."""
+    """Yield the machine's lists of archives, with their types set to source packages."""
     for path in (_SYSTEM / "sources.list", *sorted((_SYSTEM / "sources.list.d").glob("*"))):
         if not path.is_file() or path.suffix not in (".list", ".sources"):
             continue

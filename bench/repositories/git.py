@@ -1,12 +1,12 @@
 """Git: the files of one commit, exactly as they are stored, and the history of their lines.
 
-The user's and the machine's git configuration, hooks, attributes and filters have no say, so that a
-commit gives the same files everywhere; certificates and proxies of the environment are honoured.
+The git configuration, hooks, attributes and filters of the user and the machine are ignored, so that a commit gives the
+same files everywhere. Certificates and proxies of the environment are used.
 
-A `History` tells which lines of a repository were added after a day or a commit, and the day of each. `git blame` tells
-who wrote a line. White space, and lines that were moved or copied from a file of the same commit, count as what they
-were: a line is as old as its text. Its day is the earlier one of writing and committing, in UTC, so that neither a
-rebase nor a wrong clock makes old code look new. Everything is asked of a bare copy of the whole history.
+A `History` returns the lines that were added after a day or a commit, and the day of each, by `git blame`. A line is as
+old as its text: new white space, or a move or copy from a file of the same commit, does not make it new. Its day is the
+earlier one of writing and committing, in UTC, so that neither a rebase nor a wrong clock makes old code look new. Git
+is asked on a bare copy of the whole history.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from ctxbench.bench.repositories.sources import (
 
 _SECONDS = 900.0
 _PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
-# These win over the .gitattributes of the tree: `git archive` must leave nothing out (many projects mark
-# their tests export-ignore) and rewrite nothing.
+# These override the .gitattributes of the tree: `git archive` must omit nothing (many projects mark their tests
+# export-ignore) and rewrite nothing.
 _ATTRIBUTES = "* -export-ignore -export-subst -text !eol -ident !filter !working-tree-encoding\n"
 _LINK = "120000"
 """The mode of a symbolic link in a tree."""
 
 
 def fetch(source: GitSource, to: Destination) -> date:
-    """Fetch the commit, depth one, and lay out its files; submodules are left out.
+    """Fetch the commit without its history and unpack its files, except submodules.
 
     Returns:
         The day (UTC) of the commit.
@@ -70,7 +70,7 @@ def fetch(source: GitSource, to: Destination) -> date:
 
 
 def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: object) -> None:
-    """Make a bare repository and fetch a commit into it, with its history unless the options say otherwise.
+    """Create a bare repository and fetch a commit into it, with its whole history unless `options` limit it.
 
     Raises:
         Unreachable: if git is not installed, the server cannot be reached or does not have the commit.
@@ -87,8 +87,8 @@ def git(bare: Path, *arguments: str, source: object) -> str:
 
     Args:
         bare: the repository.
-        arguments: of git.
-        source: for messages.
+        arguments: git's arguments.
+        source: the source, for messages.
 
     Raises:
         Unreachable: if git is not installed, or fails.
@@ -116,10 +116,10 @@ def _environment() -> dict[str, str]:
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _BLAMED = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
-"""Commit, first line in the file as it is, counted from 1, and number of lines."""
+"""Groups: commit, first line in the current file (from 1), number of lines."""
 
 Since = date | str
-"""A day, or a commit's hash or its beginning; lines of that very day or commit are not after it."""
+"""A day, or a commit's hash or the beginning of one; lines of that same day or commit are not after it."""
 
 
 def read_since(text: str) -> Since:
@@ -137,10 +137,10 @@ def read_since(text: str) -> Since:
 
 
 def with_history(manifest: RepoManifest) -> RepoManifest:
-    """Return the manifest with its first source that has a history as the only one.
+    """Return the manifest with its first source that has a history, and no other source.
 
     Raises:
-        InputFault: if none has.
+        InputFault: if no source has a history.
     """
     for source in manifest.sources:
         if isinstance(source, GitSource) or (isinstance(source, LocalSource) and _top(source.path) is not None):
@@ -153,32 +153,32 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
 
 
 Days = Mapping[int, date]
-"""Line, from 0 -> the day on which it was added."""
+"""Line (from 0) -> the day on which it was added."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Newer:
-    """What comes after a point of a history."""
+    """The part of a history after some point."""
 
     days: Mapping[str, date]
-    """Commit after it -> its day."""
+    """Commit after the point -> its day."""
     walked: Set[str]
-    """These commits, and all whose forebears they are: none else holds a line that is new."""
+    """These commits and their descendants; only they can contain new lines."""
     ends: tuple[str, ...]
-    """What tells git to look no further back."""
+    """Arguments that stop git from looking further back."""
 
 
 @dataclass(frozen=True)
 class History:
-    """The history of one commit, and the point in it after which lines are asked for."""
+    """The history of one commit, and the point in it after which lines are new."""
 
     bare: Path
     commit: str
     folder: str
-    """Where the repository's files lie in the history, ended by ``/``; empty for its root."""
+    """Folder of the repository's files in the history, ended by ``/``; empty for its root."""
     since: Since
     name: str
-    """The repository's, for messages."""
+    """The repository's name, for messages."""
 
     def days(
         self,
@@ -189,20 +189,20 @@ class History:
         workers: int = 1,
         progress: Progress = silent,
     ) -> dict[str, Days | None]:
-        """Return which lines of those that are asked for were added after that point, by path.
+        """Return the lines, among those asked for, that were added after the point.
 
-        What is found is kept beside the history: a file is blamed again only once another commit changes it, for an
-        earlier point, or for other lines.
+        Results are stored beside the history. A file is blamed again only if a commit changed it, for an earlier
+        point, or for other lines.
 
         Args:
-            asked: path -> lines, from 0.
+            asked: path -> lines (from 0).
             root: the folder of the files.
-            texts: path -> the file as its reader has it.
-            workers: how many files to blame at once.
-            progress: shows how many are.
+            texts: path -> text of the file, with line ends as ctxbench reads them.
+            workers: number of files to blame at once.
+            progress: shows the number of blamed files.
 
         Returns:
-            None for a file that is not as the history has it.
+            Path -> new lines and their days; None for a file that differs from the history.
         """
         days: dict[str, Days | None] = {path: {} if self._is_committed(path, root / path) else None for path in asked}
         changed = {
@@ -231,7 +231,7 @@ class History:
         workers: int,
         progress: Progress,
     ) -> None:
-        """Add what is found of some files, and keep all of it, if interrupted too."""
+        """Blame some files, add the results to `blamed` and store all of it, even if interrupted."""
         pool = ThreadPoolExecutor(workers)
         try:
             with progress(f"{self.name}: ages of lines, files", len(files)) as tick:
@@ -239,18 +239,18 @@ class History:
                     blamed[key] = days
                     tick(1)
         finally:
-            # Not waited for: an interrupted command has but a moment to write.
+            # Do not wait: an interrupted command has only a moment to write.
             pool.shutdown(wait=False, cancel_futures=True)
             write_atomic(self._place(self._point), json.dumps(blamed, default=str))
 
     def _kept(self) -> dict[str, Days | None]:
-        """Return what was found before: for this point, or an earlier day."""
+        """Return the stored results for this point and, if it is a day, for earlier days."""
         points = [self._point]
         if isinstance(self.since, date):
             points = sorted(place.stem for place in self._place("").parent.glob("????-??-??.json"))
         blamed: dict[str, Days | None] = {}
         for point in points:
-            # What cannot be read, or has a day that no commit has, is blamed again.
+            # Unreadable results, and days without a commit, are blamed again.
             with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
                 if point <= self._point:
                     blamed |= self._read(json.loads(self._place(point).read_bytes()))
@@ -267,14 +267,14 @@ class History:
         return blamed
 
     def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
-        """Blame a file of so many lines as far back as that point.
+        """Blame a file of `count` lines back to the point.
 
-        Lines that were moved or copied cost git much, so that they are looked for only in stretches that would be new
-        without them: no other line can become one.
+        Git is slow at finding moved or copied lines. The search only makes lines older, so it covers only stretches
+        that are new without it.
         """
         owners = self._owners(path)
         if len(owners) != count:
-            # A lone carriage return ends a line for us, and none for git.
+            # A lone carriage return ends a line in ctxbench, but not in git.
             return None
         stretches = _stretches(dict.fromkeys(line for line in sorted(owners) if owners[line] in self._newer.walked))
         options = [f"-L{first + 1},{last + 1}" for first, last in stretches if any(first <= n <= last for n in asked)]
@@ -285,25 +285,25 @@ class History:
         return {line: dated[owners[line]] for line in asked if owners.get(line) in dated}
 
     def _owners(self, path: str, *options: str) -> dict[int, str]:
-        """Return line, from 0 -> the commit that wrote it, or one before that point."""
+        """Return line (from 0) -> the commit that wrote it, or a commit before the point."""
         place, ends = self.folder + path, self._newer.ends
         return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
-        """Return what was there at that point: all files of a suffix, and every line that some files had before.
+        """Return the text up to the point: all files with a suffix then, and every line that some files ever had.
 
         Args:
-            paths: files whose earlier versions count, too.
-            suffix: of the files to read.
+            paths: files whose earlier versions count too.
+            suffix: suffix of the files to read.
 
         Returns:
-            Two texts, each of many files.
+            Two texts, each of many files; none if nothing precedes the point.
         """
         cutoff = self._cutoff
         if not cutoff or not paths:
             return {}
         glob = f":(glob){self.folder}**/*{suffix}"
-        # Without a line to find `git grep` fails, as if something were wrong.
+        # `git grep` fails if it finds no line, as it does on an error.
         names = self._git("ls-tree", "-r", "--name-only", cutoff, "--", self.folder or ".").split("\n")
         has = any(name.endswith(suffix) for name in names)
         tree = self._git("grep", "--no-color", "-h", "-a", "-e", "", cutoff, "--", glob) if has else ""
@@ -316,7 +316,7 @@ class History:
 
     @cached_property
     def _point(self) -> str:
-        """The day, or the whole hash of the commit."""
+        """The day, or the full hash of the commit."""
         if isinstance(self.since, date):
             return self.since.isoformat()
         try:
@@ -331,7 +331,7 @@ class History:
 
     @cached_property
     def _cutoff(self) -> str:
-        """The last commit that is not after that point, empty if all are."""
+        """The last commit that is not after the point; empty if all are."""
         if not isinstance(self.since, date):
             return self._point
         until = f"--until={self._point}T23:59:59Z"
@@ -356,14 +356,14 @@ class History:
         return _Newer(days, walked, tuple(ends))
 
     def _is_after(self, day: date) -> bool:
-        """Say whether a commit is after that point; after a commit are all that are asked for, whatever their day."""
+        """Return whether a commit is after the point. If the point is a commit, git lists only those after it."""
         return not isinstance(self.since, date) or day > self.since
 
     @cached_property
     def _tips(self) -> Mapping[str, str]:
-        """Path -> the last commit of the main line that changed it; those that none changed after that point lack.
+        """Path -> the last commit of the main line that changed it; files unchanged since the point are missing.
 
-        Blamed from there a file's lines are as old as from the history's end, whatever came between.
+        Blaming a file from that commit gives the same ages as blaming it from the end of the history.
         """
         if self.commit not in self._newer.walked:
             return {}
@@ -380,7 +380,7 @@ class History:
 
     @cached_property
     def _blobs(self) -> Mapping[str, str]:
-        """Path -> hash of what the commit has there."""
+        """Path -> hash of the content in the commit."""
         entries = (entry.partition("\t") for entry in self._git("ls-tree", "-r", "-z", self.commit).split("\0"))
         return {path: about.split()[2] for about, _, path in entries if path}
 
@@ -389,11 +389,11 @@ class History:
 
 
 def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Report) -> History:
-    """Return the history of the manifest's first source, which has one; it is fetched whole, and kept.
+    """Fetch, keep and return the whole history of the manifest's first source, which must have one.
 
     Raises:
-        InputFault: if it is cut off: its oldest lines would look newer than they are.
-        Unreachable: if it cannot be had.
+        InputFault: if the history is empty, or shallow: its oldest lines would look newer than they are.
+        Unreachable: if it cannot be fetched.
     """
     source = manifest.sources[0]
     folder = ""
@@ -413,7 +413,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
 
 
 def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> None:
-    """Fetch what is missing of the history of a commit; a name, given last, says that it is there whole."""
+    """Fetch the missing history of a commit; a branch of that name, written last, marks it as complete."""
     kept = f"refs/heads/{commit}"
     if (bare / "HEAD").is_file() and git(bare, "for-each-ref", kept, source=source):
         return
@@ -426,16 +426,16 @@ def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> No
 
 
 def _top(path: Path) -> Path | None:
-    """Return the root of the git repository that a folder lies in; None if it lies in none."""
+    """Return the root of the git repository around a folder; None if there is none."""
     top = _asked(path, "rev-parse", "--show-toplevel") if path.is_dir() else None
     return Path(top).resolve() if top else None
 
 
 def head(folder: Path) -> GitSource | None:
-    """Return the commit that a folder holds; None if it is no git repository, or holds anything else.
+    """Return the commit whose files a folder contains; None if it is not a git repository, or has other content.
 
-    Its files are compared here: `git status` would run the filters and the monitor that the folder's own configuration
-    names, and whoever made the folder chose them.
+    The files are compared here: `git status` would run the filters and the monitor named in the folder's own
+    configuration, which is not trusted.
     """
     if _top(folder) != folder.resolve():
         return None
@@ -455,9 +455,9 @@ def head(folder: Path) -> GitSource | None:
 
 
 def _asked(folder: Path, *arguments: str) -> str | None:
-    """Ask the user's git about a folder of theirs; None if it has no answer."""
+    """Run the user's git in a folder of theirs and return its output; None if it fails."""
     try:
-        # Without variables by which a caller that is git itself points to another repository. Nothing is fetched.
+        # If git started this process, its variables point to another repository. Nothing is fetched.
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         own |= {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
         command = ["git", "-c", "core.fsmonitor=false", *arguments]
@@ -468,13 +468,13 @@ def _asked(folder: Path, *arguments: str) -> str | None:
 
 
 def _blob(raw: bytes, digits: int) -> str:
-    """Return the hash under which git keeps a file's content."""
+    """Return the hash under which git stores a file's content."""
     algorithm = hashlib.sha1 if digits == hashlib.sha1().digest_size * 2 else hashlib.sha256  # noqa: S324 - as git does
     return algorithm(b"blob %d\0" % len(raw) + raw).hexdigest()
 
 
 def _blamed(text: str) -> dict[int, str]:
-    """Read ``git blame --incremental``: line, from 0 -> commit."""
+    """Parse the output of ``git blame --incremental``: line (from 0) -> commit."""
     owners: dict[int, str] = {}
     for blamed in _BLAMED.finditer(text):
         first, count = int(blamed[2]) - 1, int(blamed[3])
@@ -483,7 +483,7 @@ def _blamed(text: str) -> dict[int, str]:
 
 
 def _stretches(numbers: Collection[int]) -> list[Span]:
-    """Return where some sorted numbers follow each other, each end included."""
+    """Return the runs of consecutive numbers among sorted ones, as (first, last)."""
     firsts = [number for number in numbers if number - 1 not in numbers]
     return list(zip(firsts, [number for number in numbers if number + 1 not in numbers], strict=True))
 

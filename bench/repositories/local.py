@@ -1,6 +1,6 @@
 """The ``local`` source: a folder or an archive on this machine, copied.
 
-Of a folder links, caches and what its ``.gitignore`` files name are left out: secrets lie there. An archive is whole.
+A folder is copied without links, caches and files that ``.gitignore`` names, which may be secret; an archive, whole.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ve
 
 
 def identity(source: LocalSource, home: Home) -> str | None:
-    """Return the hash of what stands at the path now; None if nothing does."""
+    """Return the hash of the current file or folder at the path; None if there is none."""
     if source.path.is_file():
         return sha256_file(source.path)
     return digest(source.path, home) if source.path.is_dir() else None
 
 
 def digest(root: Path, home: Home) -> str:
-    """Return the SHA-256 over the sorted (path, content) pairs of the files that a copy holds."""
+    """Return the SHA-256 over the sorted (path, content) pairs of the files that a copy contains."""
     return _digest(root, files(root, home))
 
 
@@ -37,13 +37,13 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 
 def files(root: Path, home: Home) -> list[Path]:
-    """List the regular files that a copy holds, relative and sorted; `home` itself is never one of them."""
+    """List the regular files that a copy contains, as sorted relative paths; `home` itself is left out."""
     regular = (place for place in _leaves(root, home) if not place.is_symlink() and place.is_file())
     return sorted(path.relative_to(root) for path in regular)
 
 
 def _leaves(root: Path, home: Home) -> list[Path]:
-    """List what a folder holds but folders: links, too."""
+    """List everything in a folder except folders; links are included."""
     paths: list[Path] = []
     # A home folder inside the repository would otherwise be copied into itself.
     kept_out = home.root.resolve()
@@ -67,7 +67,7 @@ def _leaves(root: Path, home: Home) -> list[Path]:
 
 
 _Rules = tuple[Path, GitIgnoreSpec]
-"""A folder and what its ``.gitignore`` says of what is in it."""
+"""A folder and the rules of its ``.gitignore``."""
 
 
 def _rules_of(folder: Path) -> Iterator[_Rules]:
@@ -77,7 +77,7 @@ def _rules_of(folder: Path) -> Iterator[_Rules]:
 
 
 def _rules_above(root: Path) -> list[_Rules]:
-    """Return the rules of the folders around `root`, up to its repository; none if they leave `root` itself out."""
+    """Return the rules of the folders above `root`, up to its repository; none if they ignore `root` itself."""
     if (root / ".git").exists():
         return []
     top = next((folder for folder in root.parents if (folder / ".git").exists()), None)
@@ -91,7 +91,7 @@ def _rules_above(root: Path) -> list[_Rules]:
 
 
 def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
-    """Say whether a file, or with a slash for `end` a folder, is ignored: the innermost rules that name it decide."""
+    """Return whether a file (or a folder, if `end` is a slash) is ignored; the innermost matching rules decide."""
     for folder, spec in reversed(rules):
         inner = path if path.is_relative_to(folder) else path.resolve()
         is_ignored = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
@@ -101,11 +101,11 @@ def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
-    """Copy or unpack the source into the destination's tree; when it was published is not known.
+    """Copy or unpack the source into the destination's tree; the day of publication stays unknown.
 
     Raises:
-        Unreachable: if nothing stands at the path.
-        InputFault: if its hash is not the manifest's.
+        Unreachable: if the path does not exist.
+        InputFault: if its hash differs from the manifest's.
         MachineFault: if a file changed while it was copied.
     """
     source_digest = identity(source, to.home)

@@ -1,8 +1,7 @@
-"""Manifests: the facts about repositories, and the TOML files that hold them.
+"""Manifests: the facts about repositories, and the TOML files that contain them.
 
-The shipped manifests lie in ``bench/repos/``; any other is named by its path. Every fault of a file
-is reported at once. What each key may hold, and what cures a wrong one, stands at the field of the dataclass that it is
-read into and written from.
+The shipped manifests are in ``bench/repos/``; any other is named by its path. All faults of a file are reported at
+once. A key is read into a field of a dataclass and written from it; the field says what is valid and what to do if not.
 """
 
 from __future__ import annotations
@@ -73,21 +72,21 @@ _Inside = Annotated[str, Check(_inside)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSuite:
-    """The repository's own tests and the way to run them; data for the function samples."""
+    """The repository's own tests and how to run them, for function samples."""
 
-    __test__ = False  # pytest would take the class for a test case by its name
+    __test__ = False  # because of its name, pytest would collect the class
     __pydantic_config__ = STRICT
 
     requirements: tuple[Filled, ...] = field(
         default=(), metadata=cure('give a list of pip requirements, e.g. ["attrs", "pyyaml"]')
     )
-    """What the tests need beside the package itself: pip requirement strings; for Java Debian packages."""
+    """Requirements of the tests apart from the package itself: pip requirements; for Java, Debian packages."""
     pythonpath: _Inside = field(
         default=".", metadata=cure('give the folder that is put on the import path, e.g. "src"')
     )
     """The folder that goes first on the import path."""
     paths: tuple[_Inside, ...] = field(default=(), metadata=cure('give a list of folders or files, e.g. ["tests"]'))
-    """Where the tests are; empty: where the runner finds them by itself."""
+    """Folders and files of the tests; empty: the runner finds them by itself."""
     arguments: tuple[Filled, ...] = field(
         default=(), metadata=cure('give a list of arguments, e.g. ["-o", "addopts="]')
     )
@@ -100,23 +99,23 @@ class TestSuite:
     jars: tuple[_Jar, ...] = field(
         default=(), metadata=cure('give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     )
-    """Java: files of ``/usr/share/java`` that the required packages bring."""
+    """Java: files of ``/usr/share/java`` that the required packages install."""
     release: _Release = field(default="", metadata=cure('give a Java version, e.g. "8" or "17"'))
-    """Java: what is handed to ``javac --release``; empty: what the ``pom.xml`` says."""
+    """Java: the value of ``javac --release``; empty: the one in ``pom.xml``."""
     encoding: _Encoding = field(default="", metadata=cure('give an encoding, e.g. "ISO-8859-1"'))
-    """Java: of the source files; empty: what the ``pom.xml`` says."""
+    """Java: encoding of the source files; empty: the one in ``pom.xml``."""
     wheel: bool = field(default=True, metadata=cure("give false if the index has no wheel of the project"))
-    """Python: whether the package index has a wheel of the project, which says what it requires. Without one
-    `requirements` name all that is needed, and nothing of the project's own metadata is installed."""
+    """Python: whether the package index has a wheel of the project, which lists its requirements. Without one,
+    `requirements` must list them all, and the project's own metadata is not installed."""
     lock: tuple[_Pinned, ...] = field(
         default=(), metadata=cure('give a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     )
-    """Python: the versions that are installed, each as ``name==version``, so that the tests of today are run in years
-    too; empty: the newest that `requirements` allow."""
+    """Python: the versions to install, each as ``name==version``, so that the tests still run in years; empty: the
+    newest that `requirements` allow."""
     added: Place | None = field(
         default=None, metadata=cure("give a folder of Python tests, relative to the manifest's folder")
     )
-    """A folder of tests of ours, laid over the repository's tree as ``ctxbench_tests/``."""
+    """A folder of added tests, copied into the repository's tree as ``ctxbench_tests/``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ class RepoManifest:
     name: _Name = field(metadata=cure("give the file's name without .toml"))
     language: Language = field(metadata=cure('give the language of its source files, e.g. "python"'))
     license: _Licence = field(metadata=cure('give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"'))
-    """SPDX expression."""
+    """Licence as an SPDX expression."""
     version: Version = field(metadata=cure('give the version that every source holds, e.g. "1.2.0"'))
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
         metadata={"alias": "source", **cure("give at least one [[source]] table")}
@@ -137,9 +136,9 @@ class RepoManifest:
     released: _Day | None = field(
         default=None, metadata=cure('give the day it was published, in quotes, e.g. "2024-06-01"')
     )
-    """The day (UTC) on which this version was published; None if the manifest does not say."""
+    """Day (UTC) on which this version was published; None if the manifest does not say."""
     source_dir: _Inside = field(default="", metadata=cure('give a folder inside the repository, e.g. "src"'))
-    """The folder inside the repository to which reading is limited; empty: all of it."""
+    """The only folder of the repository to read; empty: all of it."""
     exclude: tuple[_Inside, ...] = field(
         default=(), metadata=cure('give a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
@@ -148,16 +147,16 @@ class RepoManifest:
     codereval: tuple[_Slug, ...] = field(
         default=(), metadata=cure('give a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
-    """The projects of CoderEval, as ``owner/repository`` or a folder's name (Java), whose tasks are rebuilt on it."""
+    """CoderEval projects whose tasks are rebuilt on it, as ``owner/repository`` or a folder's name (Java)."""
     tests: TestSuite | None = field(default=None, metadata=cure("give a [tests] table"))
 
     def account(self) -> dict[str, str]:
-        """Return what the account of a sample set says of this release; its day only where that is known."""
+        """Return this release's entry in the account of a sample set: licence, version, and day if known."""
         dated = {} if self.released is None else {"released": self.released.isoformat()}
         return {"license": self.license, "version": self.version, **dated}
 
     def excludes(self, path: str) -> bool:
-        """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
+        """Return whether the file at this path (POSIX, inside the repository) gives no samples."""
         return any(
             fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
             for glob in self.exclude
@@ -179,7 +178,7 @@ class ManifestProblem:
 
 
 class ManifestFault(InputFault):
-    """Raised when a manifest is wrong; holds all of its faults."""
+    """Raised when a manifest is invalid; `faults` lists all problems."""
 
     def __init__(self, faults: Sequence[ManifestProblem]) -> None:
         self.faults = tuple(faults)
@@ -199,8 +198,8 @@ def load(ref: str) -> RepoManifest:
     """Return a manifest by its shipped name, or by the path of a ``.toml`` file.
 
     Raises:
-        UnknownName: if no shipped manifest is called so.
-        ManifestFault: if the file is not a right manifest; it holds every fault.
+        UnknownName: if no shipped manifest has this name.
+        ManifestFault: if the file is not a valid manifest; it lists every fault.
         InputFault: if the file cannot be read.
     """
     if ref.endswith(".toml") or "/" in ref:
@@ -235,22 +234,22 @@ def _read(path: Path, label: str) -> RepoManifest:
 
 
 def parse(text: str, path: Path, label: str) -> RepoManifest:
-    """Return the manifest that a text is.
+    """Parse the text of a manifest.
 
     Args:
         text: TOML.
-        path: of its file, there or not; local sources are relative to its folder.
-        label: what messages call it.
+        path: path of its file, which need not exist; local sources are relative to its folder.
+        label: the file's name in messages.
 
     Raises:
-        ManifestFault: if it is not a right manifest; it holds every fault.
+        ManifestFault: if it is not a valid manifest; it lists every fault.
     """
-    # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
+    # Imported late: pydantic costs every command a tenth of a second, and few commands read a manifest.
     from ctxbench.bench.checking import validated  # noqa: PLC0415
 
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
+    except (ValueError, RecursionError) as error:  # invalid TOML, a number of thousands of digits, deeply nested lists
         raise ManifestFault(
             [ManifestProblem(label, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
         ) from None
@@ -268,7 +267,7 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
 
 
 def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield key, what and cure of what each key for itself may say, but not beside another one or in this file."""
+    """Yield (key, problem, cure) for each value that is valid alone, but not beside another or in this file."""
     name, version, tests, sources = (data.get(key) for key in ("name", "version", "tests", "source"))
     if isinstance(name, str) and name != path.stem:
         yield "name", f"{name!r} is not the file's name {path.stem!r}", "make the two equal"
@@ -287,12 +286,12 @@ def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, 
 
 
 def _resolved(place: Path, path: Path) -> Path:
-    """Return a place that is relative to the folder of a manifest's file."""
+    """Resolve a path relative to the folder of a manifest's file."""
     return (path.parent / place.expanduser()).resolve()
 
 
 def _placed(source: Source, version: str, path: Path) -> Source:
-    """Return a source with what its manifest says for it."""
+    """Return a source with its path resolved, or with the version of its manifest."""
     match source:
         case LocalSource():
             return replace(source, path=_resolved(source.path, path))
@@ -310,10 +309,10 @@ def text_of(
     """Return the text of a manifest's file; `parse` reads it back to an equal manifest.
 
     Args:
-        manifest: what it says.
-        remarks: what was seen when it was tried, a comment each.
-        doubts: what a person should look at, a comment each.
-        untried: tests that could not be run; they are written as a comment, to be mended.
+        manifest: the manifest to write.
+        remarks: observations of the trial, one comment each.
+        doubts: points that a person should check, one comment each.
+        untried: tests that could not be run; written as a comment.
     """
     lines = [*_comment(remarks, "# ", "# ")]
     if doubts:
@@ -329,7 +328,7 @@ def text_of(
 
 
 def _entries(table: RepoManifest | Source | TestSuite, leave_out: Collection[str] = ()) -> Iterator[str]:
-    """Yield the keys and values of a table, those that are the defaults left out."""
+    """Yield the keys and values of a table, without defaults."""
     for key in fields(table):
         value = getattr(table, key.name)
         if key.name not in leave_out and value != key.default:
@@ -351,7 +350,7 @@ def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
 
 
 def toml_value(value: bool | str | date | Path | Sequence[str]) -> str:
-    """Return a value as TOML writes it: days and paths as texts, a long list with a line for each."""
+    """Return a value as TOML: days and paths as strings, and each item of a long list on its own line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | date | Path):

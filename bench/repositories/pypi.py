@@ -1,8 +1,8 @@
-"""The ``pypi`` source: what an index offers, and the sdist of a release, unpacked; no code of the package is run.
+"""The ``pypi`` source: the offers of an index, and the sdist of a release, unpacked without running its code.
 
-No index address is written here: pip is asked for it, whose defaults, configuration files and environment variables
-are merged by pip itself. Pages are read as PEP 691 JSON or PEP 503 HTML, with retries on time-outs and 5xx only,
-through proxies and with certificates as the machine has them.
+pip supplies the index address from its defaults, configuration files and environment variables. Pages are read as
+PEP 691 JSON or PEP 503 HTML, through the machine's proxies and with its certificates. Only time-outs, answers that are
+cut off and 5xx are retried.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".zip")
-# Asked in another process: importing pip here would cost half a second and patch this one.
+# Another process imports pip: in this one, that would take half a second and patch modules.
 _ASK_PIP = """
 import json, os
 from pip._internal.commands import create_command
@@ -53,14 +53,14 @@ PAUSES = (0.5, 2.0)
 
 
 def fetch(source: PypiSource, to: Destination) -> date | None:
-    """Download the sdist from the configured index, compare its hash, unpack it.
+    """Download the sdist from the configured index, check its hash and unpack it.
 
     Returns:
-        The day on which it was uploaded, if the index says it.
+        The day of its upload; None if the index does not say.
 
     Raises:
         Unreachable: if no configured place offers it.
-        InputFault: if the sdists offered have another hash than the manifest's.
+        InputFault: if every offered sdist has another hash than the manifest's.
     """
     configuration = configured()
     web = Web(certificates=configuration.certificates, proxy=configuration.proxy, seconds=configuration.seconds)
@@ -90,9 +90,9 @@ class Configuration:
     """The package index that this machine uses."""
 
     indices: tuple[str, ...]
-    """Simple-API addresses, in the order to ask."""
+    """Addresses of simple APIs, in the order to ask."""
     links: tuple[str, ...] = ()
-    """Folders or pages that hold archives themselves (pip's ``find-links``)."""
+    """Folders or pages with archives (pip's ``find-links``)."""
     certificates: str | None = None
     proxy: str | None = None
     seconds: float = 60.0
@@ -112,10 +112,10 @@ class Offer:
 
 @functools.cache
 def configured() -> Configuration:
-    """Ask pip for its configuration; without a pip, take uv's default index.
+    """Return pip's configuration, or uv's default index if pip is not installed.
 
     Raises:
-        Unreachable: if there is neither.
+        Unreachable: if neither exists.
     """
     for python in (sys.executable, "python3", "python"):
         try:
@@ -133,7 +133,7 @@ def configured() -> Configuration:
             proxy=settings["proxy"],
             seconds=float(settings["seconds"]),
         )
-    # The installers' own settings, not ours: hence read here and not in the command line.
+    # These are settings of uv, not of ctxbench, so the command line does not read them.
     default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
     if not default:
         raise Unreachable("no pip is installed to say where the package index is")
@@ -146,7 +146,7 @@ def normal(name: str) -> str:
 
 
 def offers(name: str, version: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[Offer]:
-    """Yield the sdists of one release, nearest place first; why a place gave none goes to `reasons`."""
+    """Yield the sdists of one release, nearest place first; add to `reasons` why a place has none."""
     for place, files in _listed(name, web, configuration, reasons):
         sdists = [offer for offer in files if _is_sdist(offer.filename, name, version)]
         if not sdists:
@@ -155,7 +155,7 @@ def offers(name: str, version: str, web: Web, configuration: Configuration, reas
 
 
 def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -> bool:
-    """Say whether some place offers a wheel of one release, for whatever machine."""
+    """Return whether any configured place offers a wheel of one release, for any machine."""
     wheels = (
         offer.filename.split("-")
         for _, files in _listed(name, web, configuration, [])
@@ -166,7 +166,7 @@ def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -
 
 
 def _listed(name: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[tuple[str, list[Offer]]]:
-    """Yield each place that can be reached with the files that it has of a project, or of all."""
+    """Yield each reachable place with its files of a project, or of all projects."""
     pages = [*((place, place) for place in configuration.links)]
     pages += [(place, f"{place.rstrip('/')}/{normal(name)}/") for place in configuration.indices]
     for place, address in pages:
@@ -225,7 +225,7 @@ def _parse(page: Page) -> list[Offer]:
 
 
 def _day(timestamp: object) -> date | None:
-    """Return the day of a time as PEP 700 writes it."""
+    """Return the day of a PEP 700 timestamp."""
     with contextlib.suppress(ValueError):
         return date.fromisoformat(timestamp[:10]) if isinstance(timestamp, str) else None
     return None
@@ -262,24 +262,24 @@ class _Links(html.parser.HTMLParser):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answer."""
+    """One answer of a server."""
 
     url: str
-    """After redirects."""
+    """Address after redirects."""
     type: str
     body: bytes
 
 
 class Web:
-    """A client for one fetch."""
+    """An HTTP client for one fetch."""
 
     def __init__(self, *, certificates: str | None = None, proxy: str | None = None, seconds: float = 60.0) -> None:
-        """Make a client.
+        """Create a client.
 
         Args:
             certificates: a bundle of authorities; None for the system's (OpenSSL honours SSL_CERT_FILE by itself).
-            proxy: for http and https; None for the environment's.
-            seconds: how long to wait for an answer.
+            proxy: proxy for http and https; None for the environment's.
+            seconds: maximum wait for an answer.
         """
         bundle = Path(certificates) if certificates else None
         self._context = ssl.create_default_context(
@@ -293,7 +293,7 @@ class Web:
         """Return a page.
 
         Raises:
-            Unreachable: if it cannot be had.
+            Unreachable: if it cannot be fetched.
         """
 
         def whole(answer: httpx.Response) -> Page:
@@ -303,10 +303,10 @@ class Web:
         return self._try(url, accept, whole)
 
     def save(self, url: str, path: Path) -> None:
-        """Write what stands at an address, or in a file of this machine, to a file.
+        """Save the content of an address, or of a file on this machine, to a file.
 
         Raises:
-            Unreachable: if it cannot be had whole.
+            Unreachable: if it cannot be fetched whole.
             MachineFault: if the disk is full.
         """
         local = _folder(url)
@@ -328,7 +328,7 @@ class Web:
         import httpx  # noqa: PLC0415 - only where something is fetched
 
         address, auth = without_password(url), self._password(url)
-        # As it is on the index: what the transport would decode has another hash.
+        # The bytes as the index stores them: an encoded answer has another hash.
         headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "ctxbench"}
         reason = ""
         for pause in (*PAUSES, None):
@@ -356,7 +356,7 @@ class Web:
         raise Unreachable(reason, where=address)
 
     def _password(self, url: str) -> tuple[str, str] | None:
-        """Return user and password for a host: those of the index go to its files too, and to no other host."""
+        """Return user and password for a host. Those of an index serve its files too, but no other host."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         if parts.username:

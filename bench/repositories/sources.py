@@ -1,12 +1,11 @@
 """The shared parts of all sources: their records, the destination of a fetch, its faults, and unpacking archives.
 
-A source names one copy of a version by its own hash. `Unreachable` means that this copy cannot be had
-from here now, so the next source is tried; a wrong hash is an `InputFault` and ends the fetch.
+A source identifies one copy of a version by the copy's hash. `Unreachable` means that this copy is not available now,
+so the next source is tried. A wrong hash is an `InputFault` and ends the fetch.
 
-Of an archive only regular files are written, and nothing outside the target folder. Links and devices are dropped: no
-snapshot reads them, and without a link no later member can be led outside. A member whose *name* leaves the folder
-condemns the whole archive, and so does one that is made to fill a disk or a memory: sizes are added up before anything
-is unpacked.
+Unpacking writes only regular files, inside the target folder. Links and devices are dropped: snapshots do not read
+them, and a link could lead a later member outside. If a member's *name* leaves the folder, or the archive would fill
+disk or memory, the whole archive is refused. Sizes are added up before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from ctxbench.bench.home import Home
 
 Report = Callable[[str], None]
 MAX_BYTES = 1 << 30
-"""Of all members together, unpacked; the largest repositories of the benchmark have a tenth of it."""
+"""Unpacked bytes of all members together; the largest repositories of the benchmark have a tenth of it."""
 MAX_MEMBERS = 100_000
 _MAX_HEADER = 1 << 20
 """Bytes of a member's long name or extended header, which `tarfile` reads into memory whole."""
@@ -57,15 +56,14 @@ class Unreachable(MachineFault):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a value in a manifest's file, for `Annotated`. Pydantic makes it, and is imported only then."""
+    """A check of a value in a manifest, for `Annotated`. Pydantic runs it, and is imported only then."""
 
     check: Callable[[Any], Any]
-    """Returns the value, or raises a ValueError that says what it is not."""
+    """Returns the value, or raises a ValueError with what is wrong."""
     first: bool = False
-    """Whether it comes before the value is read as its type."""
+    """Whether the check runs before the value is converted to its type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """Return the type's schema with the check."""
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
 
         if self.first:
@@ -74,7 +72,7 @@ class Check:
 
 
 def matches(pattern: str, what: str) -> Check:
-    """Return the check that a text is one that a regular expression matches whole."""
+    """Return a check that a regular expression matches the whole text."""
     expression = re.compile(pattern)
 
     def check(value: str) -> str:
@@ -86,7 +84,7 @@ def matches(pattern: str, what: str) -> Check:
 
 
 def cure(text: str) -> dict[str, str]:
-    """Return the metadata of a field of a manifest: what to do about a wrong value."""
+    """Return the metadata of a manifest's field: how to cure a wrong value."""
     return {"description": text}
 
 
@@ -97,7 +95,7 @@ def _filled(value: object) -> object:
 
 
 STRICT = {"extra": "forbid", "strict": True}
-"""How pydantic reads the tables of a manifest: no other keys, and no value of another type."""
+"""Settings of pydantic for the tables of a manifest: no other keys, and no values of another type."""
 Filled = Annotated[str, Check(_filled)]
 Place = Annotated[Path, Check(_filled, first=True)]
 Version = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
@@ -123,7 +121,6 @@ class GitSource:
     """40 hexadecimal digits; git itself checks that the content has this hash."""
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"git+{self.url}@{self.commit}"
 
 
@@ -139,7 +136,6 @@ class PypiSource:
     sha256: _Hash = field(metadata=cure(_HASH + " for the sdist"))
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"pypi:{self.name}=={self.version}"
 
 
@@ -158,7 +154,6 @@ class DebianSource:
     sha256: _Hash = field(metadata=cure(_HASH + " for the .orig.tar file"))
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"debian:{self.package}={self.version}" if self.version else f"debian:{self.package}"
 
 
@@ -171,22 +166,21 @@ class LocalSource:
     kind: Literal["local"] = "local"
     path: Place = field(metadata=cure("give a folder or an archive, relative to the manifest's folder"))
     sha256: _Hash = field(default="", metadata=cure(_HASH + " for an archive, or leave it out"))
-    """Of the archive, or of the folder's content as `bench.repositories.local.digest` counts it; empty: not pinned."""
+    """Hash of the archive, or `bench.repositories.local.digest` of the folder; empty: not pinned."""
 
     def __str__(self) -> str:
-        """Return the spelling used in messages and records."""
         return f"local:{self.path}"
 
 
 Source = GitSource | PypiSource | DebianSource | LocalSource
+"""A source; messages and records use its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfKind:
-    """Says by which of several dataclasses a table is read: the one whose ``kind`` it has."""
+    """A marker for `Annotated`: a table is read as the dataclass that has its ``kind``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema that chooses."""
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
 
         return core_schema.tagged_union_schema(
@@ -206,14 +200,14 @@ class Destination:
     home: Home
     report: Report
     left_out: list[str] = field(default_factory=list)
-    """What the source holds and the tree does not, such as ``3 links``; a fetch adds to it."""
+    """What the tree omits of the source, such as ``3 links``; a fetch adds to it."""
 
     def unpack(self, archive: Path, *, strip: bool) -> None:
         """Unpack an archive into the tree; see the function `unpack` for the arguments and faults."""
         self.skip_links(unpack(archive, self.tree, strip=strip))
 
     def skip_links(self, count: int) -> None:
-        """Keep that so many links or devices are left out."""
+        """Record that `count` links or devices are left out."""
         if count:
             self.left_out.append(f"{count} link{'s' * (count != 1)}")
 
@@ -222,7 +216,7 @@ def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
     """Compare two hashes.
 
     Raises:
-        InputFault: if they differ; it names both.
+        InputFault: if they differ; the message names both.
     """
     if expected != actual:
         raise InputFault(
@@ -285,13 +279,13 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
     Args:
         archive: the file.
         tree: an existing folder.
-        strip: leave out the one top folder that all members share, as sdists have it.
+        strip: remove the top folder that all members share, as in sdists.
 
     Returns:
-        How many members were dropped because they are links or devices.
+        Number of links and devices, which are dropped.
 
     Raises:
-        InputFault: if it is no whole archive, a member's name leaves the folder, it has more than `MAX_MEMBERS`
+        InputFault: if it is not a whole archive, a member's name leaves the folder, it has more than `MAX_MEMBERS`
             members, or they unpack to more than `MAX_BYTES`.
     """
     try:
@@ -324,10 +318,10 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
 
 
 class _ShortHeader(tarfile.TarInfo):
-    """A header that is refused before a long one is read into memory."""
+    """A tar header that refuses overlong headers before they are read into memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
-        # Before what belongs to the header is read. Overriding `frombuf` would not do: from 3.13 on it is passed by.
+        # Called before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.
         if self.type in _LONG_HEADERS and self.size > _MAX_HEADER:
             raise tarfile.ReadError(f"a header of {self.size >> 20} MiB")
         member: tarfile.TarInfo | None = super()._proc_member(archive)  # type: ignore[misc]
@@ -335,7 +329,7 @@ class _ShortHeader(tarfile.TarInfo):
 
 
 def _check_dictionary(archive: Path) -> None:
-    """Raise `lzma.LZMAError` if an xz archive asks for more memory than unpacking is worth."""
+    """Raise `lzma.LZMAError` if an xz archive asks for more than `_MAX_DICTIONARY` bytes of memory."""
     with explained(archive), archive.open("rb") as stream:
         start = stream.read(1 << 12)
     if start.startswith(b"\xfd7zXZ"):
@@ -343,7 +337,7 @@ def _check_dictionary(archive: Path) -> None:
 
 
 def _within_limits(members: Iterable[tuple[_Member, int]], archive: Path) -> list[_Member]:
-    """Return the members, given with their sizes, of an archive that is no larger than it may be."""
+    """Return the members, given with their sizes; raise `InputFault` if they are too many or too large."""
     listed: list[_Member] = []
     size = 0
     for member, length in members:
