@@ -1,7 +1,7 @@
-"""Names that say nothing of what they hold, and public class names that stand twice; part of `make lint`.
+"""Check for vague names and for public class names that are used twice; part of `make lint`.
 
-``python -m scripts.names`` prints the share of vague names of each room and ends with 1 where it is over the limit, or
-where a public class name stands for two classes.
+``python -m scripts.names`` prints the share of vague names in each package. It ends with 1 if a share exceeds the limit
+or two classes have the same public name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("bench", "harness", "sandbox", "strategies", "dashboard")
 LIMIT = 0.005
-"""Share of a room's bound names that may be vague: a local in a three-line loop may be right, a habit is not."""
+"""Maximum share of vague names in a package: a local in a three-line loop may be vague, most names may not."""
 VAGUE = frozenset(
     (
         *("one", "ones", "each", "found", "made", "wanted", "known", "said", "told", "given", "shown", "kept"),
@@ -23,9 +23,9 @@ VAGUE = frozenset(
     )
 )
 SHARED = frozenset(("Definition", "Definitions", "FileNames"))
-"""Public class names that stand for one class of each language: the same part of the same protocol."""
+"""Public names shared by one class per language, which fulfil the same protocol."""
 TESTS = ROOT / "bench" / "repos"
-"""Tests for other people's projects, in their words."""
+"""Tests for other people's projects, which keep their names."""
 
 
 def bound_names(tree: ast.AST) -> Iterator[str]:
@@ -40,12 +40,12 @@ def bound_names(tree: ast.AST) -> Iterator[str]:
 
 
 def is_vague(name: str) -> bool:
-    """Say whether a name is one of `VAGUE`, private or not."""
+    """Return whether a name is one of `VAGUE`, private or not."""
     return name.strip("_").lower() in VAGUE
 
 
 def main() -> int:
-    """Print what was counted; return 1 if a room is over the limit or a class name stands twice."""
+    """Print the counts; return 1 if a package exceeds the limit or a class name is used twice."""
     over = False
     classes: dict[str, list[str]] = defaultdict(list)
     for room in ROOMS:
