@@ -1,4 +1,4 @@
-"""Ages of lines beside `git blame -w -M -C` over the whole history of the same files, the method used before.
+"""Ages of lines compared with `git blame -w -M -C` over the whole history of the same files, the earlier method.
 
 ``python -m benchmarks.ages CLONE DAY [FILES]``: for up to FILES (40) files that changed after a day it asks for the age
 of every line, one process at a time. It prints processor seconds.

@@ -1,4 +1,4 @@
-"""The index of each target file, started with the files without an answer, beside a complete new index per file.
+"""The index of each target file, started with the files without an answer, compared with a new index per file.
 
 `python -m benchmarks.indexing HOME [ENGINE …]`: HOME has `ctxbench-2-lite` and its repositories. It indexes target
 files of drawn repositories in both ways and queries them one after the other, and compares the places. PAUSE=0.5 is a

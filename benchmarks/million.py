@@ -1,4 +1,4 @@
-"""Time and memory of the dashboard's pages on a database of 1,000,000 scores, beside their own SQL.
+"""Time and memory of the dashboard's pages on a database of 1,000,000 scores, compared with their SQL alone.
 
 The reference is the database itself: the driver alone repeats every query of the page and discards the rows. The
 shapes: ``sets`` (five sets by two generators; a page shows one group of five runs), ``group`` (25 strategies over 4,000

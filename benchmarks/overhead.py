@@ -1,4 +1,4 @@
-"""The cost of a run beside a bare loop that sends the same requests and discards the answers.
+"""The cost of a run compared with a bare loop that sends the same requests and discards the answers.
 
 The server is a separate process that answers after a fixed time. Both keep 64 requests in flight over connections that
 stay open. The run is complete: a cell for each sample's strategy, batcher, generator, metrics, transactions. Context
@@ -114,8 +114,6 @@ def _processor() -> float:
 
 
 def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bool) -> None:
-    """Run into a new database."""
-
     def resolve(spec: str) -> Generator:
         return Free() if spec == "incontext" and not priced else base.resolve(spec)
 

@@ -1,4 +1,4 @@
-"""Seconds until each page of the dashboard is complete in Chromium, beside the same page over eight samples.
+"""Seconds until each page of the dashboard is complete in Chromium, compared with the page over eight samples.
 
 `python -m benchmarks.pages HOME` on a quiet machine; HOME should contain the runs of a dozen strategies. The first load
 reads the database, the second uses the server's cache. Each includes 0.3 s of waiting until nothing moves.
@@ -22,7 +22,7 @@ from tests.helpers.sets import make_set
 
 AIM = 3.0
 READER = 5.0
-"""Seconds between the server's start message and the first request."""
+"""Seconds before the first request: a reader needs as long to open the printed address."""
 
 
 def loads(browser: Browser, home: Path) -> dict[str, list[float]]:

@@ -1,4 +1,4 @@
-"""`hf` or `vllm` beside its library's own loop: `python -m benchmarks.reading FOLDER [FILES] [vllm]`.
+"""`hf` or `vllm` compared with its library's own loop: `python -m benchmarks.reading FOLDER [FILES] [vllm]`.
 
 The prompts are sources of the standard library up to a line. Some follow code of another file, and some begin alike.
 Each line is completed, and priced after its prompt and after the file alone. The loop of transformers reads every

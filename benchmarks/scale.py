@@ -44,7 +44,7 @@ class Costs:
     sample: float = 0.024
     """One finished line sample with a mock model and all measurements (the same run: 13.7 s for 450)."""
     tests: float = 0.0
-    """The tests of one function in a box, with the time of the rest of its sample."""
+    """The tests of one function in a box; 0 without tests."""
     answer: float = 0.0
     """One answer, on one of a server's slots; 0 without a server."""
     servers: int = 0

@@ -1,4 +1,4 @@
-"""Window retrieval beside a plain loop over token sets, like the loop in RepoCoder's release.
+"""Window retrieval compared with a plain loop over token sets, like the loop in RepoCoder's release.
 
 The loop was written for this benchmark: for each window the size of the intersection over the size of the union, a
 stable sort, the top read from the end. Both sides tokenize the query, and have their windows tokenized beforehand.

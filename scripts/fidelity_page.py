@@ -100,7 +100,6 @@ def _code(switch: str) -> str:
 
 
 def _counted() -> str:
-    """Return the section of the stored counts."""
     stored = json.loads(COUNTS.read_text(encoding="utf-8"))
     rows = "".join(
         f"| {row['ours']} | {row['program']} | {_share(row, 'python')} | {_share(row, 'java')} |\n"
@@ -122,8 +121,6 @@ def _share(row: Mapping[str, Any], language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A sample for both sides."""
-
     sample: Sample
     snapshot: Snapshot
 
@@ -324,7 +321,7 @@ class _RepoCoder:
         self.vector.ProcessPoolExecutor, self.vector.as_completed = _InOrder, list
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """Do nothing before the task's files are laid."""
+        """Do nothing: the program reads the task's files later."""
 
     def __call__(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the first prompt, and by kind of draft the second and its blocks."""
@@ -488,7 +485,6 @@ class _Tally:
 
     @property
     def data(self) -> dict[str, Any]:
-        """It as JSON data."""
         return {"equal": self.equal, "of": self.of, "differ": dict(sorted(self.differ.items()))}
 
 
@@ -546,7 +542,6 @@ def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], d
 
 
 def _count(options: argparse.Namespace, language: str, most: int) -> dict[str, dict[str, Any]]:
-    """Return the counts of one language, by compared part."""
     if not most:
         return {}
     tasks = _tasks(Home(options.home), options.samples, language, most)
@@ -617,7 +612,6 @@ def _commit(checkout: Path | None) -> str:
 
 
 def _record(options: argparse.Namespace, counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the stored form of a count."""
     checkouts = f"microsoft/CodeT {_commit(options.repocoder)}, MethodJiao/InferCom {_commit(options.infercom)}"
     names = [name for name in _ROWS if any(name in of for of in counts.values())]
     return {

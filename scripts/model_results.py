@@ -176,13 +176,11 @@ def _shown(place: tuple[ReferenceRun, int]) -> tuple[int, str]:
 
 
 def _part(home: Home, sample_set: SampleSet, part: Sequence[Sample]) -> SampleSet:
-    """Store a part of the samples as a set."""
     name = f"{sample_set.name}-{sha256(chr(0).join(sample.id for sample in part))[:12]}"
     return sets.save(home, name, part, [sample_set.references[sample.id] for sample in part], sample_set.manifest)
 
 
 def _run(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, limit: int | None = None) -> ReferenceRun:
-    """Run a strategy; return its row."""
     limit = None if limit is None or limit >= len(sample_set.samples) else limit
     with open_store(home.database) as store:
         summaries = runner.run(

@@ -32,7 +32,7 @@ class SetInfo:
 
     @property
     def limited(self) -> bool:
-        """Whether it stands for runs over a part of the set."""
+        """Whether its runs cover only a part of the set."""
         return self.samples.startswith(f"{self.name}[")
 
 
@@ -344,7 +344,6 @@ def drops(manifest: Manifest) -> list[Cells]:
 
 
 def _counted(manifest: Manifest) -> Iterator[tuple[str, str, int]]:
-    """Yield stage, reason and count, for each repository and for the set."""
     for entry in entries(manifest).values():
         for key in ("left_out", "skipped_as_targets", "drops", "tests_dropped"):
             # An import counts its unusable records once, for the whole set.

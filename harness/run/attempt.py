@@ -93,8 +93,6 @@ class RunSummary:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts and faults of one attempt so far."""
-
     new: int = 0
     faults: list[StoredFault] = field(default_factory=list)
     built: list[StoredConstruction] = field(default_factory=list)
@@ -314,7 +312,6 @@ class Attempt:
             self._store.add_summaries(self._run, log.summaries)
 
     def _judge(self, executor: Executor, lacking: Sequence[UnscoredCompletion], tick: Tick) -> None:
-        """Judge completions that an earlier attempt stored without a verdict."""
         for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
             if lost := isinstance(verdict, MachineFault):
                 self._note(completion.sample_id, verdict)

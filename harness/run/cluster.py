@@ -45,8 +45,6 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Node:
-    """One node and its state."""
-
     id: str
     name: str
     """Address of the node."""

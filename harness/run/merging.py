@@ -334,7 +334,7 @@ def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _
 def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
     """Return the first fact or score that differs, in words: as stored, and as in the shard.
 
-    A score that only one of them has is no difference: a run may measure more later.
+    A score that only one of them has does not count as a difference: a run may measure more later.
     """
     (old_facts, old_scores), (new_facts, new_scores) = stored, mine
     for fact in sorted(old_facts.keys() | new_facts.keys()):

@@ -401,7 +401,6 @@ class Summaries:
         return [(texts[unit.code] if self._asks(unit) else "") or unit.summary for unit in units]
 
     def _asks(self, unit: Unit) -> bool:
-        """Return whether the summariser is asked about a unit."""
         return not self.plain and (self._tests or not is_test_or_vendored(unit.place.path))
 
     def _announce(self) -> None:

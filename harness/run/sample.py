@@ -70,8 +70,6 @@ class AnsweredSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prompted:
-    """Result of a strategy for a sample."""
-
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
     """Model calls before the final one."""

@@ -72,7 +72,7 @@ class Pricer:
     """Spec and version, the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
-    """Its thread while the model writes; None if the coder is the model."""
+    """Executor that it uses while the model writes; None if the coder is the model."""
 
     def wake(self, language: Language) -> None:
         """Start a slow-starting coder; its faults appear on the first request."""

@@ -165,7 +165,6 @@ def _attempted(
 
 
 def _outcome(executor: Executor, future: Future[StoredVerdict]) -> StoredVerdict | MachineFault:
-    """Return the verdict of a future, or its fault."""
     try:
         return executor.wait(future)
     except MachineFault as fault:

@@ -158,7 +158,7 @@ def read_url(text: str) -> URL:
     """Parse a URL; a plain ``postgresql://`` gets the driver that the extra installs.
 
     Raises:
-        InputFault: if ctxbench keeps no results in that kind of database.
+        InputFault: if ctxbench does not support that kind of database.
     """
     url = make_url(text)
     if url.get_backend_name() not in ("sqlite", "postgresql"):

@@ -2,27 +2,27 @@
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
-    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
-    attempt 1─* construction                         (seconds a repository and stage)
+    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables with times)
+    attempt 1─* construction                         (seconds per repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
-    run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    run 1─0..1 imported, 1─* remark                  (its import file; remarks for its readers)
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what its strategy looked at)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     run 1─* named                                    (what people call it)
-    cutoff                                           (up to which day a generator was trained, as its spec said)
+    cutoff                                           (last day of a generator's training data, from its spec)
 
-A planned sample without a result row is missing. A result row is written in one transaction with
-everything below it, and its key makes a second one impossible.
+A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. Its
+key prevents a second one.
 
-What there are millions of is kept in narrow tables, `…_fact`, which name nothing but by number: a run, a sample, a pair
-of both (`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views
-show them with their names: `score_fact` as `score`. They are written as facts and read as views, or as facts where
-there are many to read; rows of one sample of one run are joined by their `key`.
+Narrow tables, `…_fact`, store millions of rows and refer to everything by number: a run, a sample, both together
+(`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views replace
+the numbers by names: `score` shows `score_fact`. Rows are written to the narrow tables and read from the views, or from
+the narrow tables in bulk. Rows of one sample of one run share a `key`.
 """
 
 from __future__ import annotations

@@ -245,8 +245,6 @@ def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
 def _shard(
     manifest: ShardManifest, prompts: Mapping[str, str], records: Sequence[tuple[str, str, dict[str, Any]]]
 ) -> Shard:
-    """Build a shard from (place, kind, record) of its lines."""
-
     def of_kind(kind: str) -> list[tuple[str, dict[str, Any]]]:
         return [(where, record) for where, name, record in records if name == kind]
 
@@ -279,7 +277,7 @@ def _finished(record: dict[str, Any], prompts: Mapping[str, str], where: str) ->
 
 
 def _typed(kind: type[R], record: Mapping[str, Any], where: str) -> R:
-    from pydantic import ValidationError  # noqa: PLC0415 - whoever merges nothing needs none of it
+    from pydantic import ValidationError  # noqa: PLC0415 - needed only for merging
 
     try:
         adapter: Any = _adapter(kind)  # type: ignore[arg-type]  # a class is hashable

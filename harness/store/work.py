@@ -188,7 +188,6 @@ def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[s
 
 
 def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
-    """Count the completions of functions without a verdict."""
     c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
     joined = t.COMPLETION.join(t.PLANNED, (c.key == p.key)).join(
         t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id)
@@ -252,7 +251,7 @@ def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[st
     return ImportedFile(
         format=source.format,
         source=source.source,
-        # The code's version is empty if the file itself describes its samples, so that no scoring happened here.
+        # Empty if the file itself describes its samples: then no version of ctxbench decided its scores.
         has_sample_set=bool(run.code),
         language=languages[0] if len(languages) == 1 else "",
         labels=tuple(label for label, values in shared.items() if len(values) == 1),
