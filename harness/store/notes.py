@@ -90,7 +90,7 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return generator -> the latest cutoff from its spec; generators without a cutoff are left out."""
+    """Return generator -> its cutoff that was stored last; generators without a cutoff are left out."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 

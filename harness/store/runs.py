@@ -141,12 +141,6 @@ def whole_id(run_id: str, ids: Collection[str]) -> str:
 def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
     """Refuse a sample set other than the run's.
 
-    Args:
-        run: its name in the message.
-        digest: of the run's set.
-        sample_set: the set to check.
-        cure: what the message suggests.
-
     Raises:
         InputFault: if the set contains other samples.
     """

@@ -136,7 +136,7 @@ DATED = Table(
 CUTOFF = Table(
     "cutoff",
     METADATA,
-    # A canonical spec; the last day stored for it counts.
+    # A canonical spec; of several days the one stored last counts.
     Column("generator", Text, primary_key=True),
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("day", String(10), nullable=False),
