@@ -1,1 +1,1 @@
-"""Measured ratios against a named reference, in one process run; `make bench` prints them all. Never a test."""
+"""Ratios of time or memory against a reference, measured together; `make bench` prints them all. They are not tests."""

@@ -1,4 +1,4 @@
-"""Run every benchmark, each in a process of its own: `python -m benchmarks`."""
+"""Run every benchmark in its own process: `python -m benchmarks`."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""Ages of lines beside `git blame -w -M -C` of the same files through their whole history, as we once asked for them.
+"""Ages of lines compared with `git blame -w -M -C` over the whole history of the same files, the earlier method.
 
-``python -m benchmarks.ages CLONE DAY [FILES]``: of at most so many files (40) that changed after a day every line is
-asked for, by one process at a time. Seconds are of the processor.
+``python -m benchmarks.ages CLONE DAY [FILES]``: for up to FILES (40) files that changed after a day it asks for the age
+of every line, one process at a time. It prints processor seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Docker engine and a control group of our own, to count all the processor time of sandboxing and no other."""
+"""A private Docker engine and control group, which count all the processor time of sandboxing and nothing else."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 class Meter:
-    """Processor seconds of this process, its children, an engine of ours and its containers."""
+    """Processor seconds of this process, its children, the private engine and its containers."""
 
     def __init__(self) -> None:
-        """Move this process into a control group, as root; else count this process and its children only."""
+        """As root, move this process into a control group; otherwise count only this process and its children."""
         self.what = "this process and its children"
         self._group = next((top for top in (_ROOT / "cpuacct", _ROOT) if (top / "cgroup.procs").is_file()), None)
         if self._group is not None and os.geteuid() == 0:
@@ -31,7 +31,7 @@ class Meter:
             self._group = None
 
     def read(self) -> float:
-        """Return the seconds used so far."""
+        """Return the processor seconds used so far."""
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         own_seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         if self._group is None:
@@ -44,11 +44,11 @@ class Meter:
 
 @contextlib.contextmanager
 def engine(image: str) -> Iterator[None]:
-    """Start an engine in this process's control group that has an image, and let DOCKER_HOST name it."""
+    """Start an engine with an image in this process's control group, and set DOCKER_HOST to it."""
     with tempfile.TemporaryDirectory(prefix="ctxbench-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         address = f"unix://{folder}/docker.sock"
-        # In a network of its own: an engine without a bridge removes docker0, the usual engine's.
+        # In its own network, because an engine without a bridge removes docker0, which belongs to the usual engine.
         argv = ["unshare", "--net", "dockerd", "--host", address, "--bridge=none", "--iptables=false"]
         argv.append(f"--cgroup-parent=/{_GROUP}")
         argv += [f"--{key}={folder / value}" for key, value in _PLACES.items()]

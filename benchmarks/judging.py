@@ -29,7 +29,7 @@ COMMENTS = {PYTHON: "# again", JAVA: "// again"}
 
 
 class MeteredSandbox:
-    """A sandbox that adds up what its jobs take."""
+    """A sandbox that sums the cost of its jobs."""
 
     def __init__(self, inner: Sandbox) -> None:
         """Measure `inner`."""
@@ -37,11 +37,11 @@ class MeteredSandbox:
         self.seconds, self.jobs = 0.0, 0
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Make what is missing; not measured."""
+        """Build the missing environment; not measured."""
         return self._inner.prepare(environment, report)
 
     def open(self, environment: Environment, *, limits: Limits, **options: int) -> AbstractContextManager[Pool]:
-        """Open a pool whose jobs are measured."""
+        """Open a pool with measured jobs."""
 
         @contextmanager
         def opened() -> Iterator[Pool]:
@@ -51,7 +51,7 @@ class MeteredSandbox:
         return opened()
 
     def add(self, outcome: Outcome) -> Outcome:
-        """Add one job."""
+        """Add the cost of one job."""
         self.seconds += outcome.cpu_seconds
         self.jobs += 1
         return outcome
@@ -66,7 +66,7 @@ class _MeteredPool:
 
 
 def main() -> None:
-    """Judge each set's references and blanks, and print what that took."""
+    """Judge each set's references and blanks, and print the cost."""
     if len(sys.argv) < 3:
         raise SystemExit(__doc__)
     home = Home(Path(sys.argv[1]))

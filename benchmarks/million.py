@@ -1,10 +1,10 @@
-"""Time and memory of the dashboard's pages on a database of 1,000,000 scores, beside their own SQL.
+"""Time and memory of the dashboard's pages on a database of 1,000,000 scores, compared with their SQL alone.
 
-The reference is the database itself: every query of the page, sent again to the driver alone, its rows fetched and
-thrown away. The shapes: ``sets`` (five sets by two generators; a page shows one group of five runs),
-``group`` (25 strategies over 4,000 samples, all of which a page shows), ``long`` (two runs over 50,000 samples) and
-``many`` (2,000 runs over 50 sets of ten samples, 400,000 scores). In SQLite files, and with ``--postgresql`` in a
-server of our own too. Each page is seen for the first time, by a process that has seen those of a small database.
+The reference is the database itself: the driver alone repeats every query of the page and discards the rows. The
+shapes: ``sets`` (five sets by two generators; a page shows one group of five runs), ``group`` (25 strategies over 4,000
+samples, all on one page), ``long`` (two runs over 50,000 samples) and ``many`` (2,000 runs over 50 sets of ten samples,
+400,000 scores). Databases are SQLite files, and with ``--postgresql`` also in a private server. Each page is opened for
+the first time by a process that has opened the pages of a small database.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ PAGES = {
     "samples, searched": {"words": "repo07", "order": "lowest of A"},
     "runs": {},
 }
-"""Visit -> choices in the page's URL, besides those of all pages."""
+"""Visit -> parameters in the page's URL, besides those of all pages."""
 _LITTLE = 0.05
 CHOICE = {"samples": "set0", "language": "python", "generator": "model0"}
 
 
 @dataclass
 class StatementLog:
-    """The queries that were sent to a database."""
+    """The queries sent to a database."""
 
     statements: list[tuple[str, Any]] = field(default_factory=list)
 
     def note(self, _: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
-        """Keep a query, as an engine's event gives it."""
+        """Record a query, from an engine's event."""
         if statement.lstrip().upper().startswith(("SELECT", "WITH")):
             self.statements.append((statement, parameters))
 
     def again(self, url: str) -> tuple[float, int]:
-        """Return the seconds that the driver alone takes, and the rows it gives."""
+        """Return the seconds of the driver alone, and the number of rows."""
         rows = 0
         with contextlib.closing(_connected(url)) as connection:
             began = time.perf_counter()
@@ -88,7 +88,7 @@ def listening() -> Iterator[StatementLog]:
 
 
 _ENVIRONMENT = {
-    # As `ctxbench` sets it: threads of the linear algebra would wait for each other.
+    # As in `ctxbench`: otherwise threads of the linear algebra library wait for each other.
     "OPENBLAS_NUM_THREADS": "1",
 }
 _SCRIPT = """
@@ -103,7 +103,7 @@ st.session_state["spent"] = time.perf_counter() - began
 
 
 def show(page: str, home: Path, url: str, **query: str) -> tuple[float, StatementLog]:
-    """Show one page as the server does for a visit; return its seconds, and its queries."""
+    """Show one page as the server does for a visit; return its seconds and its queries."""
     from streamlit.testing.v1 import AppTest
 
     os.environ.update(CTXBENCH_HOME=str(home), CTXBENCH_DB=url)
@@ -119,7 +119,7 @@ def show(page: str, home: Path, url: str, **query: str) -> tuple[float, Statemen
 
 def measure(shape: str, home: Path, url: str, small: str) -> None:
     """Visit the pages of a database, in a process that has visited those of a small one."""
-    # Streamlit warns that no browser looks.
+    # Streamlit warns that no browser is connected.
     logging.disable(logging.WARNING)
     for name in PAGES:
         show(name.split(",")[0], home, small, **CHOICE)
@@ -128,7 +128,7 @@ def measure(shape: str, home: Path, url: str, small: str) -> None:
         took, log = show(name.split(",")[0], home, url, **query)
         alone, rows = log.again(url)
         again, _ = show(name.split(",")[0], home, url, **query)
-        # Beside next to nothing a ratio says nothing.
+        # A ratio to almost nothing has no meaning.
         ratio = f": {took / alone:.2f} times" if alone > _LITTLE else ""
         print(
             f"{shape}, {name}: {took:.2f} s, {len(log.statements)} statements, {rows} rows; its SQL alone "
@@ -155,7 +155,7 @@ def main() -> None:
 
 
 def _visit_all(home: Path, urls: dict[str, str], filled: Callable[[str], None] = lambda _: None) -> None:
-    """Fill the databases and visit them one by one; `filled` is called with the name of each once it is filled."""
+    """Fill the databases and visit them one by one; call `filled` with the name of each after it is filled."""
     for name, shape in {"small": replace(SHAPES["sets"], samples=20), **ALL}.items():
         began = time.perf_counter()
         with open_store(urls[name]) as store:
@@ -164,7 +164,7 @@ def _visit_all(home: Path, urls: dict[str, str], filled: Callable[[str], None] =
         spent = time.perf_counter() - began
         print(f"{urls[name].split(':')[0]}, {name}: {shape.scores} scores stored in {spent:.1f} s", flush=True)
         if name != "small":
-            # A process of its own, so that its memory is its own.
+            # In its own process, to measure its memory.
             command = [sys.executable, "-m", "benchmarks.million", name, str(home), urls[name], urls["small"]]
             subprocess.run(command, check=True, env={**os.environ, **_ENVIRONMENT})
 

@@ -1,8 +1,8 @@
-"""The cost of a run beside that of a bare loop that sends the same requests and throws the answers away.
+"""The cost of a run compared with a bare loop that sends the same requests and discards the answers.
 
-The server is a process of its own that answers after a fixed time; both keep 64 requests in flight over connections
-that stay open. The run does all that a run does: a cell for each sample's strategy, batcher, generator, metrics, and
-transactions. Context gain by the built-in copy model is the work of a second model: it is timed with and without.
+The server is a separate process that answers after a fixed time. Both keep 64 requests in flight over connections that
+stay open. The run is complete: a cell for each sample's strategy, batcher, generator, metrics, transactions. Context
+gain with the built-in copy model is a second model's work, so it is timed with and without.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.helpers.sets import make_set
 
 REQUESTS, AT_ONCE, ROUNDS = 2048, 64, 2
 DELAYS = (0.05, 1.0)
-"""Seconds to an answer: of next to no model, and of one that writes 64 lines at once at 1,500 tokens a second."""
+"""Seconds per answer: almost no model, and a model that writes 64 lines at once at 1,500 tokens a second."""
 _REPLY = {
     "model": "tiny",
     "choices": [{"index": 0, "text": "apply_tax(cart_1, rate)", "finish_reason": "stop"}],
@@ -48,13 +48,13 @@ _REPLY = {
 
 
 class Free(Scripted):
-    """Prices texts for nothing."""
+    """Prices every text at no cost."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: "", version="1")
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return a bit for each."""
+        """Return one bit for each text."""
         return [1.0] * len(texts)
 
 
@@ -64,11 +64,11 @@ class Cost:
 
     wall: float
     processor: float
-    """Of this process and its children, the server's not."""
+    """Processor seconds of this process and its children, without the server."""
 
 
 def main() -> None:
-    """Print some lines for each delay."""
+    """Print the results for each delay."""
     logging.disable(logging.INFO)
     for delay in DELAYS:
         with tempfile.TemporaryDirectory() as name, _server(delay) as url:
@@ -76,7 +76,7 @@ def main() -> None:
             home = Home(folder)
             sample_set = make_set(home, repos=REQUESTS // 32, per_repo=32)
             bodies = _bodies(home, sample_set, url)
-            # In turns, so that a busy moment of the machine meets all of them.
+            # In turns, so that a busy moment of the machine affects all of them.
             rounds = [
                 (
                     _timed(_bare, url, bodies),
@@ -114,13 +114,11 @@ def _processor() -> float:
 
 
 def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bool) -> None:
-    """Run into a database that is not there yet."""
-
     def resolve(spec: str) -> Generator:
         return Free() if spec == "incontext" and not priced else base.resolve(spec)
 
     with open_store(f"sqlite:///{database}") as store:
-        # The server says the same of every prompt, its length too.
+        # The server returns the same answer and token count for every prompt.
         generator = f"openai:tiny@{url}(concurrency={AT_ONCE}, whole=off)"
         [summary] = run(home, store, sample_set, strategies=["lc.infile"], generator=generator, resolve=resolve)
     if summary.scored != REQUESTS:
@@ -128,7 +126,7 @@ def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bo
 
 
 def _bodies(home: Home, sample_set: SampleSet, url: str) -> list[bytes]:
-    """Return the requests that a run sends, from what it keeps of them."""
+    """Return the requests of a run, rebuilt from its stored answers."""
     database = home.root / "bodies.db"
     _run(home, sample_set, database, url, False)
     with open_store(f"sqlite:///{database}") as store, store.reading() as connection:
@@ -139,7 +137,7 @@ def _bodies(home: Home, sample_set: SampleSet, url: str) -> list[bytes]:
 
 
 def _bare(url: str, bodies: Sequence[bytes]) -> None:
-    """Send everything from threads over one client, and read the answers."""
+    """Send all requests from threads over one client, and read the answers."""
     import httpx
 
     bodies_left = iter(bodies)
@@ -167,7 +165,7 @@ def _bare(url: str, bodies: Sequence[bytes]) -> None:
 
 @contextlib.contextmanager
 def _server(delay: float) -> Iterator[str]:
-    """Run a server in a process of its own, give its address."""
+    """Run a server in a separate process, and yield its address."""
     command = [sys.executable, "-m", "benchmarks.overhead", str(delay)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -178,7 +176,7 @@ def _server(delay: float) -> Iterator[str]:
 
 
 async def _serve(delay: float) -> None:
-    """Answer every request after so many seconds, for ever."""
+    """Answer every request after `delay` seconds, forever."""
     data = json.dumps(_REPLY).encode()
     reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data)
 

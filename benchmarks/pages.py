@@ -1,7 +1,7 @@
-"""Seconds until each page of the dashboard is complete in Chromium, beside the same page over eight samples.
+"""Seconds until each page of the dashboard is complete in Chromium, compared with the page over eight samples.
 
-`python -m benchmarks.pages HOME` on a quiet machine; HOME should hold the runs of a dozen strategies. The first load
-reads the database, the second finds what the server keeps. Waiting until nothing moves takes 0.3 s of each.
+`python -m benchmarks.pages HOME` on a quiet machine; HOME should contain the runs of a dozen strategies. The first load
+reads the database, the second uses the server's cache. Each includes 0.3 s of waiting until nothing moves.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.helpers.sets import make_set
 
 AIM = 3.0
 READER = 5.0
-"""Seconds from the address on the terminal to a request."""
+"""Seconds before the first request: a reader needs as long to open the printed address."""
 
 
 def loads(browser: Browser, home: Path) -> dict[str, list[float]]:
-    """Return page -> the seconds of its first and its second load, each in a browser's profile of its own."""
+    """Return page -> seconds of its first and second load, each in its own browser profile."""
     width, height = DESKTOP
     seconds: dict[str, list[float]] = {info.name: [] for info in PAGES}
     with serving(home) as site:
@@ -43,7 +43,7 @@ def loads(browser: Browser, home: Path) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Print a line a page."""
+    """Print one line per page."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
         few = Home(Path(folder))

@@ -1,11 +1,11 @@
-"""`hf` or `vllm` beside its engine's own loop: `python -m benchmarks.reading FOLDER [FILES] [vllm]`.
+"""`hf` or `vllm` compared with its library's own loop: `python -m benchmarks.reading FOLDER [FILES] [vllm]`.
 
-The prompts are sources of the standard library up to a line, some under code of another file, some that begin alike;
-each line is answered, and priced after its prompt and after the file alone. The loop of transformers reads every prompt
-once and alone: `generate` for what is answered, one call of the model for the file alone. vLLM's loop gives its engine
-all prompts at once, then all files with `prompt_logprobs`. Both do less: they price nothing after the prompts that they
-answer. Each runs three times, in turn; medians are shown, in seconds of the clock and of the processor, which tells
-more on a busy machine.
+The prompts are sources of the standard library up to a line. Some follow code of another file, and some begin alike.
+Each line is completed, and priced after its prompt and after the file alone. The loop of transformers reads every
+prompt once and singly: `generate` for a completion, one call of the model for the file alone. vLLM's loop passes all
+prompts to its engine at once, then all files with `prompt_logprobs`. Both do less: they do not price lines after the
+completed prompts. Each runs three times, in turn. The medians shown are seconds of the clock and of the processor,
+which are more reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 T = TypeVar("T")
 MOST_TOKENS, ROUNDS = 32, 3
 _LINES = 150
-"""Lines of a file before the line that is asked."""
+"""Lines of a file before the completed line."""
 
 
 def main(folder: str, count: str = "6", engine: str = "hf") -> None:
@@ -105,14 +105,14 @@ def _timed(work: Callable[[], T]) -> tuple[T, tuple[float, float]]:
 
 
 class Loop:
-    """The library's own way: a prompt after the other."""
+    """The library's usual loop: one prompt after the other."""
 
     def __init__(self, folder: str) -> None:
         self._tokenizer = transformers_module().AutoTokenizer.from_pretrained(folder)
         self._folder = folder
 
     def begin(self, model: HF | VLLM) -> int:
-        """Forget what was read; return how many tokens the model has read so far."""
+        """Clear the cache; return the number of tokens that the model has read so far."""
         self._network.train(False)
         return _read(model)
 
@@ -123,8 +123,8 @@ class Loop:
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
     ) -> list[str]:
-        """Write as many tokens after each prompt as given, price the texts after the files; return what was written."""
-        # The type checker does not find it where no model is run.
+        """Write `written` tokens after each prompt, and price the texts after the files; return the completions."""
+        # The type checker does not find it without the extra for models.
         torch: Any = importlib.import_module("torch")
         answers = []
         with torch.inference_mode():
@@ -141,7 +141,7 @@ class Loop:
         return answers
 
     def needed(self, asked: Sequence[Request], files: Sequence[Prompt], texts: Sequence[str]) -> int:
-        """Return the tokens of prompts and priced texts, each beginning that some have in common once."""
+        """Return the number of tokens of prompts and priced texts, counting shared prefixes once."""
         prompts = [*(request.prompt for request in asked), *files]
         read = sorted(
             self._ids(f"{prompt.text}{text}\n")[:-1] for prompt, text in zip(prompts, [*texts, *texts], strict=True)
@@ -154,10 +154,10 @@ class Loop:
 
 
 class VLLMLoop(Loop):
-    """The engine's own way: everything at once, by the engine that ours started."""
+    """The engine's usual loop: all requests at once, in the engine that `vllm` started."""
 
     def begin(self, model: HF | VLLM) -> int:
-        """Start the engine, and let it forget; return how many tokens it has read so far."""
+        """Start the engine and clear its cache; return the number of tokens that it has read so far."""
         assert isinstance(model, VLLM)
         self._package = importlib.import_module("vllm")
         model.bits([Prompt(blocks=())], ["warm"], PYTHON)
@@ -168,7 +168,7 @@ class VLLMLoop(Loop):
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
     ) -> list[str]:
-        """Do the same as the other loop."""
+        """Write and price the same as `Loop`."""
         answers = self._made([request.prompt.text for request in asked], [{"max_tokens": count} for count in written])
         priced = [f"{prompt.text}{text}\n" for prompt, text in zip(files, texts, strict=True)]
         self._made(priced, [{"max_tokens": 1, "prompt_logprobs": 0}] * len(priced))

@@ -1,7 +1,7 @@
-"""Search by words beside a plain loop over the texts, as the definitions of BM25 and Jaccard are written.
+"""Search by words compared with a plain loop over the texts, as BM25 and Jaccard similarity are defined.
 
-The loops are our own writing and have their texts split into words beforehand, as our index has. Both rank the same
-functions and stretches of text for the same queries, and what they find is compared.
+The loops were written for this benchmark. Both sides split their texts into words beforehand, and rank the same
+functions and windows for the same queries. The benchmark compares their results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The cost of a job in a pool of boxes and elsewhere: processor time of client, engine and box together.
 
-As root with Docker the engine is one of our own in a control group of our own, so that the figures are right
-on a busy machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its own runner and problems;
-`JOBS=10000` sets how many jobs go through one pool at the end.
+As root with Docker, the engine is a private one in its own control group, so that the numbers are accurate on a busy
+machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its own runner and problems; `JOBS=10000` sets the number
+of jobs in one pool at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tests(given):
 """
 }
 REUSE = 1000
-"""Jobs of a box: its start and end are in the figures, shared out."""
+"""Jobs per box; the costs of its start and end are shared among them."""
 TESTS = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(20)).encode()
 _LOADED = "argparse ast code difflib doctest fnmatch inspect pdb pytest tempfile textwrap unittest xml.dom"
 PRELOAD = tuple(_LOADED.split())
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _base() -> str:
-    """Return a name of the image that boxes are built on here."""
+    """Return the local name of the base image for boxes."""
     from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 
@@ -99,7 +99,7 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
 
 
 def _pooled(meter: Meter, opened: Callable[[], Any], jobs: list[Job]) -> float:
-    """Return the processor seconds a job, the boxes' own start and end among them."""
+    """Return the processor seconds per job, including the boxes' start and end."""
     began = meter.read()
     with opened() as pool:
         for job in jobs:
@@ -181,7 +181,7 @@ def _many(opened: Callable[[], Any], job: Job) -> None:
 
 
 def _some(pool: Pool, job: Job, count: int) -> None:
-    """Run jobs from two threads, each its own half: a queue of 10,000 futures would be the memory that is measured."""
+    """Run jobs from two threads, half each, because a queue of 10,000 futures would dominate the measured memory."""
 
     def half() -> bool:
         return all(pool.run(job).result == 1 for _ in range(count // 2))

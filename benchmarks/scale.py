@@ -1,8 +1,8 @@
-"""A run on 1 to 1,000 workers, simulated: throughput, and what saturates. `python -m scripts.scale_page` draws it.
+"""A simulated run on 1 to 1,000 workers: throughput and bottleneck. `python -m scripts.scale_page` draws it.
 
-A discrete simulation (simpy) of what `harness/run/cluster.py` and batch schedulers do: workers of one core each take
-units, ask model servers, deliver shards, and one process merges them. All costs stand in `Costs` and `SETTINGS`, with
-their sources; that of merging is measured here, in processor seconds, before the simulation begins.
+A discrete simulation (simpy) of `harness/run/cluster.py` and batch schedulers: workers of one core each take units,
+query model servers and deliver shards, and one process merges them. `Costs` and `SETTINGS` contain all costs with their
+sources. The cost of merging is measured here, in processor seconds, before the simulation.
 """
 
 from __future__ import annotations
@@ -28,54 +28,54 @@ from tests.helpers.sets import make_set
 
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 WARM, HORIZON = 300.0, 900.0
-"""Simulated seconds; throughput counts what was merged between them."""
+"""Simulated seconds; throughput counts the samples merged between them."""
 CHUNKS = 2
-"""Parts of a unit whose requests go out together, to one server, which has so many fewer slots meanwhile."""
+"""Parts of a unit whose requests go together to one server, which then has so many fewer slots."""
 LIMIT = 0.9
-"""Of its capacity: from here on something is called saturated."""
+"""Share of its capacity from which a resource counts as saturated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Seconds, of one core where nothing else is said. Measured on a quiet machine of 2 cores."""
+    """Costs in seconds, of one core unless stated. Measured on a quiet machine of 2 cores."""
 
     start: float = 2.8
-    """A worker's: imports, cells, indices of its first repositories (450 quick-start samples: so much beside them)."""
+    """A worker's start: imports, cells, indices of its first repositories (measured over 450 quick-start samples)."""
     sample: float = 0.024
-    """One finished line sample with a mock model, everything measured (the same run: 13.7 s for 450)."""
+    """One finished line sample with a mock model and all measurements (the same run: 13.7 s for 450)."""
     tests: float = 0.0
-    """The tests of one function in a box, with those without its value."""
+    """The tests of one function in a box; 0 without tests."""
     answer: float = 0.0
-    """One answer, on one of a server's slots; 0 where no server is asked."""
+    """One answer, on one of a server's slots; 0 without a server."""
     servers: int = 0
     slots: int = 64
-    """Answers that a server writes at once."""
+    """Concurrent answers of a server."""
     image: float = 0.0
-    """A registry's, for one image on one worker: 300 MB at 1 Gbit/s and unpacking; 0 where nothing is pulled."""
+    """One image from a registry for one worker: 300 MB at 1 Gbit/s and unpacking; 0 without pulls."""
     pulls: int = 32
-    """Pulls that a registry serves at once; more are told to wait (harbor 1424: 429)."""
+    """Concurrent pulls of a registry; more are refused for now (harbor 1424: 429)."""
     merge: float = 0.0
-    """One sample of a shard, brought into a database; measured by `measured_merge`."""
+    """Merging one sample of a shard into a database; measured by `measured_merge`."""
     merges_whole: bool = True
-    """Whether samples arrive as shards; else each is written alone, by the worker, in turn with all others."""
+    """Whether samples arrive as shards; otherwise workers write each sample singly, one at a time."""
 
 
 SETTINGS = {
     "lines, built-in model": Costs(),
     # A small model on one GPU: 64 lines at once in 1 s (benchmarks/overhead.py).
     "lines, 8 model servers": Costs(answer=1.0, servers=8),
-    # 1.5 s a function in bubblewrap, and an image a worker.
+    # 1.5 s per function in bubblewrap, and one image per worker.
     "functions, 8 servers, tests": Costs(answer=4.0, servers=8, tests=1.5, image=8.0),
-    # Before shards: 237 finished line samples a second on SQLite, of a single writer.
+    # Before shards: 237 finished line samples per second on SQLite, with a single writer.
     "lines, one database, no shards": Costs(merge=1 / 237, merges_whole=False),
 }
 
 
 class Site:
-    """Everything that workers share."""
+    """The resources that workers share."""
 
     def __init__(self, costs: Costs) -> None:
-        """Begin at time 0 with nothing done."""
+        """Start at time 0."""
         self.costs, self.env = costs, simpy.Environment()
         self.servers = simpy.Resource(self.env, max(1, costs.servers))
         self.registry = simpy.Resource(self.env, costs.pulls)
@@ -84,14 +84,14 @@ class Site:
         self.merged = 0
 
     def use(self, resource: Any, name: str, seconds: float) -> Generator[Any, Any, Any]:
-        """Wait for a place and hold it for some seconds."""
+        """Wait for a slot and occupy it for some seconds."""
         with resource.request() as place:
             yield place
             yield self.env.timeout(seconds)
             self.busy[name] += seconds
 
     def worker(self) -> Generator[Any, Any, Any]:
-        """Do units for ever; a second one is begun while the answers of the first are waited for."""
+        """Do units forever; start a second unit while waiting for the answers of the first."""
         costs, env = self.costs, self.env
         if costs.image:
             yield env.process(self.use(self.registry, "registry", costs.image))
@@ -107,16 +107,16 @@ class Site:
                 chunks.append(env.process(self.answers(size // CHUNKS)))
             unit = env.all_of(chunks)
             merged = env.process(self.deliver(unit, size))
-            # Without shards its samples are written before it goes on.
+            # Without shards, write its samples before the next unit.
             yield before if costs.merges_whole else merged
 
     def answers(self, count: int) -> Generator[Any, Any, Any]:
-        """Ask a server for some answers."""
+        """Wait for some answers of a server."""
         seconds = count * self.costs.answer / self.costs.slots
         yield self.env.process(self.use(self.servers, "model servers", seconds))
 
     def deliver(self, unit: Any, size: int) -> Generator[Any, Any, Any]:
-        """Bring a unit into the database once its answers are there."""
+        """Deliver a unit to the database after its answers have arrived."""
         yield unit
         yield self.env.process(self.use(self.merger, "merge", size * self.costs.merge))
         self.merged += size
@@ -124,19 +124,19 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a number of workers came to."""
+    """The result for a number of workers."""
 
     workers: int
     throughput: float
-    """Merged samples a second."""
+    """Merged samples per second."""
     busiest: str
-    """What is used most of its capacity."""
+    """The resource with the highest utilisation."""
     use: float
-    """Of that, from 0 to 1."""
+    """Its utilisation, from 0 to 1."""
 
 
 def simulate(costs: Costs, workers: int) -> Point:
-    """Return what workers of one core come to between `WARM` and `HORIZON`."""
+    """Return the result of workers with one core each between `WARM` and `HORIZON`."""
     site = Site(costs)
     for _ in range(workers):
         site.env.process(site.worker())
@@ -146,14 +146,14 @@ def simulate(costs: Costs, workers: int) -> Point:
     span = HORIZON - WARM
     capacity = {"workers": workers, "model servers": site.servers.capacity, "registry": costs.pulls, "merge": 1}
     use = {name: min(1.0, (busy - before[1][name]) / (capacity[name] * span)) for name, busy in site.busy.items()}
-    # A queue before a shared part tells more than busy workers.
+    # Busy workers are normal, so name a saturated shared resource first.
     shared = max((name for name in use if name != "workers"), key=lambda name: use[name])
     busiest = shared if use[shared] > LIMIT else "workers"
     return Point(workers, (site.merged - before[0]) / span, busiest, use[busiest])
 
 
 def curves(merge: float) -> dict[str, list[Point]]:
-    """Return the points of every setting; `merge` is the cost of a sample of a shard."""
+    """Return the points of every setting; `merge` is the cost of merging a sample."""
     return {
         name: [simulate(costs if costs.merge else replace(costs, merge=merge), workers) for workers in WORKERS]
         for name, costs in SETTINGS.items()
@@ -162,14 +162,14 @@ def curves(merge: float) -> dict[str, list[Point]]:
 
 @dataclass(frozen=True, slots=True)
 class MergeCost:
-    """What one sample of a shard costs: processor seconds and bytes."""
+    """Cost of merging one sample of a shard: processor seconds and bytes."""
 
     merge: float
     size: float
 
 
 def measured_merge(samples: int = 200) -> MergeCost:
-    """Measure it on lines of a made-up project, with prompts of about 6 kB and every score."""
+    """Measure the cost on lines of a synthetic project, with prompts of about 6 kB and every score."""
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder) / "home")
         sample_set = make_set(home, per_repo=samples // 2)

@@ -1,4 +1,4 @@
-"""A database of many scores for `benchmarks.million`, filled as runs are."""
+"""A database of many scores for `benchmarks.million`, filled as by runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINE_METRICS = {
     "infercom": ("em", "es", "id_em", "id_f1"),
     "repocoder": ("em", "es"),
 }
-"""What a run of lines stores: twenty scores a sample."""
+"""Metrics stored for a run of lines: twenty scores per sample."""
 REPOSITORIES = 20
 
 
@@ -41,12 +41,12 @@ class DatabaseShape:
 
     @property
     def runs(self) -> int:
-        """How many runs it holds."""
+        """Number of runs."""
         return self.sets * self.generators * self.strategies
 
     @property
     def scores(self) -> int:
-        """How many scores it holds."""
+        """Number of scores."""
         return self.runs * self.samples * sum(map(len, self.metrics.values()))
 
 
@@ -54,7 +54,7 @@ SHAPES = {
     "sets": DatabaseShape(sets=5, generators=2, strategies=5, samples=1_000, metrics=LINE_METRICS),
     "group": DatabaseShape(sets=1, generators=1, strategies=25, samples=4_000, metrics=PAGE_METRICS),
 }
-"""A million scores each: of many groups, one of which is shown; and of a single one."""
+"""A million scores each: in many groups, one of which is shown; and in a single group."""
 
 
 def fill(store: Store, shape: DatabaseShape) -> None:

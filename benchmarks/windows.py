@@ -1,8 +1,7 @@
-"""Window retrieval beside a plain loop over token sets, as RepoCoder's release does it.
+"""Window retrieval compared with a plain loop over token sets, like the loop in RepoCoder's release.
 
-The loop is our own writing of it: for each window the size of the intersection over the size of
-the union, a stable sort, the top read from the end. Both tokenize the query; both have their
-windows tokenized beforehand.
+The loop was written for this benchmark: for each window the size of the intersection over the size of the union, a
+stable sort, the top read from the end. Both sides tokenize the query, and have their windows tokenized beforehand.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def main() -> None:
 
 
 def library(most: int = LINES) -> tuple[dict[str, str], int]:
-    """Return sources of the standard library, in sorted order, up to `most` lines, and how many lines they have."""
+    """Return sources of the standard library in sorted order with at most `most` lines, and their number of lines."""
     texts: dict[str, str] = {}
     lines = 0
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
@@ -61,7 +60,7 @@ def library(most: int = LINES) -> tuple[dict[str, str], int]:
 
 
 def _queries(texts: dict[str, str]) -> list[str]:
-    """Return blocks of 20 lines spread evenly over the files, shifted so that none is a window."""
+    """Return blocks of 20 lines spread evenly over the files, shifted so that none equals a window."""
     blocks = [
         "\n".join(lines[start : start + 20])
         for lines in map(split_lines, texts.values())

@@ -1,4 +1,4 @@
-"""Programs for maintainers; nothing here is needed to use ctxbench. Most write a part of a documentation page."""
+"""Programs for maintainers; users of ctxbench do not need them. Most write a part of a documentation page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def write_section(page: Path, begin: str, end: str, text: str) -> None:
-    """Write a text between two marks of a page, in place of what stands there.
+    """Replace the text between two marks of a page.
 
     Raises:
-        ValueError: if the page has not both marks, the first of them once.
+        ValueError: if the page lacks a mark, or contains the first one twice.
     """
     before, behind = page.read_text(encoding="utf-8").split(begin)
     _, after = behind.split(end, 1)
@@ -18,6 +18,6 @@ def write_section(page: Path, begin: str, end: str, text: str) -> None:
 
 
 def log_place(value: float, ends: tuple[float, float], start: float, end: float) -> float:
-    """Return where a value stands on a logarithmic axis from `start` to `end`, which mean the `ends`."""
+    """Return the position of a value on a logarithmic axis whose `ends` are at `start` and `end`."""
     low, high = map(math.log, ends)
     return start + (end - start) * (math.log(value) - low) / (high - low)

@@ -1,7 +1,7 @@
 """The agreement study: does what `incontext` measures predict published models? ``python -m scripts.agreement``.
 
-Its rules were fixed before it was run: scripts/agreement.md. This writes the outcome into docs/agreement.md, and its
-two pictures, from the files that ship.
+scripts/agreement.md fixed the rules before the first run. This script writes the results from the shipped files into
+docs/agreement.md, and its two pictures.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ PAGE = DOCS / "agreement.md"
 PICTURES = {"rows": DOCS / "agreement-rows.svg", "pairs": DOCS / "agreement-pairs.svg"}
 BEGIN, END = "<!-- python -m scripts.agreement -->\n", "<!-- end of the study -->"
 PLANNED = 144
-"""Lines by the rules."""
+"""Number of lines in the rules."""
 JUDGE, LARGER = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
-"""The model that all rows and lines are asked of, and the one that tells how far two models agree."""
+"""The model for all rows and lines, and the model that shows how far two models agree."""
 _METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench", 100.0)}
-"""Metric -> its profile, and its factor to the unit shown."""
+"""Metric -> its profile, and its factor to the displayed unit."""
 _BASE = "lc.infile"
 _CONTRASTS = (
     ("lc.infercom(encoder=bm25, fsr=false)", "lc.infercom(encoder=bm25, fsr=false, uer=false)"),
@@ -45,30 +45,30 @@ _SEED = "agreement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question of the rules, and the bar that the answer must pass."""
+    """One question of the rules, and the threshold that the answer must pass."""
 
     name: str
     text: str
     bar: str
     ask: Callable[[Rows, Rows], Answer]
     decides: bool = True
-    """Whether the rules make something depend on it."""
+    """Whether a consequence in the rules depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a question in a language."""
+    """The answer to a question in one language."""
 
     text: str
     passed: bool | None
-    """None where nothing was there to ask about."""
+    """None without data."""
 
 
 class Rows:
-    """What one model says of some strategies, over lines of one language."""
+    """One model's values for some strategies, over lines of one language."""
 
     def __init__(self, files: Iterable[ReferenceResults], strategies: Sequence[str], samples: Sequence[Sample]) -> None:
-        """Take the lines that are asked for out of files of one model."""
+        """Read the values of these samples from files of one model."""
         found = held(files)
         self.strategies, self.codes = tuple(strategies), stats.coded([sample.repo for sample in samples])
 
@@ -82,42 +82,42 @@ class Rows:
             metric: np.array([[value(strategy, sample, metric) for sample in samples] for strategy in strategies])
             for metric in _METRICS
         }
-        """Metric -> what each line has, shape (strategies, lines), in the unit shown."""
+        """Metric -> value of each line in the displayed unit, shape (strategies, lines)."""
 
     def means(self, metric: str = GAIN) -> stats.Array:
         """Return the mean of each strategy."""
         return np.asarray(self.values[metric].mean(axis=1))
 
     def gap(self, better: str, worse: str, metric: str = GAIN) -> stats.Array:
-        """Return what one strategy has more than another, line by line."""
+        """Return one strategy's lead over another, line by line."""
         places = [self.strategies.index(name) for name in (better, worse)]
         return np.asarray(self.values[metric][places[0]] - self.values[metric][places[1]])
 
     def apart(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Return which pairs the board's own test tells apart by gain, corrected for each other."""
+        """Return which pairs differ significantly in gain by the board's own test, corrected for all pairs."""
         sums = np.stack([stats.clustered(self.gap(*pair), self.codes).sums for pair in pairs])
         return [p <= signflip.ALPHA for p in signflip.step_down(sums, seed=_SEED).p.tolist()]
 
     def told(self) -> list[tuple[str, str]]:
-        """Return the pairs of ranked strategies that differ significantly, of each the better one first."""
+        """Return the pairs of ranked strategies that differ significantly, in each the better one first."""
         pairs = list(itertools.combinations([name for name in self.strategies if not is_control(name)], 2))
         told = [pair for pair, is_apart in zip(pairs, self.apart(pairs), strict=True) if is_apart]
         return [pair if self.gap(*pair).mean() > 0 else pair[::-1] for pair in told]
 
 
 def order(ruler: Rows, judge: Rows) -> Answer:
-    """A1: the order of rows by gain."""
+    """A1: order of rows by gain."""
     return _correlation([float(spearmanr(ruler.means(), judge.means()).statistic)], 0.9)
 
 
 def order_of_scores(ruler: Rows, judge: Rows) -> Answer:
-    """A2: the order of rows by gain against that by what the model wrote."""
+    """A2: order of rows by gain against their order by scores of the completions."""
     found = [float(spearmanr(ruler.means(), judge.means(metric)).statistic) for metric in ("es", "id_f1")]
     return _correlation(found, 0.8)
 
 
 def signs(ruler: Rows, judge: Rows) -> Answer:
-    """A3: the pairs that the ruler tells apart, under the judge's gain and edit similarity."""
+    """A3: pairs that differ significantly for the ruler, under the judge's gain and edit similarity."""
     told = ruler.told()
     if not told:
         return Answer("none is significant", None)
@@ -127,14 +127,14 @@ def signs(ruler: Rows, judge: Rows) -> Answer:
 
 
 def by_sample(ruler: Rows, judge: Rows) -> Answer:
-    """A4: gain over the file alone line by line, ranks within repositories, pooled over strategies."""
+    """A4: gain over the file alone per line, as ranks within repositories, pooled over strategies."""
     others = [name for name in ruler.strategies if name != _BASE]
     these, those = (np.stack([rows.gap(name, _BASE) for name in others]) for rows in (ruler, judge))
     return _correlation([pooled_ranks(these, those, ruler.codes)], 0.5)
 
 
 def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> float:
-    """Return the rank correlation within repositories: Pearson's of ranks from -1 to 1, of all repositories together.
+    """Return the rank correlation within repositories: Pearson's, of ranks from -1 to 1, over all repositories.
 
     Args:
         these: one model's gains, shape (strategies, lines).
@@ -151,7 +151,7 @@ def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> 
 
 
 def contrasts(ruler: Rows, judge: Rows) -> Answer:
-    """A5: two contrasts that the papers are about: the same sign, or significant by neither."""
+    """A5: two contrasts that the papers discuss: the same sign, or significant in neither."""
     told = [rows.apart([pair])[0] for pair in _CONTRASTS for rows in (ruler, judge)]
     gaps = [float(rows.gap(*pair).mean()) for pair in _CONTRASTS for rows in (ruler, judge)]
     texts, fine = [], []
@@ -188,7 +188,7 @@ QUESTIONS = (
 
 
 def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
-    """Return what two models say of the strategies and lines that both were asked; None without any."""
+    """Return two models' values for the strategies and lines that both have; None without any."""
     models: dict[str, list[ReferenceResults]] = {}
     for results in reference.models(LITE).values():
         models.setdefault(results.model, []).append(results)
@@ -208,7 +208,7 @@ def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
 
 
 def questions_table(label: str, other: str) -> str:
-    """Return what came of each question between two models, as a Markdown table."""
+    """Return the answer to each question between two models, as a Markdown table."""
     lines = [f"| | | bar | {' | '.join(LANGUAGES.values())} |", f"|---|---|---|{'---|' * len(LANGUAGES)}"]
     both = [rows_of(label, other, language) for language in LANGUAGES]
     for question in QUESTIONS:
@@ -222,7 +222,7 @@ def _cell(answer: Answer) -> str:
 
 
 def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
-    """Return what the study came to, in a few sentences."""
+    """Return the result of the study in a few sentences."""
     verdicts, failing = [], []
     for language, pair in both.items():
         answers = {question.name: question.ask(*pair).passed for question in QUESTIONS if question.decides}
@@ -242,7 +242,7 @@ def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
 
 
 def _consequence(failing: Sequence[str]) -> str:
-    """Return what the rules make follow from the languages in which a question failed."""
+    """Return the consequence that the rules set for the languages in which a question failed."""
     if not failing:
         return "So gain by `incontext` goes on to rank lines."
     return (
@@ -257,7 +257,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def scatter(points: Mapping[str, Sequence[tuple[float, float, str]]], across: str, up: str) -> str:
-    """Return an SVG of points of each language in a panel of its own, both axes in bits and with 0 on them."""
+    """Return an SVG with one panel of points per language, both axes in bits and including 0."""
     side, parts = 380, []
     for panel, (language, of) in enumerate(points.items()):
         columns = [0.0, *(x for x, _, _ in of)], [0.0, *(y for _, y, _ in of)]

@@ -1,7 +1,7 @@
 """Write every board of some databases in every format: ``python -m scripts.boards OUT FOLDER...``.
 
-FOLDER holds a ``results.db``. To see that a change left every number and every byte as it was, run it before and after
-over the same folders and compare: ``diff -r BEFORE AFTER``. Pages are written as what they give the browser.
+FOLDER contains a ``results.db``. To check that a change leaves every number and byte as it was, run the script before
+and after it over the same folders and compare: ``diff -r BEFORE AFTER``. Pages are written as the browser's input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPTIONS = (("--published", "none"), ("--published", "all"), ("--by-level",), ("-
 PAGES = ("leaderboard", "compare", "cost", "samples", "benchmark")
 MOST_COMPARED = 3
 _DRAWN = re.compile(r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+")
-"""Ids that are drawn, or digests of where the script lies."""
+"""Random ids, or digests that depend on the script's folder."""
 TOKENS = """[[rate]]
 match = "*"
 input = 3.0
@@ -74,7 +74,7 @@ def _run(home: Path, *arguments: str, form: str = "") -> str:
 
 
 def _sets(home: Path) -> dict[str, list[str]]:
-    """Return sample set and limit -> the ids of its runs."""
+    """Return sample set with its limit -> the ids of its runs."""
     ids: dict[str, list[str]] = defaultdict(list)
     with open_store(Home(home).database) as store:
         for run in works(store):
@@ -88,14 +88,14 @@ def _queries(home: Path) -> list[dict[str, str]]:
 
 
 def _page(page: str, query: dict[str, str]) -> str:
-    """Return what a page gives the browser, as text."""
+    """Return the browser's input for a page, as text."""
     from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow to import
 
     script = f"from ctxbench.dashboard.app import show_page\nshow_page({page!r})\n"
     test = AppTest.from_string(script, default_timeout=300)
     test.query_params.update(query)
     test.run()
-    # Ids are drawn, or digests of where the script lay, among others.
+    # Replace random ids and digests that depend on the script's folder.
     return re.sub(
         r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+", "ID", "\n".join(_lines(test.main, 0))
     )

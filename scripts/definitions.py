@@ -1,8 +1,8 @@
-"""Do we and jedi find the same definitions? ``python -m scripts.definitions --home HOME`` writes docs/diagnostics.md.
+"""Compare ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/diagnostics.md.
 
-Each name of another file that the reference of a Python line uses is looked up twice: by
-`ctxbench.harness.diagnostics.Diagnostics.definitions`, and by jedi's ``goto`` at its place in the true file. The
-table between the marks of the page is replaced.
+The script looks up each name of another file in the reference of a Python line twice: with
+`ctxbench.harness.diagnostics.Diagnostics.definitions`, and with jedi's ``goto`` at its position in the true file. It
+replaces the table between the marks of the page.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Jedi:
             for path, text in snapshot.texts.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(text, encoding="utf-8")
-            # jedi does not look for the folder that imports begin in.
+            # jedi does not find the source root of the imports by itself.
             sys_path = [str(root), str(root / "src")]
             self._projects[repo] = jedi.Project(root, sys_path=sys_path, load_unsafe_extensions=False)
         return self._projects[repo]
 
     def places(self, repo: str, snapshot: Snapshot, path: str, line: int, column: int) -> list[tuple[str, int]]:
-        """Return the files of the repository, and the lines in them, where the name at a position is defined."""
+        """Return the repository's files and lines that define the name at a position."""
         project = self._project(repo, snapshot)
         script = jedi.Script(snapshot.texts[path], path=project.path / path, project=project)
         names = script.goto(line + 1, column, follow_imports=True, follow_builtin_imports=False)
@@ -61,7 +61,7 @@ class Jedi:
 
 
 def position(snapshot: Snapshot, sample: Sample, use: Use) -> tuple[int, int] | None:
-    """Return where the last part of a used name stands behind the cursor; None if it is not on the cursor's line."""
+    """Return the position of the last part of a used name; None if it is not on the cursor's line."""
     line = snapshot.texts[sample.path].split("\n")[sample.cursor.line]
     *owners, last = map(re.escape, use.name.split("."))
     chain = "".join(rf"{owner}\s*\.\s*" for owner in owners)
@@ -70,7 +70,7 @@ def position(snapshot: Snapshot, sample: Sample, use: Use) -> tuple[int, int] | 
 
 
 def outcomes(samples: tuple[Sample, ...], snapshots: dict[str, Snapshot]) -> Iterator[tuple[Sample, Use, str]]:
-    """Yield each use with what came of it."""
+    """Yield each use with the outcome of the comparison."""
     diagnostics = Diagnostics(lambda: snapshots)
     with tempfile.TemporaryDirectory() as folder:
         asked = Jedi(Path(folder))

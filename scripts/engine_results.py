@@ -1,9 +1,9 @@
 """Measure the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
-Build the standard set NAME (``ctxbench-2-lite`` by default) there, run what is missing (stopped, it goes on where it
-was) and write what came of it into docs/results.md: the engines beside strategies of ours, and of the default set also
-what their shared mode gains, and what a budget buys. With a LIMIT the engines that people install run over the first
-LIMIT samples, by GENERATOR (the built-in copy model by default), which also writes docs/engines.md.
+Build the standard set NAME (``ctxbench-2-lite`` by default) in HOME, complete missing runs, and write the results into
+docs/results.md: the engines beside ctxbench's strategies, and for the default set the gains of their shared mode and of
+larger budgets. With a LIMIT, run the installed third-party engines over the first LIMIT samples with GENERATOR (the
+built-in copy model by default), and also write docs/engines.md.
 """
 
 from __future__ import annotations
@@ -61,21 +61,22 @@ OVER_BUDGETS = (
 INSTALLED = tuple(
     f"docs/engines/{name}.toml" for name in ("code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena")
 )
-"""What people install."""
+"""Third-party engines that users install."""
 SHARED = "mode=shared"
 LITE = "ctxbench-2-lite"
 DRAWN = 180
-"""Samples of the curves and of the shared mode: ten of each repository of the lite set."""
+"""Number of samples for the curves and the shared mode: ten of each repository of the lite set."""
 TREES, SHOWN, PLACES, ASKED, MISSING = 6, 5, 4, 8, 10
-"""Each how many-th repository is indexed twice; samples of the page of engines, with so many places of each engine, and
-identifiers that a recipe asks for; and the part of its samples that a row may miss at most, as one in so many."""
+"""Every so many-th repository is indexed twice; the page of engines shows so many samples, and so many places per
+engine; a recipe asks for so many identifiers; a row may lack one in so many samples.
+"""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 
 
 def measure(home: Home, name: str, first: int | None = None, generator: str = COPY_MODEL) -> list[RunTable]:
-    """Build the set and run what is missing; return the tables of the set's runs.
+    """Build the set and complete its runs; return their tables.
 
-    With `first`, the engines that people install are among those that run, over so many samples.
+    With `first`, third-party engines run too, over so many samples.
 
     Raises:
         InputFault: if the set cannot be built.
@@ -100,7 +101,7 @@ def measure(home: Home, name: str, first: int | None = None, generator: str = CO
                 choices=RunOptions(limit=limit),
                 progress=progress,
             )
-            # Some engines fail on some samples: then theirs are missing, and the board says how many.
+            # Some engines fail on some samples; these are missing, and the board shows their number.
             if not first and (fault := fault_of(summaries)) is not None:
                 raise fault
         return list(run_tables(store, samples=name))
@@ -125,7 +126,7 @@ _COLUMNS = {
 
 
 def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
-    """Yield a table of what the shared mode of each engine gains over its per-file mode, over the same samples."""
+    """Yield a table of each engine's gain from its shared mode over its per-file mode, over the same samples."""
     yield f"| shared less per-file, bits | {' | '.join(LANGUAGES.values())} |"
     yield "|---|---|---|"
     for engine in ENGINES:
@@ -171,7 +172,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     yield "#### What an engine gains that may remember"
     yield "\n".join(leak_lines(tables))
     yield "#### What a budget buys"
-    # A budget that is the default stands in no spec.
+    # A spec leaves out the default budget.
     drawn = [table for table in tables if table.run.samples != name and SHARED not in table.run.strategy]
     yield f"Of the first {DRAWN} samples, ten of each repository:"
     boards = {group.language: group for group in board(drawn).groups}
@@ -182,17 +183,17 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What an engine needs for a tree, the most of several trees, and whether a second index answers like the first."""
+    """Cost of an engine's index, as the maximum over trees, and whether a second index gives the same answers."""
 
     memory: int
     disk: int
     alike: int
-    """Trees whose two cold indices answered alike."""
+    """Number of trees whose two indices gave the same answers."""
     trees: int
 
 
 def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], engine: str) -> Built:
-    """Index the tree of each sample's file twice, each time in a fresh box, and ask both."""
+    """Index the tree of each sample's file twice in fresh boxes, and query both."""
     recipe, sandbox = read(engine), back_end(home, None)
     sandbox.prepare(living(recipe.environment), lambda _: None)
     snapshots = sets.snapshots(home, sample_set, {sample.repo for sample in samples})
@@ -217,7 +218,7 @@ def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], eng
 
 
 def built_lines(home: Home, name: str, first: int) -> Iterator[str]:
-    """Yield a table of what each installed engine needs, over a sample of each of the first repositories."""
+    """Yield a table of each third-party engine's cost, over a sample of each of the first repositories."""
     sample_set = sets.load(home, name)
     samples = list({sample.repo: sample for sample in planned_samples(sample_set.samples, first)}.values())[::TREES]
     yield "| engine | memory, MB | index, MB | two cold indices answer alike |"
@@ -232,7 +233,7 @@ def _cell(text: str) -> str:
 
 
 def _place_cell(piece: StoredPiece, prompt: str, names: Sequence[str]) -> str:
-    """Return a place; in bold with those names that the reference uses and it defines."""
+    """Return the cell of a place; bold if it defines names that the reference uses."""
     place = piece.places[0]
     text = prompt[piece.start : piece.end]
     defined = [name for name in names if re.search(rf"\b(def|class|interface|enum|record) {re.escape(name)}\b", text)]
@@ -241,7 +242,7 @@ def _place_cell(piece: StoredPiece, prompt: str, names: Sequence[str]) -> str:
 
 
 def page_lines(home: Home, name: str, first: int) -> Iterator[str]:
-    """Yield the page of what each engine returned for some samples, side by side."""
+    """Yield the page with each engine's results for some samples, side by side."""
     sample_set = sets.load(home, name)
     planned = [sample for sample in planned_samples(sample_set.samples, first) if sample.uses]
     samples = list({sample.repo: sample for sample in planned}.values())
@@ -287,7 +288,7 @@ def _sample_lines(
 
 
 def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterator[str]:
-    """Yield the paragraphs on the engines that people install."""
+    """Yield the paragraphs on third-party engines."""
     tables = [
         table
         for table in measure(home, name, first, generator)
@@ -303,7 +304,7 @@ def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterat
 
 
 def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MODEL) -> None:
-    """Run what is missing; write the section of the set, or of the engines that people install."""
+    """Complete missing runs; write the section of the set, or of the third-party engines."""
     place = Home(Path(home).absolute())
     if not limit:
         text = "\n\n".join(parts(measure(place, name), name))

@@ -1,15 +1,15 @@
-"""Write into docs/fidelity.md what differs from the papers: ``python -m scripts.fidelity_page``.
+"""Write the differences from the papers into docs/fidelity.md: ``python -m scripts.fidelity_page``.
 
-With checkouts of the authors' programs it counts anew how many prompts are equal:
+With checkouts of the authors' programs it counts again how many prompts are equal:
 
     python -m scripts.fidelity_page --repocoder CodeT --infercom InferCom --p50k p50k_base.json --home HOME
 
-Their code runs in processes of its own, with their checkout on its path, over samples of a set in the home. What needs
-a model or a service is given, the same to both sides: a draft, summaries, and vectors by our encoder `hashed`. Nothing
-of theirs is kept but the counts, in ``fidelity_counts.json`` beside this file.
+Their code runs in its own processes over samples of a set in the home. Both sides get the same results in place of a
+model or a service: a draft, summaries, and vectors of the encoder `hashed`. Only the counts are stored, in
+``fidelity_counts.json`` beside this file.
 
-InferCom's commit is its first: later ones read the place of a block in another form than RepoCoder's program writes it,
-and differ in nothing else that is counted.
+InferCom's commit is its first: later ones read the position of a block in another form than RepoCoder's program writes
+it, and do not differ otherwise in anything that is counted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ behind the cursor, which no view shows.
 
 
 def written(text: str) -> str:
-    """Return a page with what this script writes put between its marks."""
+    """Return a page with this script's text between its marks."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}\n{_section()}\n{END}{rest.partition(END)[2]}"
 
@@ -100,7 +100,6 @@ def _code(switch: str) -> str:
 
 
 def _counted() -> str:
-    """Return the section of counts, as they are stored."""
     stored = json.loads(COUNTS.read_text(encoding="utf-8"))
     rows = "".join(
         f"| {row['ours']} | {row['program']} | {_share(row, 'python')} | {_share(row, 'java')} |\n"
@@ -122,8 +121,6 @@ def _share(row: Mapping[str, Any], language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A sample, as both sides get it."""
-
     sample: Sample
     snapshot: Snapshot
 
@@ -135,7 +132,7 @@ class _Task:
 
     @property
     def draft(self) -> str:
-        """The code behind the cursor, as long as a draft is: the end of its line and nine lines more."""
+        """The code after the cursor, as long as a draft: the end of its line and nine more lines."""
         lines = self.whole.split("\n")[self.sample.cursor.line :][:10]
         return "\n".join(lines)[self.sample.cursor.column :]
 
@@ -168,13 +165,13 @@ class _Task:
 
 
 def given_summary(prompt: str) -> str:
-    """Return a summary that stands for a model's: words of the code, and a digest that any other byte changes."""
+    """Return a fixed summary instead of a model's: words of the code, and a digest that any other byte changes."""
     words = re.findall(r"[^\W\d_]{3,}", prompt.rpartition("code:\n")[2].rpartition("summary:")[0])
     return " ".join([*dict.fromkeys(word.lower() for word in words[:12]), sha256(prompt)[:4]])
 
 
 class _Given:
-    """A model whose drafts and summaries are given."""
+    """A model with fixed drafts and summaries."""
 
     instructs = summarises = True
 
@@ -193,7 +190,7 @@ _OURS = {
     "infercom": "lc.infercom(encoder=hashed)",
     "releaseB": "lc.infercom(encoder=hashed, ue_quirks=on, q2_lines=first, q2_partial=drop)",
 }
-"""What is compared -> our strategy."""
+"""Compared part -> ctxbench's strategy."""
 _ROWS = {
     "infile": ("`lc.infile`", "InferCom, `build_infile.py`"),
     "first": ("`lc.repocoder(iterations=1)`", "RepoCoder, first stage"),
@@ -205,11 +202,11 @@ _ROWS = {
     "releaseB whole": ("`lc.infercom`, `+releaseB`", "the same, functions behind the cursor among the candidates"),
     "summaries": ("the prompt for a summary, `--summary-template`", "InferCom, of each function; system message too"),
 }
-"""What is compared -> what the page calls our side and theirs."""
+"""Compared part -> the page's names for ctxbench's and the authors' side."""
 
 
 def ours(task: _Task, retrieval: Retrieval) -> dict[str, str]:
-    """Return our prompts."""
+    """Return ctxbench's prompts."""
     query = task.sample.query()
     repo = view(task.snapshot, query, task.sample.masked, task.sample.hidden, retrieval)
     return {"id": task.sample.id} | {
@@ -217,11 +214,11 @@ def ours(task: _Task, retrieval: Retrieval) -> dict[str, str]:
     }
 
 
-# The authors' side: this part runs in a process of its own.
+# The authors' side: this part runs in its own process.
 
 
 class _InOrder:
-    """Stands for a pool of processes; what they return comes in the order of the calls."""
+    """Replaces a pool of processes; results come in the order of the calls."""
 
     def __init__(self, **_: Any) -> None:
         pass
@@ -243,7 +240,7 @@ def _sorted_glob(suffix: str) -> SimpleNamespace:
 
     def paths(pattern: str, *, recursive: bool = False) -> list[str]:
         pattern = pattern.removesuffix(".py").removesuffix(".java") + suffix
-        return sorted(glob.glob(pattern, recursive=recursive))  # noqa: PTH207 - what the programs call
+        return sorted(glob.glob(pattern, recursive=recursive))  # noqa: PTH207 - called by the programs
 
     return SimpleNamespace(glob=paths)
 
@@ -266,7 +263,7 @@ def _vector(text: str) -> Any:
 
 
 def _rounded(compare: Callable[..., list[float]]) -> Callable[..., list[float]]:
-    """Round scores as ours are, so that equal texts are equal on both sides."""
+    """Round scores as ctxbench does, so that equal texts are equal on both sides."""
     return lambda query, matrix: [round(score, DIGITS) for score in compare(query, matrix)]
 
 
@@ -274,11 +271,11 @@ _UNUSED = (
     *("AutoTokenizer", "AutoModel", "AutoModelForCausalLM", "GenerationConfig"),
     *("RobertaTokenizer", "RobertaModel", "RobertaConfig"),
 )
-"""What the programs import of transformers, and call for nothing that is counted."""
+"""Names that the programs import from transformers and do not use for the counts."""
 
 
 def _prepare(job: Mapping[str, Any], folder: str) -> None:
-    """Go where the job's files are, with the program on the path, and p50k_base where it looks for it."""
+    """Change to the job's files, with the program on the path, and p50k_base where it expects it."""
     encoding = P50kBase(Path(job["p50k"]))._encoding
     sys.modules["tiktoken"].get_encoding = lambda _: encoding  # type: ignore[attr-defined]
     nothing = dict.fromkeys(_UNUSED)
@@ -288,7 +285,7 @@ def _prepare(job: Mapping[str, Any], folder: str) -> None:
 
 
 def _place(task: Mapping[str, Any]) -> None:
-    """Write a task's target file as the task has it; hide what it hides."""
+    """Write a task's target file with masked lines blank; delete its hidden files."""
     repo = Path("files", task["repo"])
     for path in task["hidden"]:
         repo.joinpath(path).unlink(missing_ok=True)
@@ -312,7 +309,7 @@ def _lines(path: str, *records: Mapping[str, Any]) -> str:
 
 
 class _RepoCoder:
-    """RepoCoder's program over one task after the other."""
+    """RepoCoder's program, run on one task after the other."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         _prepare(job, "RepoCoder")
@@ -324,7 +321,7 @@ class _RepoCoder:
         self.vector.ProcessPoolExecutor, self.vector.as_completed = _InOrder, list
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """Do nothing before the task's files are laid."""
+        """Do nothing: the program reads the task's files later."""
 
     def __call__(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the first prompt, and by kind of draft the second and its blocks."""
@@ -342,7 +339,7 @@ class _RepoCoder:
         return answer
 
     def _prompt(self, record: Mapping[str, Any], windows: str, mode: str) -> Any:
-        """Search with the one window of a file; None where the program leaves the task out, or breaks."""
+        """Search with the only window of a file; None if the program skips the task or fails."""
         paths, tools = self.utils.FilePathBuilder, self.utils.Tools
         self.vector.BagOfWords(windows).build()
         repo = paths.repo_windows_path(record["metadata"]["task_id"].partition("/")[0], 20, 2)
@@ -355,9 +352,9 @@ class _RepoCoder:
 
 
 class _Asked:
-    """Stands for the summarising model's service; notes what it is sent."""
+    """Replaces the summarising model's service; records its messages."""
 
-    messages: list[Any] = []  # noqa: RUF012 - one for all clients of the process
+    messages: list[Any] = []  # noqa: RUF012 - shared by all clients of the process
 
     def __init__(self, **_: Any) -> None:
         self.chat = SimpleNamespace(completions=self)
@@ -369,7 +366,7 @@ class _Asked:
 
 
 class _InferCom:
-    """InferCom's program over one task after the other."""
+    """InferCom's program, run on one task after the other."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         import tree_sitter  # noqa: PLC0415 - as below
@@ -388,7 +385,7 @@ class _InferCom:
         self.run, self.infile, self.functions, python, java = map(_imported, names)
         utils, summaries = _imported("utils.utils"), _imported("utils.summarize_code")
         self.tools, self.summaries = utils.Utils, summaries
-        encoder = lambda _: SimpleNamespace(encode_text=_vector)  # noqa: E731 - stands for their class
+        encoder = lambda _: SimpleNamespace(encode_text=_vector)  # noqa: E731 - replaces their class
         summaries.UnixCoder = self.functions.UnixCoder = encoder
         utils.Similarity.cossim_tensors = staticmethod(_rounded(utils.Similarity.cossim_tensors))
         self.base, self.language = python if job["language"] == "python" else java, job["language"]
@@ -397,11 +394,11 @@ class _InferCom:
         self.asked: list[Any] = []
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """Make the base of a repository from its files as they are, once."""
+        """Build the base of a repository from its unchanged files, once."""
         self.asked = self._api_base(task["repo"])
 
     def __call__(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the in-file text, the prompts, and what was asked of the summarising model."""
+        """Return the in-file text, the prompts, and the messages to the summarising model."""
         record = {"prompt": task["prompt"], "metadata": _metadata(task)}
         shown = self.infile.InFileContextProcessor("files").get_infile_context
         answer: dict[str, Any] = {"infile": shown(record, 4096)}
@@ -418,7 +415,7 @@ class _InferCom:
         return answer
 
     def _records(self, task: Mapping[str, Any], *, cut: bool) -> list[Any]:
-        """Return the functions of a repository: those that a view shows, or all that it does not hide."""
+        """Return the functions of a repository: those visible in a view, or all that are not hidden."""
         hidden, target = set(task["hidden"]), task["path"]
 
         def is_seen(record: Any) -> bool:
@@ -429,7 +426,7 @@ class _InferCom:
         return list(filter(is_seen, self.bases[task["repo"]]))
 
     def _api_base(self, repo: str) -> list[Any]:
-        """Make the base of a repository, by path and line, unless it is made; return what the model was sent then."""
+        """Build the base of a repository by path and line, unless it exists; return the messages to the model."""
         if repo in self.bases:
             return []
         self.base.FuncBaseBuilder([repo], "files").build(benchmark="all")
@@ -451,7 +448,7 @@ class _InferCom:
 
 
 def _drive(path: str) -> None:
-    """Run a program over the tasks of a job, in this process, and write its answers beside the job."""
+    """Run a program over the tasks of a job in this process, and write its answers beside the job."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     programs: dict[str, Any] = {"repocoder": _RepoCoder, "infercom": _InferCom}
     program = programs[job["program"]](job)
@@ -472,14 +469,14 @@ def _drive(path: str) -> None:
 
 @dataclass(slots=True)
 class _Tally:
-    """Equal prompts, and what the others differ by."""
+    """Number of equal prompts, and the differences of the others."""
 
     equal: int = 0
     of: int = 0
     differ: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def add(self, mine: str, theirs: str | None) -> None:
-        """Count one pair; None where the program leaves the task out."""
+        """Count one pair; None if the program skips the task."""
         self.of += 1
         if mine == theirs:
             self.equal += 1
@@ -488,12 +485,11 @@ class _Tally:
 
     @property
     def data(self) -> dict[str, Any]:
-        """It as JSON data."""
         return {"equal": self.equal, "of": self.of, "differ": dict(sorted(self.differ.items()))}
 
 
 def _difference(mine: str, theirs: str | None) -> str:
-    """Return the first part that differs, seen from the prompt's end."""
+    """Return the first part that differs, from the prompt's end."""
     if theirs is None:
         return "the program leaves the task out"
     mark = "# Here are some APIs that may be used from other files\n"
@@ -511,7 +507,7 @@ def _tasks(home: Home, name: str, language: str, most: int) -> list[_Task]:
 
 
 def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], data: Any) -> list[dict[str, Any]]:
-    """Return a program's answers to the tasks, from a process of its own; none without a checkout."""
+    """Return a program's answers to the tasks, from its own process; none without a checkout."""
     checkout = getattr(options, program)
     if checkout is None:
         print(f"{program}: no checkout given (--{program}), so that nothing is counted")
@@ -546,7 +542,6 @@ def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], d
 
 
 def _count(options: argparse.Namespace, language: str, most: int) -> dict[str, dict[str, Any]]:
-    """Return the counts of one language, by what is compared."""
     if not most:
         return {}
     tasks = _tasks(Home(options.home), options.samples, language, most)
@@ -580,7 +575,7 @@ def _count(options: argparse.Namespace, language: str, most: int) -> dict[str, d
 
 
 def _add_summaries(tally: _Tally, task: _Task, messages: Sequence[Any]) -> None:
-    """Count the functions of a repository of which both sides ask the same: system message and prompt."""
+    """Count the functions of a repository with equal system messages and prompts on both sides."""
     theirs = Counter((system["content"], user["content"]) for system, user in messages)
     cut, language = cutter("summary(quirks=on)"), task.sample.language
     units = (unit for path, text in task.snapshot.texts.items() for unit in cut(path, text, language))
@@ -590,7 +585,7 @@ def _add_summaries(tally: _Tally, task: _Task, messages: Sequence[Any]) -> None:
 
 
 def _keep(folder: Path | None, at: str, mine: str, theirs: str | None) -> None:
-    """Write two prompts that differ, to be looked at."""
+    """Write two prompts that differ, for inspection."""
     if folder is not None and mine != theirs:
         folder.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^\w.#-]+", "_", at)
@@ -599,7 +594,7 @@ def _keep(folder: Path | None, at: str, mine: str, theirs: str | None) -> None:
 
 
 def _retrieval(p50k: Path) -> Retrieval:
-    """Return retrieval that counts in p50k_base and whose summaries are given; budgets are counted so too."""
+    """Return retrieval that counts tokens and budgets in p50k_base, with fixed summaries."""
     tokens = P50kBase(p50k)
     layout.count_in(tokens)
 
@@ -617,7 +612,6 @@ def _commit(checkout: Path | None) -> str:
 
 
 def _record(options: argparse.Namespace, counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what is stored of a count."""
     checkouts = f"microsoft/CodeT {_commit(options.repocoder)}, MethodJiao/InferCom {_commit(options.infercom)}"
     names = [name for name in _ROWS if any(name in of for of in counts.values())]
     return {

@@ -1,6 +1,6 @@
-"""What of the papers' findings holds with published models: ten sentences of docs/results.md.
+"""Which of the papers' findings hold with published models: ten sentences of docs/results.md.
 
-`python -m scripts.model_results` writes them, from the papers' tables and the files that ship.
+`python -m scripts.model_results` writes them, from the papers' tables and the shipped files.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _MEASURED = {
 }
 """Heading, profile, metric, factor."""
 Held: TypeAlias = Mapping[str, tuple[ReferenceRun, int]]
-"""Sample -> a run of a strategy that has it, and its place in the columns there."""
+"""Sample -> a run of a strategy with it, and its index in the columns there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One strategy set above another by a paper."""
+    """A paper's claim that one strategy is better than another."""
 
     title: str
     kind: Kind
     tables: tuple[str, ...]
-    """That print both."""
+    """Tables that print both."""
     better: str
     worse: str
 
@@ -74,7 +74,7 @@ FINDINGS = (
 
 
 def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
-    """Return what each strategy has in files of one model."""
+    """Return each strategy's samples in files of one model."""
     found: dict[str, dict[str, tuple[ReferenceRun, int]]] = defaultdict(dict)
     for results in files:
         for run in results.runs:
@@ -83,10 +83,10 @@ def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
 
 
 def sentences(files: Mapping[Kind, Sequence[ReferenceResults]]) -> str:
-    """Return the ten sentences, one a finding.
+    """Return the ten sentences, one per finding.
 
     Args:
-        files: of lines and of functions the files of one model.
+        files: kind of sample -> the files of one model.
     """
     rows = {kind: held(of_kind) for kind, of_kind in files.items()}
     samples = {
@@ -117,7 +117,7 @@ def _sentence(finding: Finding, rows: Mapping[str, Held], samples: Mapping[str, 
 def difference(
     finding: Finding, rows: Mapping[str, Held], samples: Sequence[Sample], profile: str, metric: str, scale: float
 ) -> Estimate:
-    """Return the mean of what the one has more than the other, over samples that both have."""
+    """Return the mean lead of the first strategy, over samples that both have."""
 
     def value(strategy: str, sample: Sample) -> float:
         run, place = rows[strategy][sample.id]

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Try ctxbench on a plain Debian: scripts/fresh_debian.sh bookworm|trixie [FOLDER [TARGET...]]
-# As root. Makes a Debian with debootstrap in FOLDER (default /var/tmp/ctxbench-SUITE), clones the commit that is checked
-# out into it, runs the targets (default: quickstart, then test) and prints how long each took. FOLDER stays; a second
-# call takes its Debian and clones anew. The Docker engine of this machine is used; where none answers, bubblewrap is.
-# MIRROR is the Debian mirror. Of pip's settings those in PIP_* variables are taken over.
+# Run it as root. It installs a Debian with debootstrap in FOLDER (default /var/tmp/ctxbench-SUITE), clones the current
+# commit into it, runs the targets (default: quickstart, then test) and prints their durations. FOLDER stays; a second
+# call reuses its Debian and clones again. It uses this machine's Docker engine, or bubblewrap if no engine answers.
+# MIRROR is the Debian mirror. pip's PIP_* variables are passed on.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 say() { echo "fresh_debian: $*" >&2; }
@@ -16,26 +16,26 @@ command -v debootstrap >/dev/null 2>&1 || { say "debootstrap is missing (Debian:
 
 if [ ! -e "$root/etc/debian_version" ]; then
     say "making Debian $suite in $root"
-    # What the README asks for, and nothing else.
+    # Only the packages that the README requires.
     debootstrap --variant=minbase --include=ca-certificates,git,make,python3,python3-venv "$suite" "$root" \
         "${MIRROR:-http://deb.debian.org/debian}" >"/var/tmp/debootstrap-$suite.log" 2>&1 ||
         { say "debootstrap failed: $(tail -n 1 "/var/tmp/debootstrap-$suite.log")"; exit 1; }
 fi
-# Boxes run as other users, who must get through.
+# Boxes run as other users, which need access.
 chmod 755 "$root"
 for file in /etc/resolv.conf /etc/hosts "${PIP_CERT:-}"; do
     [ -e "$file" ] && mkdir -p "$root$(dirname "$file")" && cp --remove-destination "$(readlink -f "$file")" "$root$file"
 done
-# What this machine trusts beyond Debian's certificates; images that are made in there get them too.
+# This machine's additional certificates, also for images that are built inside.
 if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
     chroot "$root" update-ca-certificates >/dev/null 2>&1
 fi
 
-# An engine that is started in there would outlive it, and look for the folders that boxes are given in there.
+# Start the engine outside: inside, it would outlive the Debian and resolve the folders of boxes in it.
 sh "$here/sandbox/docker/docker_engine.sh" || say "no Docker engine: bubblewrap is used"
 
-# The root is a mount of a namespace, and all of its mounts end with it: in a mere chroot the kernel grants no namespaces.
+# The root is a mount in a namespace, which removes all mounts at its end. In a plain chroot the kernel allows no namespaces.
 inside() {
     # shellcheck disable=SC2016 # the inner shell expands
     unshare --mount --propagation slave sh -euc '

@@ -1,7 +1,7 @@
-"""Write the versions that shipped Python suites are run with: ``python -m scripts.lock_suites [NAME...]``.
+"""Write the pinned versions of shipped Python test suites: ``python -m scripts.lock_suites [NAME...]``.
 
-Without a name it takes every one that leaves a version open. A set that was built before is of the old versions:
-build and certify it again.
+Without a name it takes every suite with an unpinned version. Build and certify existing sets again: they use the old
+versions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def with_lock(text: str, lock: tuple[str, ...]) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Resolve each suite anew and write its manifest."""
+    """Resolve each suite and write its manifest."""
     loaded = [manifest.load(name) for name in names or manifest.builtin_names()]
     with tempfile.TemporaryDirectory() as scratch:
         home = Home(Path(scratch))
@@ -46,7 +46,7 @@ def main(names: list[str]) -> None:
             if suite is None or repository.language != PYTHON or (suite.lock and not names):
                 continue
             versions, _ = resolved(repository, replace(suite, lock=()), home, lock)
-            if not set(versions) <= set(suite.requirements):  # else they are all pinned there
+            if not set(versions) <= set(suite.requirements):  # otherwise all are pinned there
                 path = manifest.BUILTIN / f"{repository.name}.toml"
                 path.write_text(with_lock(path.read_text(), versions))
 

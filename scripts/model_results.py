@@ -1,8 +1,8 @@
 """Measure published models: ``python -m scripts.model_results [HOME LABEL [KIND]]``.
 
-With HOME and LABEL, of `PLANS`: build the standard set there, run the plan's rows one after the other, and write
-those that are complete into the file that ships. Stopped, it goes on where it was; what a file of that model holds is
-not run again. Without arguments: write the tables of docs/results.md from the files.
+With HOME and LABEL, one of `PLANS`: build the standard set in HOME, run the plan's rows one after the other, and write
+the complete ones into the shipped file. An interrupted run continues; rows in a file of that model are not repeated.
+Without arguments: write the tables of docs/results.md from the files.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from scripts.reference_results import LANGUAGES, PAGE, interval_text, published_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked of a model; the file that ships is called by the plan's name."""
+    """The rows to measure with a model; the shipped file has the plan's name."""
 
     model: str
     """As in `ctxbench model list`, or the built-in one."""
     kind: Kind = Kind.LINE
     limits: tuple[int, ...]
-    """Samples, from the repositories in turn: first few, then more, of which the few are a part."""
+    """Numbers of samples, taken from the repositories in turn; each contains the previous samples."""
     strategies: tuple[str, ...]
-    """What tells most first: a sitting may end before the last."""
+    """The most informative first, because a sitting may end before the last."""
 
     @staticmethod
     def set_of(kind: Kind) -> str:
-        """Return the standard set that such plans are over."""
+        """Return the standard set for plans of a kind."""
         return LITE if kind is Kind.LINE else WHOLE
 
     @property
@@ -54,7 +54,7 @@ class Plan:
         """The spec of the generator."""
         if self.model == COPY_MODEL:
             return self.model
-        # llama.cpp writes long answers faster, and reads the long prompt of a line more slowly.
+        # llama.cpp writes long answers faster, but reads the long prompt of a line more slowly.
         return f"hf:{self.model}" if self.kind is Kind.LINE else f"serve:{self.model}(chat=on)"
 
 
@@ -83,7 +83,7 @@ _ONLY_IN_TABLES = (
     "lc.infercom(encoder=bm25, uer=false)",
     "aim(lc.repofuse(encoder=bm25, unmasked=true), encoder=bm25)",
 )
-"""The strategies of the InferCom paper's tables that are no part of the study."""
+"""The strategies of the InferCom paper's tables that are not in the study."""
 _FUNCTIONS = (
     "gold",
     "blank",
@@ -103,7 +103,7 @@ LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
 
 
 def canonical(strategy: str) -> str:
-    """Return the spec by which a strategy, or a control, is stored."""
+    """Return the stored spec of a strategy or a control."""
     return strategy if is_control(strategy) else resolve(strategy).spec
 
 
@@ -119,15 +119,15 @@ PLANS = {
         model="qwen2.5-coder-1.5b", kind=Kind.FUNCTION, limits=(32, 96), strategies=_FUNCTIONS
     ),
 }
-"""What the file that ships is called, and the kind of its samples -> what it is to hold."""
+"""Name of the shipped file, and the kind of its samples -> its content."""
 FOUND_WITH = {Kind.LINE: "qwen2.5-coder-0.5b", Kind.FUNCTION: "qwen2.5-coder-1.5b"}
-"""The models with which the papers' findings are looked at."""
+"""The models that the papers' findings are checked with."""
 
 
 def make(home: Home, label: str, kind: Kind) -> None:
-    """Run what the files of a plan's model lack, and write its rows.
+    """Run the rows that the files of a plan's model lack, and write them.
 
-    They are over more samples only once as many rows have them.
+    A file grows to more samples only after as many of its rows have them.
 
     Raises:
         InputFault: if the set is not the published one.
@@ -153,7 +153,7 @@ def make(home: Home, label: str, kind: Kind) -> None:
 
 
 def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int, held: findings.Held) -> ReferenceRun:
-    """Return a strategy's row; only the samples that are not held are run, and a few that are, to compare."""
+    """Return a strategy's row; run only samples that `held` lacks, and a few others for comparison."""
     planned = planned_samples(sample_set.samples, most)
     known = [sample for sample in planned if sample.id in held]
     if len(known) == len(planned):
@@ -176,13 +176,11 @@ def _shown(place: tuple[ReferenceRun, int]) -> tuple[int, str]:
 
 
 def _part(home: Home, sample_set: SampleSet, part: Sequence[Sample]) -> SampleSet:
-    """Store a part of the samples as a set."""
     name = f"{sample_set.name}-{sha256(chr(0).join(sample.id for sample in part))[:12]}"
     return sets.save(home, name, part, [sample_set.references[sample.id] for sample in part], sample_set.manifest)
 
 
 def _run(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, limit: int | None = None) -> ReferenceRun:
-    """Run a strategy; return its row."""
     limit = None if limit is None or limit >= len(sample_set.samples) else limit
     with open_store(home.database) as store:
         summaries = runner.run(
@@ -224,7 +222,7 @@ _HEADINGS = ("EM", "ES", "ID-EM", "ID-F1", "bits", "gain, bits", "median", "trim
 def page() -> str:
     """Return the tables of all models: lines in both languages, then functions."""
     parts = []
-    # The copy model stands below the language models.
+    # The copy model comes after the language models.
     of_lines = sorted(reference.models(LITE).items(), key=lambda item: item[1].model == COPY_MODEL)
     for label, results in of_lines:
         parts += [f"### `{label}`", _measured(label, results)]
@@ -237,7 +235,7 @@ def page() -> str:
 
 
 def findings_page() -> str:
-    """Return which findings of the papers hold with the models that have most rows of each kind."""
+    """Return the findings of the papers that hold with the models with the most rows of each kind."""
     of_model = {kind: reference.models(Plan.set_of(kind), kind).values() for kind in FOUND_WITH}
     return findings.sentences(
         {kind: [file for file in files if file.model == FOUND_WITH[kind]] for kind, files in of_model.items()}
@@ -252,7 +250,7 @@ def _measured(label: str, results: ReferenceResults) -> str:
 
 
 def functions_table(results: ReferenceResults) -> str:
-    """Return how many functions of each language pass their tests, a row a strategy, as a Markdown table."""
+    """Return the number of passing functions of each language, one row per strategy, as a Markdown table."""
     languages = {name: [s.language == language for s in results.samples] for language, name in LANGUAGES.items()}
     heads = [f"{name}, of {sum(here)}" for name, here in languages.items()]
     lines = [f"| strategy | {' | '.join(heads)} | ES | tokens shown |", "|---|---:|---:|---:|---:|"]
@@ -269,7 +267,7 @@ def functions_table(results: ReferenceResults) -> str:
 
 
 def main(home: str = "", label: str = "", kind: str = Kind.LINE) -> None:
-    """Measure by one plan, or write the page."""
+    """Measure one plan, or write the page."""
     if home:
         make(Home(Path(home).absolute()), label, Kind(kind))
     else:

@@ -1,9 +1,9 @@
 """Measure the test within one repository: ``python -m scripts.one_repository HOME``.
 
-Draw line samples of each repository of the standard set alone, run two strategies over them (stopped, it goes on where
-it was), and write into docs/statistics.md how often the test finds a difference that is not there, and how large a
-difference it finds. ``HOME/commits.json``, where it is there, says by `git blame` which commit last changed a sample's
-line: repository -> sample -> commit. With ``--tables`` nothing is run.
+Draw line samples of each repository of the standard set alone, and run two strategies over them; an interrupted run
+continues. Write into docs/statistics.md how often the test finds a difference where none exists, and how large a
+difference it finds. Optionally ``HOME/commits.json`` contains the commit that last changed a sample's line by `git
+blame`: repository -> sample -> commit. With ``--tables`` nothing is run.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ SAMPLES = (50, 100, 200)
 EFFECTS = {"es": (5.0, 10.0, 20.0), "copyable_bits": (5.0, 10.0, 20.0)}
 RUNS, CHUNK = 2_000, 1_000
 BOUND = 0.06
-"""False leads that are allowed, at 5%."""
+"""Allowed rate of false leads at a 5% level."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Paired differences of one metric on samples of one repository, and the groups that these lie in."""
+    """Paired differences of one metric on samples of one repository, and their groups."""
 
     repo: str
     metric: str
     values: Array
     groups: Mapping[str, Codes]
-    """``sample``, ``file``, ``folder`` (and ``commit`` where it is known) -> code of each sample's group."""
+    """``sample``, ``file``, ``folder`` (and ``commit`` if known) -> code of each sample's group."""
 
     def drawn(
         self, unit: str, level: str, samples: int, *, swapped: bool, effect: float, random: np.random.Generator
     ) -> Array:
         """Draw sets in which `effect` is the true mean difference; return sums by unit, shape (`CHUNK`, units).
 
-        A set is drawn by whole groups of the level, with replacement. As `ctxbench samples build` does, files take
-        turns: of each of them at most as many samples are taken as give so many samples in all.
+        Whole groups of the level are drawn with replacement. Files take turns as in `ctxbench samples build`: the limit
+        of samples per file is the number that gives the requested total.
 
         Args:
-            unit: what the test flips.
-            level: what is drawn.
+            unit: the unit that the test flips.
+            level: the groups that are drawn.
             samples: of a set, on average.
-            swapped: in half of the groups drawn the two strategies change places, so that neither leads; otherwise the
-                mean is taken away.
-            effect: to be added to every difference.
-            random: decides what is drawn.
+            swapped: whether the two strategies change places in half of the drawn groups, so that neither leads;
+                otherwise the mean is subtracted.
+            effect: added to every difference.
+            random: the generator of the draws.
         """
         level_codes, files = self.groups[level], self.groups["file"]
         of_level, of_file = np.bincount(level_codes), np.bincount(files)
@@ -100,7 +100,7 @@ class Differences:
     def leads(
         self, unit: str, level: str, samples: int, *, swapped: bool = False, effect: float = 0.0, runs: int = RUNS
     ) -> tuple[float, float]:
-        """Return how often the test at 5% finds a difference below 0, and one above it; the arguments as of `drawn`."""
+        """Return how often the test at 5% finds a difference below 0, and one above 0; arguments as for `drawn`."""
         random = np.random.default_rng(7)
         below = above = 0
         for _ in range(0, runs, CHUNK):
@@ -112,18 +112,18 @@ class Differences:
 
     @property
     def offered(self) -> bool:
-        """Whether this repository would be tested over its files."""
+        """Whether the board would test this repository over its files."""
         names = {str(place): str(code) for place, code in enumerate(self.groups["file"].tolist())}
         return pairs.units_of(dict.fromkeys(names, self.repo), names)[0].noun == "file"
 
 
 def _most_each(of_file: NDArray[np.intp], samples: float) -> int:
-    """Return how many samples a file gives at most where files take turns until there are so many."""
+    """Return the maximum of samples per file at which files in turn give so many samples."""
     return next(m for m in itertools.count(1) if np.minimum(of_file, m).sum() >= min(samples, of_file.sum()))
 
 
 def _ranks(codes: Codes, within: Codes) -> Codes:
-    """Return the place of each code among those of its group: another draw of the group has other units."""
+    """Return the rank of each code within its group, because repeated draws of a group are separate units."""
     rank = np.zeros_like(codes)
     for group in range(int(within.max()) + 1):
         mine = within == group
@@ -132,7 +132,7 @@ def _ranks(codes: Codes, within: Codes) -> Codes:
 
 
 def _first_each(keys: Codes, most: int, random: np.random.Generator) -> NDArray[np.intp]:
-    """Return the places of at most so many of each key, chosen at random."""
+    """Return the indices of at most `most` random elements of each key."""
     by_key = np.lexsort((random.random(len(keys)), keys))
     place = np.arange(len(keys))
     first = np.concatenate(([True], np.diff(keys[by_key]) > 0))
@@ -140,10 +140,10 @@ def _first_each(keys: Codes, most: int, random: np.random.Generator) -> NDArray[
 
 
 def significant(sums: Array) -> NDArray[np.bool_]:
-    """Say of each set, given as sums by unit, whether its difference is significant; units without a sample are 0."""
+    """Return whether each set's difference is significant; sets are sums by unit, 0 for units without a sample."""
     observed, units = np.abs(sums.sum(axis=1)), np.count_nonzero(sums, axis=1)
     if sums.shape[1] > 2 * signflip.EXACT_UP_TO:
-        # Drawn flips come to Student's t, of which the statistic is a function: see `power`.
+        # For many units random flips approach Student's t, a function of the statistic: see `power`.
         t = np.array([stats.quantile(1 - signflip.ALPHA / 2, max(1, count - 1)) for count in units.tolist()])
         bar = np.sqrt(np.square(sums).sum(axis=1) * units / np.maximum(1, units - 1 + t * t)) * t
         return np.asarray(observed > bar)
@@ -166,11 +166,11 @@ CASES = (
     ("file", "file", False),
     ("file", "folder", False),
 )
-"""Unit, what is drawn, and whether strategies change places."""
+"""Unit, drawn level, and whether strategies change places."""
 
 
 def measure(home: Home, names: Sequence[str]) -> None:
-    """Build the sets and run what is missing."""
+    """Build the sets and complete missing runs."""
     for name in names:
         place = ["--home", str(home.root)]
         if f"one-{name}" not in sets.names(home):
@@ -182,7 +182,7 @@ def measure(home: Home, names: Sequence[str]) -> None:
 
 
 def differences(home: Home, names: Sequence[str]) -> Iterator[Differences]:
-    """Yield the differences of each metric and repository that has both runs whole."""
+    """Yield the differences of each metric and repository with two whole runs."""
     noted = home.root / "commits.json"
     commits = json.loads(noted.read_text()) if noted.is_file() else {}
     with open_reader(home.database) as store:
@@ -232,7 +232,7 @@ def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the table of what is found, and what `power.detectable` says would be."""
+    """Yield the table of detected differences, with the predictions of `power.detectable`."""
     yield f"| metric | true difference | {' | '.join(f'{n} samples' for n in SAMPLES)} |\n"
     yield f"|---|---:|{'---:|' * len(SAMPLES)}\n"
     for metric in METRICS:
@@ -248,7 +248,7 @@ def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def spreads(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield what `power.WITHIN_ONE` is taken from: the median over repositories."""
+    """Yield the values behind `power.WITHIN_ONE`: medians over repositories."""
     for metric in METRICS:
         found = [
             power.spread(stats.clustered(d.values, d.groups["file"]))
@@ -262,7 +262,7 @@ def spreads(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def main(home: Home, *, run: bool = True) -> None:
-    """Run what is missing, then write the tables into the page."""
+    """Complete missing runs, then write the tables into the page."""
     names = [manifest.name for manifest in standard.repositories("ctxbench-2")]
     if run:
         measure(home, names)

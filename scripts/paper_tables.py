@@ -37,36 +37,36 @@ _COLUMNS = {
     "exactly_completed_tasks": "completed",
     "overall_avg": "overall",
 }
-# As the release calls its tasks, which are all Python.
+# The release's names of its tasks, which are all Python.
 _BENCHMARKS = {"50": "sota_test"}
 _LANGUAGES = {"not_stated": "python"}
 _ENCODERS = {
-    # Needed where the file to complete is empty and the strategy falls back on retrieval.
+    # Needed if the file to complete is empty and the strategy falls back on retrieval.
     "icl.infile": "codet5p-110m",
     "icl.selfdoc": "codet5p-110m",
-    # The paper's own, which Table 6 and section 6.4 do not print again.
+    # The paper's main encoder, which Table 6 and section 6.4 do not repeat.
     "lc.infercom": "unixcoder",
     "lc.repofuse": "unixcoder",
-    # Of the program that the row was probably record with.
+    # Encoder of the program that the row was probably recorded with.
     "base.rlcoder": "unixcoder",
     "base.repocoder_fn": "unixcoder",
-    # The original encoders (reacc-py-retriever, text-embedding-ada-002) are not among ours.
+    # ctxbench lacks the original encoders (reacc-py-retriever, text-embedding-ada-002).
     "base.reacc": "unixcoder",
     "base.cocogen": "unixcoder",
 }
-"""Encoders of rows that print none, of strategies that may need one."""
+"""Encoders for rows that print none although their strategy may need one."""
 _SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_tokens": 512, "unmasked": True}}
 """Parameters of the line presets that differ from the strategy's own defaults; 512 is what UniXcoder reads."""
 
 
 _SEE_CHECKS = " (see checks.multiples)"
-"""A pointer into the transcription, which readers of our file do not have."""
+"""A pointer into the transcription, which readers of the record do not have."""
 _AS_IN_TABLE_3 = "row absent from the available copy of the paper; the baseline values equal Table 3"
 _OF_TEN = "its numbers fit means over 10 completions a task"
 
 
 def converted(transcription: Mapping[str, Any]) -> str:
-    """Return the text of our file: JSON, one row of a table a line."""
+    """Return the text of the record: JSON, one row of a table per line."""
     presets = {row["row_id"]: row["preset"] for row in transcription["rows"]}
     of_ten = set(transcription["checks"]["multiples"]["mean_of_10_samples_rows"])
     rows = [_row(row, presets, of_ten) for row in transcription["rows"]]
@@ -115,19 +115,19 @@ def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _words(flag: str, presets: Mapping[str, str]) -> str:
-    """Return a flag as words: no code names, no pointers into the transcription, rows by their preset."""
+    """Return a flag in words, without code names and pointers into the transcription; rows are named by preset."""
     text = flag.removesuffix(_SEE_CHECKS).replace("_", " ")
     return re.sub(r"\b(?:icl|ic)\.t\d+\.\d+\b", lambda match: presets[match[0]], text)
 
 
 def _column(value: Mapping[str, Any]) -> str:
-    """Return the level of a pass@1, else the metric."""
+    """Return the level of a pass@1, or the metric."""
     name = value["level"] if value["metric"] == "pass@1" else value["metric"]
     return _COLUMNS.get(name, str(name))
 
 
 def _strategy(row: Mapping[str, Any]) -> str:
-    """Return the spec that computes a row here; empty for an external row."""
+    """Return the spec that computes a row in ctxbench; empty for an external row."""
     name = row["strategy"]
     if name.startswith("external."):
         return ""

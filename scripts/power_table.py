@@ -1,7 +1,7 @@
-"""Simulate boards, and write into docs/statistics.md what tests find and intervals cover.
+"""Simulate boards, and write the power of tests and the coverage of intervals into docs/statistics.md.
 
-``python -m scripts.power_table``. Each repository likes some strategies better than others, which is what the test has
-to see through; tests take the same simulations.
+``python -m scripts.power_table``. Each repository favours some strategies, and the test has to allow for that. Tests of
+ctxbench use the same simulations.
 """
 
 from __future__ import annotations
@@ -37,24 +37,26 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedBoard:
-    """Strategies on repositories, in units of how much a repository's own taste scatters."""
+    """Strategies on repositories, in units of the standard deviation of a repository's preference."""
 
     effects: Sequence[float]
-    """The true mean of each strategy; equal ones are true nulls."""
+    """True mean of each strategy; equal means are true null hypotheses."""
     repositories: int = 8
     sizes: Sequence[int] = ()
-    """Samples of each repository; equal if none are given."""
+    """Samples of each repository; equal sizes if empty."""
     taste: Literal["normal", "heavy", "skewed"] = "normal"
-    """Its distribution: heavy is Student's t with 2 degrees of freedom, without a variance; skewed is exponential."""
+    """Distribution of preferences: ``heavy`` is Student's t with 2 degrees of freedom, without a variance; ``skewed``
+    is exponential.
+    """
     correlation: float = 0.0
-    """Of neighbouring strategies: one is a variant of the other."""
+    """Correlation of neighbouring strategies, as of variants of one strategy."""
     missing: float = 0.0
-    """Share of (strategy, repository) without any sample."""
+    """Share of (strategy, repository) pairs without a sample."""
     interaction: float = 1.0
-    """0: no repository has a taste."""
+    """Scale of the preferences; 0 for none."""
     noise: float = 0.6
     baseline: int | None = None
-    """The strategy that all others are tested against; None: all pairs are tested."""
+    """Index of the strategy that all others are tested against; None to test all pairs."""
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -64,11 +66,11 @@ class SimulatedBoard:
 
     @property
     def true_nulls(self) -> NDArray[np.bool_]:
-        """Whether the two of each pair are equal in truth."""
+        """Whether both strategies of each pair have the same true mean."""
         return np.array([self.effects[a] == self.effects[b] for a, b in self.pairs])
 
     def sums(self, random: np.random.Generator) -> Array:
-        """Draw what each pair's differences sum up to in each repository, shape (pairs, repositories)."""
+        """Draw the sum of each pair's differences in each repository, shape (pairs, repositories)."""
         sizes = np.array(self.sizes or [10] * self.repositories, dtype=float)
         shape = (len(self.effects), len(sizes))
         tastes = {
@@ -87,12 +89,12 @@ class SimulatedBoard:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a correction does over many boards."""
+    """Error rate and power of a correction over many boards."""
 
     family_wise_error: float
-    """Share of boards on which at least one pair that does not differ is called significant."""
+    """Share of boards with at least one significant pair of equal true means."""
     power: float
-    """Mean share of the pairs that differ which are called significant."""
+    """Mean share of significant pairs among those of different true means."""
 
 
 def rates(board: SimulatedBoard, runs: int = RUNS, *, by_holm: bool = False) -> Rates:
@@ -142,9 +144,9 @@ class TwoLevels:
     within: float = 20.0
     rows: int = 2
     is_uneven: bool = False
-    """Whether repositories have from half as many to one and a half times as many samples."""
+    """Whether the sizes of repositories vary from half to one and a half times the mean."""
     taste: Literal["normal", "heavy"] = "normal"
-    """Of repositories: heavy is Student's t with 4 degrees of freedom, of the same variance."""
+    """Distribution between repositories: ``heavy`` is Student's t with 4 degrees of freedom and the same variance."""
 
     def values(self, random: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
         """Draw a score for each row and sample, shape (rows, samples), and the repository of each sample."""
@@ -158,18 +160,18 @@ class TwoLevels:
         return scores, codes
 
     def gaps(self, random: np.random.Generator) -> list[stats.Clustered]:
-        """Draw the paired differences of the rows to the last one, the baseline."""
+        """Draw the paired differences between the rows and the last one, the baseline."""
         scores, codes = self.values(random)
         return [stats.clustered(scores[row] - scores[-1], codes) for row in range(self.rows - 1)]
 
     def simulated(self, runs: int = RUNS) -> float:
-        """Return how often the test tells the first row from the baseline."""
+        """Return how often the first row differs significantly from the baseline."""
         random = np.random.default_rng(5)
         tested = (step_down(np.array([gap.sums for gap in self.gaps(random)]), seed="s").p[0] for _ in range(runs))
         return float(np.mean([p <= signflip.ALPHA for p in tested]))
 
     def predicted(self) -> float:
-        """Return the power that is said before the run, given the true variances."""
+        """Return the power predicted before a run, given the true variances."""
         deviation = Spread(between=self.between**2, within=self.within**2).deviation(self.samples)
         return power(LEAD, deviation, self.repositories, rows=self.rows)
 
@@ -208,7 +210,7 @@ COVERAGE_HEAD = """| repositories | of even sizes | of uneven sizes |
 
 
 def coverage(repositories: int, *, uneven: bool, runs: int = 4 * RUNS) -> float:
-    """Return how often a 95% interval over simulated repositories holds the true mean."""
+    """Return how often a 95% interval over simulated repositories contains the true mean."""
     random = np.random.default_rng(4)
     centre, held = 50.0, 0
     for _ in range(runs):

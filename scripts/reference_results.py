@@ -1,8 +1,8 @@
-"""Make the reference results: ``python -m scripts.reference_results [HOME [KIND]]``.
+"""Build the reference results: ``python -m scripts.reference_results [HOME [KIND]]``.
 
-With HOME: build the standard set there, run what is missing (stopped, it goes on where it was) and write the files that
-ship, one a kind of sample, or that of KIND alone (``line`` or ``function``). Then, and without HOME nothing but this:
-write the boards and the pictures of docs/results.md from these files.
+With HOME: build the standard set in it, complete missing runs (an interrupted run continues) and write the shipped
+files, one per kind of sample, or only that of KIND (``line`` or ``function``). Then, or only this without HOME, write
+the boards and pictures of docs/results.md from the files.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ STRATEGIES = {
         "oracle-context",
     ),
 }
-"""All of each kind that need no model that follows instructions, with encoders that need no weights; of lines the rows
-that others are compared with first."""
+"""Strategies of each kind that need no instruction-following model and no encoder weights; for lines the baselines come
+first.
+"""
 RANDOM = "lc.random_windows"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "results.md"
@@ -88,11 +89,11 @@ _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _METRICS = {Kind.LINE: {"ES": "es", "EM": "em", "ID-F1": "id_f1"}, Kind.FUNCTION: {"pass@1": "pass@1", "ES": "es"}}
 """Heading -> metric."""
 _DRAWN = {Kind.LINE: (COPYABLE, "copyable bits"), Kind.FUNCTION: ("es", "edit similarity in percent")}
-"""The metric of a kind's picture, and what it is. Prompts of the ICL paper are no continuations, and have none."""
+"""Metric of a kind's picture, and its name. The ICL paper's prompts are no continuations, so they have no bits."""
 
 
 def make(home: Home, kind: Kind) -> Path:
-    """Build the set, run what is missing and write the file of a kind of sample; return its path.
+    """Build the set, complete missing runs and write the file of a kind of sample; return its path.
 
     Raises:
         InputFault: if the set is not the published one, or samples of a run are missing.
@@ -109,7 +110,7 @@ def make(home: Home, kind: Kind) -> Path:
 
 
 def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
-    """Return the samples of a standard set, built first where they are not here.
+    """Return the samples of a standard set, building it if it is missing.
 
     Raises:
         InputFault: if they are not the published ones.
@@ -125,7 +126,7 @@ def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
 
 
 def groups_of(name: str, kind: Kind) -> list[Group]:
-    """Return the boards of the file's rows, those of published models left out: Python's, then Java's."""
+    """Return the boards of the file's rows without published models: Python's, then Java's."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         reference.import_reference(store, name, kind)
         tables = [table for table in run_tables(store) if only_copies(table.run.generator)]
@@ -138,7 +139,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
 
     Args:
         group: its rows, best first.
-        columns: heading -> the cell of a row, behind those that every such board has.
+        columns: heading -> cell of a row, for the columns after those that every board has.
     """
     head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
@@ -146,7 +147,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
         cells = [
             _rank(row),
             row.letters or "control",
-            # The parameter that is given by its place need not be named.
+            # Leave out the name of a positional parameter.
             f"`{row.run.strategy.replace('(name=', '(')}`",
             interval_text(row.metrics[COPYABLE]) if COPYABLE in row.metrics else "-",
             *(cell(row) for cell in columns.values()),
@@ -156,12 +157,12 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
 
 
 def metric_cell(metric: str) -> Callable[[Row], str]:
-    """Return what writes a row's mean of a metric."""
+    """Return a function that formats a row's mean of a metric."""
     return lambda row: f"{row.metrics[metric].mean:.1f}"
 
 
 def tokens_cell(row: Row) -> str:
-    """Return how many tokens a row's prompts have."""
+    """Return the mean number of tokens in a row's prompts."""
     return f"{row.costs['context_tokens']:.0f}"
 
 
@@ -174,7 +175,7 @@ def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:
 
 
 def board_summary(group: Group) -> str:
-    """Return a sentence on a language's board: how far code drawn at random comes."""
+    """Return a sentence on a language's board: the value of randomly drawn code."""
     ranked = [row for row in group.rows if row.rank_low]
     if not any(row.beats for row in ranked):
         return (
@@ -193,14 +194,14 @@ def board_summary(group: Group) -> str:
 
 
 def _rank(row: Row) -> str:
-    """Return the ranks that the test leaves open, nothing for a row that is not ranked."""
+    """Return the range of ranks that the test allows; empty for an unranked row."""
     if row.rank_low is None:
         return ""
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
 
 
 def interval_text(estimate: Estimate) -> str:
-    """Return a mean with its interval."""
+    """Format a mean with its interval."""
     return f"{estimate.mean:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
 
 
@@ -208,7 +209,7 @@ class Plot:
     """An SVG of labelled lines, each with marks over one axis in bits."""
 
     def __init__(self, labels: Sequence[str], values: Iterable[float], *, height: int, labels_width: int) -> None:
-        """Make the axis wide enough for all values, and the lines `height` pixels high."""
+        """Fit the axis to all values; lines are `height` pixels high."""
         numbers = [0.0, *values]
         step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if (max(numbers) - min(numbers)) / step <= 8)
         self.low, self.high = math.floor(min(numbers) / step) * step, math.ceil(max(numbers) / step) * step
@@ -232,11 +233,11 @@ class Plot:
         self.caption = f'<text x="{(self.left + self.width) / 2}" y="{bottom + 36}" text-anchor="middle">'
 
     def x(self, value: float) -> float:
-        """Return where a value stands."""
+        """Return the x coordinate of a value."""
         return self.left + (self.width - self.left - 20) * (value - self.low) / (self.high - self.low)
 
     def y(self, line: int) -> int:
-        """Return the middle of a line."""
+        """Return the y coordinate of a line's middle."""
         return 40 + self.height * line + self.height // 2
 
     def text(self, caption: str) -> str:
@@ -245,12 +246,12 @@ class Plot:
 
 
 def board_picture(groups: Sequence[Group], kind: Kind) -> str:
-    """Return an SVG: each strategy's copyable bits (of functions edit similarity) in both languages, with intervals."""
+    """Return an SVG of each strategy's copyable bits (for functions: edit similarity) by language, with intervals."""
     metric, caption = _DRAWN[kind]
     rows: dict[str, dict[str, Row]] = {}
     for group in groups:
         for row in group.rows:
-            # Both show the file alone: the reference itself is in no prompt.
+            # Both show only the file: the reference itself is in no prompt.
             if row.run.strategy not in ("gold", "blank"):
                 rows.setdefault(row.run.strategy, {})[group.language] = row
     means = {name: statistics.fmean(row.metrics[metric].mean or 0 for row in of.values()) for name, of in rows.items()}
@@ -294,7 +295,7 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
 
 
 def main(home: str = "", *kinds: str) -> None:
-    """Make the files if a home is named; write the page."""
+    """Build the files if a home is given; write the page."""
     for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
         path = make(Home(Path(home).absolute()), kind)
         say(f"{path}: {path.stat().st_size:,} bytes")

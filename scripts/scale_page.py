@@ -21,7 +21,7 @@ _IN_TABLE = (1, 10, 100, 1000)
 
 
 def table(settings: Mapping[str, Sequence[Point]], merge: float) -> str:
-    """Return the page's table: throughput, and what is saturated at 1,000 workers."""
+    """Return the page's table: throughput, and the bottleneck at 1,000 workers."""
     head = " | ".join(f"{count:,} workers" for count in _IN_TABLE)
     lines = [f"| samples a second | {head} | saturated from | by |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
     for name, points in settings.items():
@@ -33,7 +33,7 @@ def table(settings: Mapping[str, Sequence[Point]], merge: float) -> str:
 
 
 def picture(settings: Mapping[str, Sequence[Point]]) -> str:
-    """Return an SVG: a curve a setting, samples a second against workers, both on logarithmic axes."""
+    """Return an SVG: one curve per setting, samples per second against workers, both axes logarithmic."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
         'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'

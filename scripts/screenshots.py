@@ -1,6 +1,7 @@
 """Take the pictures of docs/screenshots: ``python scripts/screenshots.py [HOME]`` (default ``.ctxbench``).
 
-Each page of the dashboard in light; the leaderboard also in dark and on a phone. Needs Chromium and Playwright.
+Each page of the dashboard in light mode; the leaderboard also in dark mode and on a phone. Needs Chromium and
+Playwright.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, s
 
 OUT = ROOT / "docs" / "screenshots"
 _COLOURS = 128
-"""Of a picture's palette: enough for text and charts, and a file stays below 150 kB."""
+"""Colours in a picture's palette: enough for text and charts, with files below 150 kB."""
 _DRAWN_MS = 3000
-"""Charts and tables draw themselves after the page's script has ended."""
+"""Milliseconds for charts and tables, which draw after the page's script has ended."""
 
 
 _SECOND_CHART = "[data-testid=stVegaLiteChart] >> nth=1"
@@ -44,7 +45,7 @@ def take(
     *,
     part: str = "",
 ) -> None:
-    """Save one picture of the top of a page, or of the first `part` of it, a selector."""
+    """Save a picture of the top of a page, or of the first element that matches the selector `part`."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
     tab = context.new_page()
@@ -59,7 +60,7 @@ def take(
 
 
 def of_a_model(home: Path) -> dict[str, str]:
-    """Return the view of the largest set that a published model answered, if there is one."""
+    """Return the view of the largest set with answers of a published model, if there is one."""
     with open_reader(Home(home).database) as store:
         sets = [
             stored.samples for stored in stored_sets(store) if any(of.startswith("hf(") for of in stored.generators)
@@ -68,14 +69,14 @@ def of_a_model(home: Path) -> dict[str, str]:
 
 
 def budgets(home: Path) -> dict[str, str]:
-    """Return the view of the costs page that has curves over budgets, if strategies were run with several."""
+    """Return the view of the cost page with curves over budgets, if strategies ran with several budgets."""
     with open_reader(Home(home).database) as store:
         names = Counter(table.run.samples for table in run_tables(store) if "budget=" in table.run.strategy)
     return {"samples": names.most_common(1)[0][0], "language": "python"} if names else {}
 
 
 def main(home: Path) -> None:
-    """Take all of them."""
+    """Take all pictures."""
     OUT.mkdir(parents=True, exist_ok=True)
     with serving(home) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))

@@ -1,11 +1,11 @@
 """Write sandbox/docker/seccomp.json, the system calls that a container may make: python -m scripts.seccomp_profile.
 
-They are those of the guest's own filter (`sandbox.guest.permitted`), and what the guest needs to install that:
-images that are taken as they stand have no guest. Everything else fails with EPERM, so a call that a later kernel
-adds is refused until somebody names it. What is left out on purpose, and why, stands in BLOCKED: a test checks that
-none of it is allowed. Only the machine's own 64-bit ABI is there: a filter on `socket` can be passed by the 32-bit
-`socketcall`, whose arguments a filter cannot read. Arguments are compared under a mask of their low half: the engine's
-filter compares 64 bits, of which the kernel reads 32 of an `int`, so that no other comparison holds.
+The profile allows the calls of the guest's own filter (`sandbox.guest.permitted`), and the calls that install it, for
+images that are used unchanged and have no guest. All others fail with EPERM, so a call of a later kernel is refused
+until it is added here. BLOCKED lists the calls that are left out on purpose, with reasons; a test checks that none of
+them is allowed. Only the machine's own 64-bit ABI is allowed, because the 32-bit `socketcall` bypasses a filter on
+`socket`: a filter cannot read its arguments. Comparisons mask the low half of an argument, because the engine's filter
+compares 64 bits although the kernel reads only 32 of an `int`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ BLOCKED: dict[str, str] = {
 }
 
 _JUDGED = {"clone", "socket", "socketpair", "setsockopt", "ioctl", "mmap", "memfd_create", "personality"}
-"""Calls that are allowed with some arguments only, as `permitted.RULES` has it."""
+"""Calls that are allowed with some arguments only, as in `permitted.RULES`."""
 _ENOSYS = 38
 _BITS = 32
 _WHOLE = (1 << _BITS) - 1
 
 
 def profile() -> dict[str, Any]:
-    """Return the profile as Docker reads it."""
+    """Return the profile in Docker's format."""
     rules: list[dict[str, Any]] = [
         {"comment": why, "names": sorted(set(names.split()) - _JUDGED), "action": "SCMP_ACT_ALLOW"}
         for why, names in ALLOWED.items()
@@ -71,7 +71,7 @@ def profile() -> dict[str, Any]:
 
 
 def _by_argument() -> Iterator[dict[str, Any]]:
-    """Yield what is allowed of the calls that are judged by their arguments; one of the rules must hold."""
+    """Yield the rules for calls that depend on their arguments; a call is allowed if one rule matches."""
     for family, types in permitted.SOCKETS.items():
         for number, protocols in types.items():
             for protocol in protocols:
@@ -113,7 +113,7 @@ def _argument(index: int, value: int, mask: int = _WHOLE) -> dict[str, Any]:
 
 
 def _all_but(index: int, values: Collection[int]) -> Iterator[dict[str, Any]]:
-    """Yield tests of an argument of which one holds unless it is one of the values: by the first bit that differs."""
+    """Yield conditions of which one holds unless the argument is one of the values: one per first differing bit."""
     for bit in reversed(range(_BITS)):
         beginnings = {value >> bit for value in values}
         for other in sorted({beginning ^ 1 for beginning in beginnings} - beginnings):
@@ -121,7 +121,7 @@ def _all_but(index: int, values: Collection[int]) -> Iterator[dict[str, Any]]:
 
 
 def written() -> str:
-    """Return the profile as text, a rule on a line."""
+    """Return the profile as text, one rule per line."""
     whole = profile()
     rules = ",\n  ".join(json.dumps(rule) for rule in whole.pop("syscalls"))
     return f'{json.dumps(whole)[:-1]},\n "syscalls": [\n  {rules}\n ]}}\n'

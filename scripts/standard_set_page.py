@@ -1,8 +1,8 @@
-"""Write what docs/standard-set.md and bench/standard/README.md show of built sets.
+"""Write tables of the built standard sets into docs/standard-set.md and bench/standard/README.md.
 
 ``python -m scripts.standard_set_page HOME``: the page's domains and picture, and the file's table of repositories.
 
-HOME holds the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set ctxbench-2``, and
+HOME contains the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set ctxbench-2``, and
 ``ctxbench-2-functions``, built with ``--kind function``.
 """
 
@@ -23,18 +23,18 @@ from scripts import log_place, write_section
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
 FILE = DOCS.parent / "bench" / "standard" / "README.md"
-"""Holds the whole table: twelve columns are too many for a page."""
+"""Contains the whole table, whose twelve columns are too many for a page."""
 NAME, FUNCTIONS = "ctxbench-2", "ctxbench-2-functions"
 BEGIN, END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
 _COUNTS = ("files", "lines", "code", "usable lines", "tests", "usable functions")
 _WIDTH, _HEIGHT, _EDGE = 720, 420, 60
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
-"""The axes' ends: lines of the repository's files, and those of them that could be samples."""
+"""Ends of the axes: lines of the repository's files, and lines of them that can be samples."""
 
 
 def domains_table() -> str:
-    """Return a Markdown table: domain, repositories of each language; those of `lite` are bold."""
+    """Return a Markdown table: domain, repositories of each language; those in `lite` are bold."""
     members, lite = standard.load(NAME), standard.load(f"{NAME}-lite").domains
     language = {repository.name: str(repository.language) for repository in members.manifests}
     names: dict[str, dict[str, list[str]]] = {domain: {} for domain in sorted(set(members.domains.values()))}
@@ -48,7 +48,7 @@ def domains_table() -> str:
 
 
 def code_lines(repository: Snapshot) -> int:
-    """Return how many lines hold code: neither blank nor a comment alone, and in no test or copy of another project."""
+    """Return the number of lines with code, without blank lines, comments, tests and copies of other projects."""
     texts = (text for path, text in repository.texts.items() if not is_test_or_vendored(path))
     return sum(_lines_with_code(text, repository.language) for text in texts)
 
@@ -70,9 +70,9 @@ def table(
     """Return the Markdown table of the set's repositories, in its order.
 
     Args:
-        repositories: name -> its account in the set of lines.
-        tested: name -> its account in the set of functions, of those that give some.
-        code: name -> how many lines hold code.
+        repositories: name -> its entry in the set of lines.
+        tested: name -> its entry in the set of functions, if it has functions.
+        code: name -> number of lines with code.
     """
     columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(
@@ -107,7 +107,7 @@ def _rows(
 
 
 def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return an SVG: a point a repository, its size against the number of lines that could be samples."""
+    """Return an SVG with a point per repository: its size against the number of lines that can be samples."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
         'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'

@@ -34,18 +34,18 @@ _ROOMS = tuple(Path(folder) for folder in ctxbench.__path__)
 
 
 class Trace:
-    """Notes files in the order in which a function of theirs is first called."""
+    """Records files in the order of the first call of one of their functions."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with no files."""
         self.files: dict[str, str] = {}
         """Path below the package -> the function that was called first."""
         self._ended = False
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        """Take a call, as `sys.setprofile` gives it."""
+        """Record a call; the arguments are those of `sys.setprofile`."""
         code = frame.f_code
-        # Modules and classes are bodies, not calls.
+        # Skip bodies of modules and classes.
         if self._ended or event != "call" or not code.co_flags & inspect.CO_OPTIMIZED:
             return
         path = Path(code.co_filename)
@@ -54,7 +54,7 @@ class Trace:
                 self.files.setdefault(path.relative_to(folder).as_posix(), code.co_qualname)
 
     def ending(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Return a function that does the same, and after which nothing is noted any more."""
+        """Return an equivalent function that ends the recording."""
 
         def last(*arguments: Any) -> T:
             result = function(*arguments)
@@ -65,7 +65,7 @@ class Trace:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Note the calls of this thread and of those that it starts."""
+        """Record the calls of this thread and of the threads that it starts."""
         threading.setprofile(self)
         sys.setprofile(self)
         try:
@@ -96,10 +96,10 @@ def main(name: str, home: Home, strategy: str, generator: str) -> None:
 
 
 def passed(home: Home, name: str, strategy: str, generator: str) -> dict[str, str]:
-    """Run the first sample of a set; return the files that it passed, in order, and the first function called of each.
+    """Run the first sample of a set; return file -> first function called, in order.
 
     Raises:
-        CtxbenchError: if the set, the strategy or the generator is not there or fails.
+        CtxbenchError: if the set, the strategy or the generator does not exist or fails.
     """
     trace, sample_set = Trace(), samples.load(home, name)
     with tempfile.TemporaryDirectory() as scratch:

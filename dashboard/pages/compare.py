@@ -43,23 +43,23 @@ class _Choice:
     samples: str
     metric: str
     tables: list[RunTable]
-    """The first is the baseline."""
+    """The baseline's table first."""
 
     def link(self, **query: str | list[str]) -> str:
-        """Return where a sample of these runs is shown."""
+        """Return the address of a sample of these runs."""
         run = self.tables[0].run
         common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
         return choices.link("samples", **common, **query)
 
     @property
     def names(self) -> dict[str, str]:
-        """Return a run's id -> what it is called on this page."""
+        """Return run id -> its name on this page."""
         runs = [table.run for table in self.tables]
         return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
 
 
 def page() -> None:
-    """Show two runs or more of one sample set and language: answer, picture, table, choices; then the parts."""
+    """Show two or more runs of one sample set and language: answer, chart, table, choices; then the parts."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()
@@ -75,7 +75,7 @@ def page() -> None:
                 "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
             )
         return
-    # A fault here (another build of the set, a metric that one run lacks) is one line on the page.
+    # A fault here (another build of the set, a metric that one run lacks) is shown as one line.
     compared = compare(tables, metric=choice.metric)
     with top:
         show.answer(view.headline(compared, names), choice.samples, tables[0].run.language, tables[0].run.generator)
@@ -128,7 +128,7 @@ def _choose() -> _Choice | None:
         )
     among = [table for table in every if not chosen_generators or table.run.generator in chosen_generators] or every
     several = len({table.run.generator for table in among}) > 1
-    # Unasked, runs of one model stand beside each other: then the strategy alone makes the difference.
+    # By default compare runs of one model, so that only the strategy differs.
     usual = [table for table in among if table.run.generator == (chosen_generators or generators)[0]] or among
 
     def spelled(table: RunTable) -> str:
@@ -206,7 +206,7 @@ def _region(outcome: Solved, choice: _Choice) -> None:
     tables = choice.tables
     repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))
     solving = tables[region.runs[0] if region.runs else 0].run
-    # Beside a run that solves it, one that does not says more than another that does.
+    # Show a solving run beside one that does not solve the sample.
     others = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
     rows = [
         {

@@ -28,11 +28,11 @@ class _Choice:
     group: Group
     invalid: data.Invalid
     more: list[str]
-    """Columns behind the usual ones."""
+    """Additional columns, after the usual ones."""
 
 
 def page() -> None:
-    """Show one group of runs that may be ranked together: its language and model, answer, table, choices."""
+    """Show one group of comparable runs, with one language and model: answer, table, choices."""
     tabs, top, where = st.container(horizontal=True), st.container(), show.choices()
     with where:
         choice = _choose(tabs)
@@ -110,12 +110,12 @@ def _choose(tabs: Any) -> _Choice | None:
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:
-    """Return run -> column -> the address of what stands behind its cells: samples, and the test of the difference."""
+    """Return run -> column -> address behind its cells: the run's samples, or the test of the difference."""
     group, base = choice.group, choice.group.base
     common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
     common |= {"metric": group.metric, "generator": group.generator}
     level = "" if group.level == ALL_LEVELS else group.level
-    # Compare knows all levels together, whole runs, and no invalid samples: elsewhere it would show other numbers.
+    # Link to Compare only where it shows the same numbers: all levels together, whole runs, no invalid samples.
     can_compare = base is not None and not level and choice.invalid == "exclude"
     links = {}
     for row in group.rows:

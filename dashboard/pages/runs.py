@@ -14,13 +14,13 @@ from ctxbench.harness.run.spec import judge_command, place_options, repeat_comma
 from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
-"""Seconds between two looks: while a run may be going on, and else."""
+"""Seconds between two refreshes: while a run may be active, and otherwise."""
 _ALL = "all"
 _FAULTS = 10
 
 
 def page() -> None:
-    """Show the runs; looks again by itself."""
+    """Show the runs, and refresh them automatically."""
     top, where = st.container(), show.choices()
     names = [choice.samples for choice in data.sets()]
     with where:
@@ -32,7 +32,7 @@ def page() -> None:
 
 
 def _choose(names: list[str]) -> tuple[str, str, bool]:
-    """Let the reader choose the sample set and a run; and say whether a run may be going on."""
+    """Let the reader choose the sample set and a run; also return whether a run may be active."""
     set_column, run_column = st.columns([2, 4])
     samples = choices.choose(
         "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=set_column
@@ -59,32 +59,32 @@ def _run_label(work: RunWork) -> str:
 
 
 def _runs_over(samples: str) -> list[RunWork]:
-    # What is kept changes with the database; that a process is gone changes nothing there.
+    # The cache changes with the database, but not when a process ends.
     runs = watched(data.store(), data.cached(works))
     if samples == _ALL:
         return runs
     sample_set = next((choice for choice in data.sets() if choice.samples == samples), None)
     if sample_set is None:
-        # Its last run was deleted while the page looked at it.
+        # Its last run was deleted while the page was open.
         return []
     limited = samples.removesuffix(f" {sample_set.digest[:12]}")
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 
 
 _Part = Callable[[list[RunWork], str], None]
-"""Shows a part of the page: runs, and the chosen run."""
+"""Renders a part of the page for some runs and the chosen run."""
 
 
 def _refreshed(part: _Part, samples: str, run_id: str, going: bool) -> None:
-    """Show what changes while runs go on; what fails now may work at the next look."""
+    """Render a part that changes during runs; a fault may be gone at the next refresh."""
     try:
         runs = _runs_over(samples)
         if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
-            # The page as a whole decides how often to look, and what there is to choose from.
+            # The whole page decides the refresh interval and the choices.
             st.rerun()
         part(runs, run_id)
     except CtxbenchError as fault:
-        # Both parts meet it: one of them says it.
+        # Both parts meet the same fault, so only one shows it.
         if part is _overview:
             show.fault(fault)
 

@@ -43,9 +43,9 @@ _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
 [data-testid=stLayoutWrapper]:has(> .st-key-{_LIST}) {{ order: 1; }}
 }}</style>"""
-"""On a phone the list stands below the sample: what the model wrote is in sight without scrolling."""
+"""On a phone the list follows the sample, so that the model's text is visible without scrolling."""
 _TALL = 145
-"""Pixels of the list: three samples and a heading, so that what was written is in sight without scrolling."""
+"""Height of the list in pixels: a heading and three samples, so that the model's text is visible without scrolling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class _Choice:
 
 
 def page() -> None:
-    """Show the samples of a run, alone or beside another run, and one of them whole."""
+    """Show the samples of one run, or of two runs side by side, and one sample in full."""
     top = st.container(horizontal=True)
     more = st.expander("More choices and filters", key="filters")
     choice = _choose(top, more.columns(4))
@@ -83,8 +83,8 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
     """Let the reader choose runs and metric.
 
     Args:
-        main: where the choices stand that everybody makes.
-        more: columns for those that few make.
+        main: container of the main choices.
+        more: columns for the rarely used choices.
     """
     samples = choices.sample_set(main)
     language = choices.language(samples, more[0])
@@ -234,7 +234,7 @@ def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) ->
 
     def open_sample(sample: str, place: int) -> None:
         choices.put("sample", sample)
-        # The list shows the page that has it.
+        # Show the list's page with this sample.
         choices.put("page", 1 + max(place - 1, 0) // view.PAGE)
 
     noun = "disagreement" if filters.differs else "sample"
@@ -253,7 +253,7 @@ def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) ->
 
 
 BLOCKS = 60
-"""Blocks that are opened one by one; more are shown in the whole prompt."""
+"""Limit of blocks shown singly; the whole prompt shows all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,24 +269,24 @@ class Side:
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _answers(root: str) -> Answers:
-    """Return the sets of the home folder; kept, since it remembers where their records are."""
+    """Return the home's sample sets, cached because reading them finds the positions of their records."""
     return Answers(Home(Path(root)))
 
 
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
-    """Show one sample as each of one or two runs has it.
+    """Show one sample as completed by one or two runs.
 
     Args:
         samples: the set.
-        runs: ``A`` and, if there is one, ``B`` with their runs.
-        sample: its id, of A's.
-        profile: whose scores.
+        runs: ``A`` and optionally ``B``, each with its run.
+        sample: its id, from A's set.
+        profile: the profile of the scores.
     """
     sides = _sides(runs, sample)
     first = sides[0].detail
     st.header(show.plain(sample), anchor=False)
     task = _task(samples, first)
-    # What the model wrote stands first: it is what one comes for.
+    # The model's text comes first, because it matters most.
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
         with where:
             _outcome(side, task)
@@ -324,7 +324,7 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
 
 
 def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
-    """Return what was to be written with its answer, if the set is on this machine; say so if not."""
+    """Return the sample's task with its answer, or show a note if the set is not on this machine."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
     except CtxbenchError as error:
@@ -412,9 +412,9 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
 
 
 def _context(side: Side, others: Sequence[Side]) -> None:
-    """Show what the model saw, what of it the other run's did not, and what it was asked.
+    """Show the prompt, the parts of it that the other run's prompt lacks, and the calls.
 
-    Of a run that was recorded elsewhere nobody knows.
+    For an imported run these are unknown.
     """
     key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
     if side.detail.imported or prompt is None:

@@ -1,6 +1,6 @@
 """Tables of a sample set, from its manifest, its measured samples and the store, and the lengths of its samples. Pure.
 
-Manifests are files that anybody may have written: whatever has another shape than ours is passed over.
+Manifests are untrusted files: entries of an unexpected shape are skipped.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Help = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInfo:
-    """One sample set, as far as this machine knows it."""
+    """One sample set with the data on this machine."""
 
     samples: str
-    """What it is called on every page, as in `RunInfo.samples`; with the digest's beginning where two have one name."""
+    """Its name on every page, as in `RunInfo.samples`; with the start of the digest if two sets share a name."""
     name: str
     digest: str
     manifest: Manifest | None
-    """None where the home folder does not hold the set."""
+    """None if the home folder does not contain the set."""
 
     @property
     def limited(self) -> bool:
-        """Whether it stands for runs over a part of the set."""
+        """Whether its runs cover only a part of the set."""
         return self.samples.startswith(f"{self.name}[")
 
 
 def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:
-    """Return every set that the store or the home folder has: those of stored runs first, in their order.
+    """Return every set in the store or the home folder: those with stored runs first, in their order.
 
     Args:
-        home: name -> digest and manifest.
-        stored: of the sets of stored runs what each is called, its own name and its digest.
+        home: name -> (digest, manifest).
+        stored: (displayed name, own name, digest) of the sets with stored runs.
     """
     manifests = {(name, digest): manifest for name, (digest, manifest) in home.items()}
     stored = list(stored)
@@ -57,14 +57,14 @@ def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[st
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:
-    """Return repository -> what the manifest says of it."""
+    """Return repository -> its entry in the manifest."""
     return {
         str(name): entry for name, entry in _mapping(manifest.get("repositories")).items() if isinstance(entry, Mapping)
     }
 
 
 def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
-    """Return what a set is in a sentence."""
+    """Return a one-sentence description of a set."""
     repos = len(entries(sample_set.manifest or {}))
     parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
     counts = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
@@ -77,7 +77,7 @@ def _ending(word: str, count: int) -> str:
 
 
 def about(manifest: Manifest) -> list[Cells]:
-    """Return what the set says of itself as a whole: how it was made, with what."""
+    """Return the facts about the set as a whole, such as how it was built."""
     facts: dict[str, object] = {
         "made": "imported" if manifest.get("imported_from") else "built here",
         "kind": manifest.get("kind"),
@@ -100,7 +100,7 @@ def about(manifest: Manifest) -> list[Cells]:
 
 
 def remarks(manifest: Manifest) -> list[str]:
-    """Return what a reader of numbers over the set must know."""
+    """Return the remarks that a reader of numbers over the set must know."""
     only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
     return [
         *(str(remark) for remark in _listed(manifest.get("remarks"))),
@@ -127,11 +127,11 @@ REPO_HELP: Mapping[str, str] = {
 
 
 def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[Cells]:
-    """Return a line for each repository of the set.
+    """Return one row per repository of the set.
 
     Args:
         manifest: the set's.
-        measured: its samples; where there are none, the manifest's own count is told.
+        measured: its samples; without them the manifest's own counts are used.
     """
     counted = Counter(sample.repo for sample in measured)
     return [
@@ -152,7 +152,7 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
 
 
 def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return a line for each repository of a set that only the store knows."""
+    """Return one row per repository of a set that only the store has."""
     counts: Counter[tuple[str, str]] = Counter()
     for group in stored:
         counts[group.repo, group.language] += group.samples
@@ -168,7 +168,7 @@ KIND_HELP: Mapping[str, str] = {
 
 
 def kinds(measured: Sequence[Measured]) -> list[Cells]:
-    """Return a line for each language, kind and level."""
+    """Return one row per language, kind and level."""
     first: Counter[tuple[str, str, str]] = Counter()
     counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
     for sample in measured:
@@ -177,7 +177,7 @@ def kinds(measured: Sequence[Measured]) -> list[Cells]:
 
 
 def stored_kinds(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return the same of a set that only the store knows; first uses are not stored."""
+    """Return one row per language, kind and level of a set that only the store has; first uses are not stored."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for group in stored:
         counted[group.language, group.kind, group.level] += group.samples
@@ -212,7 +212,7 @@ MUTANTS_HELP: Mapping[str, str] = {
 
 
 def mutants(manifest: Manifest) -> list[Cells]:
-    """Return a line for each repository whose tests were measured on faults, and one for all together."""
+    """Return one row per repository whose tests were measured on faults, and one for all together."""
     rows: list[tuple[str, tuple[int, int, int]]] = []
     for repo, entry in entries(manifest).items():
         entry_mutants = _mapping(entry.get("mutants"))
@@ -236,7 +236,7 @@ def mutants(manifest: Manifest) -> list[Cells]:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return a share in whole percent, with a decimal where there are enough samples for one; None of nothing."""
+    """Return a share in percent, with a decimal if there are enough samples; None if `whole` is 0."""
     return None if not whole else round(100 * part / whole, 0 if whole < 1000 else 1)
 
 
@@ -271,7 +271,7 @@ LENGTHS: Mapping[str, Callable[[Measured], int | None]] = {
     "names used": lambda sample: sample.uses,
     "tests": lambda sample: sample.tests,
 }
-"""What is measured of a sample -> how."""
+"""Measured length of a sample -> how to read it."""
 LENGTH_HELP: Mapping[str, str] = {
     "what": "What is measured of a sample; tokens are counted as budgets are (ctxcode-1).",
     "samples": "Samples that have it.",
@@ -284,7 +284,7 @@ LENGTH_HELP: Mapping[str, str] = {
 
 
 def length_summary(measured: Sequence[Measured]) -> list[Cells]:
-    """Return the quartiles of every length that tells samples apart."""
+    """Return the quartiles of every length that varies between samples."""
     rows: list[Cells] = []
     for name, of in LENGTHS.items():
         lengths = sorted(value for sample in measured if (value := of(sample)) is not None)
@@ -312,7 +312,7 @@ STAGES: Mapping[str, str] = {
     "tests_dropped": "tests",
     "unusable": "records of the benchmark",
 }
-"""Key of a manifest -> what it counts."""
+"""Key of a manifest -> the meaning of its count."""
 
 DROP_HELP: Mapping[str, str] = {
     "what": "What was left out.",
@@ -323,7 +323,7 @@ DROP_HELP: Mapping[str, str] = {
 
 
 def drops(manifest: Manifest) -> list[Cells]:
-    """Return what was left out, the most frequent reason of each stage first."""
+    """Return the counts of excluded samples, the most frequent reason of each stage first."""
     count: Counter[tuple[str, str]] = Counter()
     repos: Counter[tuple[str, str]] = Counter()
     for stage, reason, number in _counted(manifest):
@@ -344,10 +344,9 @@ def drops(manifest: Manifest) -> list[Cells]:
 
 
 def _counted(manifest: Manifest) -> Iterator[tuple[str, str, int]]:
-    """Yield stage, reason and count, of each repository and of the set."""
     for entry in entries(manifest).values():
         for key in ("left_out", "skipped_as_targets", "drops", "tests_dropped"):
-            # Records that an import could not use are counted once, for the set.
+            # An import counts its unusable records once, for the whole set.
             if key == "drops" and isinstance(manifest.get("unusable"), Mapping):
                 continue
             yield from _of(STAGES[key], entry.get(key))

@@ -1,6 +1,6 @@
 """Tables of runs beside a baseline: differences, repositories, levels, samples. Pure.
 
-Also which runs are compared unasked, and what they are called.
+Also the runs compared by default, and their names.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST_RUNS = 3, 6
-"""Runs compared unasked, and at most."""
+"""Number of runs compared by default, and the maximum."""
 MOST_ROWS = 100
-"""Samples in the table of the largest differences."""
+"""Number of samples in the table of the largest differences."""
 
 Row = dict[str, object]
 
@@ -41,7 +41,7 @@ _OVER = {
 
 
 def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
-    """Return what the first difference is, and what the test says of it."""
+    """Return the first difference and the result of its test, in words."""
     pair = compared[0]
     difference, (this, other) = pair.difference, (names[pair.this.id], names[pair.other.id])
     if difference.mean is None:
@@ -55,7 +55,7 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
-    """Return one row a pair of one metric; `names` maps a run's id to what it is called."""
+    """Return one row per pair and metric; `names` maps a run's id to its name."""
     rows: list[Row] = []
     for pair in compared:
         difference = pair.difference
@@ -77,7 +77,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 
 
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
-    """Return what a reader must know of these differences, a sentence each."""
+    """Return the remarks that a reader of these differences must know, as sentences."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
     claims = [pair.difference.claim for pair in compared]
     sentences = [*filter(None, claims), *run_warnings(runs), *bits_apart(runs)]
@@ -105,7 +105,7 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
 
 
 def difference_table(compared: Sequence[Compared], names: Mapping[str, str], helps: Mapping[str, str]) -> DrawnTable:
-    """Return `difference_rows` with their intervals drawn beside a line at zero; `helps` says what headings mean."""
+    """Return `difference_rows` with their intervals drawn beside a line at zero; `helps` explains the headings."""
     rows = difference_rows(compared, names)
     heads = tuple(ColumnHead(name, helps.get(name, ""), name in ("strategy", "over")) for name in rows[0])
     lines = [["-" if cell is None else getattr(cell, "text", str(cell)) for cell in row.values()] for row in rows]
@@ -130,7 +130,7 @@ def _standing(pair: Compared) -> Standing:
 
 
 def level_rows(pair: Compared) -> list[Row]:
-    """Return one row a level of one pair."""
+    """Return one row per level for one pair."""
     return [
         {
             "level": part.level,
@@ -145,9 +145,9 @@ def level_rows(pair: Compared) -> list[Row]:
 
 
 def unit_rows(pair: Compared) -> list[Row]:
-    """Return one row a repository, or file, of one pair, the largest gain first."""
+    """Return one row per repository, or per file, for one pair, the largest gain first."""
     half = numbers.half_width(pair.difference.low, pair.difference.high)
-    # A unit has no interval of its own; it is never known better than the difference of all.
+    # A unit has no interval of its own, so round it like the difference over all units.
     return [
         {
             pair.difference.unit.noun: part.name,
@@ -161,11 +161,11 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return the samples that differ, those that differ most first, at most `MOST_ROWS`.
+    """Return the samples that differ, the largest difference first, at most `MOST_ROWS`.
 
     Args:
         pair: the two runs.
-        address: sample -> where it is shown.
+        address: sample -> address of its page.
     """
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
@@ -189,19 +189,19 @@ def _digits(number: float | None, half: float | None) -> Figure | None:
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
-    """Return a run as an option: its strategy and the id that `ctxbench run` printed; with its `generator` if asked."""
+    """Return a run as an option: its strategy and the id printed by `ctxbench run`, optionally with its generator."""
     runs = [f"{len(table.run.repetitions)} runs"] if table.run.repetitions else []
     return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), *runs, table.run.id])
 
 
 def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
-    """Return a name for each run: its strategy, with several generators also that, and what else tells it apart."""
+    """Return a distinct name for each run: its strategy, the generator if there are several, and other differences."""
     names = [run.strategy for run in runs]
     if len({run.generator for run in runs}) > 1:
         names = [f"{run.strategy} · {run.generator}" for run in runs]
     for more in ("origin", "id"):
         often = Counter(names)
-        # Only what differs among runs of one name is worth a reader's time.
+        # Only name what differs among runs of one name.
         suffixes = {
             name: {getattr(run, more) for run, other in zip(runs, names, strict=True) if other == name}
             for name in often
@@ -214,7 +214,7 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
 
 
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
-    """Return the run that the others are compared with unasked: of ``lc.infile``, else the first that is ranked."""
+    """Return the default baseline: the run of ``lc.infile``, or the first ranked one."""
     newest = choices.newest(tables)
     ranked = [index for index, table in enumerate(newest) if table.run.ranked]
     at = choices.baseline(newest, ranked, ranked, None)
@@ -222,9 +222,9 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 
 
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
-    """Return what is compared with a baseline unasked, so much that `FEW` runs are shown; no controls.
+    """Return the runs compared by default, so that at most `FEW` are shown with the baseline; no controls.
 
-    The best other strategies of its generator, by mean; without any, its strategy by other generators; without that
+    The best other strategies of its generator, by mean; without any, its strategy with other generators; without that
     the best of all.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
@@ -248,12 +248,12 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
 
 
 def letters(count: int) -> tuple[str, ...]:
-    """Return the letters that stand for the runs shown."""
+    """Return the letters for so many runs."""
     return tuple(string.ascii_uppercase[:count])
 
 
 def region_name(region: SolvedRegion, count: int) -> str:
-    """Return which samples a region holds, in words: ``only A and B``."""
+    """Return the name of a region of samples, such as ``only A and B``."""
     if not region.runs:
         return "none of them"
     if len(region.runs) == count:
@@ -262,12 +262,12 @@ def region_name(region: SolvedRegion, count: int) -> str:
 
 
 def region_key(region: SolvedRegion) -> str:
-    """Return the letters of a region, as they stand in an address; ``none`` for the region outside."""
+    """Return the letters of a region for an address; ``none`` for the region outside."""
     return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
 
 
 def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
-    """Return one row a run: its letter, how much it solves, and how much only it does."""
+    """Return one row per run: its letter, the number of samples it solves, and of those that only it solves."""
     return [
         {"letter": letter, "strategy": name, "solved": total, "only this one": only}
         for letter, name, total, only in zip(
@@ -277,7 +277,7 @@ def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
 
 
 def region_rows(outcome: Solved) -> list[Row]:
-    """Return one row a region, most samples first: the runs that solve it, and how many samples it holds."""
+    """Return one row per region, the largest first: the runs that solve its samples, and their number."""
     return [
         {"solved by": region_name(region, outcome.count), "samples": len(region.samples)} for region in outcome.regions
     ]

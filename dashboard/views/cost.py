@@ -28,41 +28,41 @@ COSTS: Mapping[str, str] = {
     "index_seconds": "index seconds of engines",
     "query_seconds": "query seconds of engines",
 }
-"""What a sample costs -> how it is called; means over the samples that count."""
+"""Cost of a sample -> its name; means over the samples that count."""
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
     "control": (SERIES[7], "cross"),
 }
-"""What a point is -> its colour and its shape."""
+"""Kind of a point -> its colour and shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPoint:
-    """One strategy of a group: what it costs and what it reaches."""
+    """Cost and value of one strategy of a group."""
 
     name: str
     run: str
     cost: float | None
-    """Mean a sample, None where nobody knows."""
+    """Mean per sample; None if unknown."""
     mean: float | None
     low: float | None
     high: float | None
     control: bool
-    """Made with the answer, or not ranked for another reason: shown, and never on the front."""
+    """Whether it is a control or not ranked for another reason; it is shown but never on the front."""
     front: bool
 
 
 def available_costs(group: Group) -> list[str]:
-    """Return those of `COSTS` that at least one row has."""
+    """Return the names of `COSTS` with a value in at least one row."""
     return [name for name in COSTS if any(row.costs.get(name) is not None for row in group.rows)]
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
-    """Return each row's cost and value; the front is of ranked rows only.
+    """Return each row's cost and value; only ranked rows can be on the front.
 
     Args:
-        group: rows that may be compared with each other.
+        group: comparable rows.
         metric: the value, with its 95% interval.
         name: one of `COSTS`.
     """
@@ -90,7 +90,7 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
 
 
 def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> str:
-    """Return what the best and the cheapest strategy of the front reach, and at what cost."""
+    """Return the values and costs of the best and the cheapest strategy on the front, in words."""
     on_front = sorted((point for point in points if point.front), key=lambda point: point.cost or 0.0)
     if not on_front:
         return f"No ranked strategy here has both {metric} and {COSTS[name]}."
@@ -106,12 +106,12 @@ def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> 
 
 
 def undrawn(points: Sequence[CostPoint]) -> list[str]:
-    """Return the strategies that cannot be drawn, because their cost or their value is not known."""
+    """Return the strategies that cannot be drawn, because their cost or value is unknown."""
     return [point.name for point in points if point.cost is None or point.mean is None]
 
 
 def rows(points: Sequence[CostPoint], metric: str, name: str) -> list[Row]:
-    """Return one row a point, the cheapest first, those of unknown cost last."""
+    """Return one row per point, the cheapest first, unknown costs last."""
     numbered = _numbered(points)
     return [
         {
@@ -130,13 +130,13 @@ def _ordered(points: Sequence[CostPoint]) -> list[CostPoint]:
 
 
 def _numbered(points: Sequence[CostPoint]) -> dict[str, int]:
-    """Return run -> the number beside its point: a name has no room there. From left to right, as the table's rows."""
+    """Return run -> number of its point from left to right, as in the table; a name would not fit beside it."""
     drawn = [point.run for point in _ordered(points) if point.cost is not None and point.mean is not None]
     return {run: number for number, run in enumerate(drawn, 1)}
 
 
 def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt.LayerChart:
-    """Return value against cost: intervals as bars, the front as filled points joined by steps."""
+    """Return the chart of value against cost: intervals as bars, the front as filled points joined by steps."""
     numbered = _numbered(points)
     drawn: list[Row] = [
         {
@@ -184,26 +184,26 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`."""
+    """Return the cell of a cost with three significant digits; `name` is one of `COSTS`."""
     return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
 
 
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:
-    """Return the positions of the points that no other point dominates.
+    """Return the indices of the points that no other point dominates.
 
-    One dominates another if it costs no more and is no worse, and is cheaper or better. Points that are equal in both
-    do not dominate each other, so they are on the front together or not at all.
+    A point dominates another if it is no worse in cost and value and better in one of them. Points with equal cost and
+    value do not dominate each other, so that both or neither are on the front.
 
     Args:
-        points: cost and value of each; with one of them missing a point is neither on the front nor dominates another.
-        lower_is_better: whether a lower value is the better one. A lower cost always is.
+        points: cost and value of each; a point without one of them is not on the front and dominates no other.
+        lower_is_better: whether a lower value is better. A lower cost always is.
     """
     sign = -1.0 if lower_is_better else 1.0
     candidates = [
         (cost, sign * value, at) for at, (cost, value) in enumerate(points) if cost is not None and value is not None
     ]
     undominated: set[int] = set()
-    # Cheapest first, of equal cost the best first: then a point is dominated exactly by what stands before it.
+    # Sorted by cost, then best first, a point can only be dominated by earlier ones.
     candidates.sort(key=lambda candidate: (candidate[0], -candidate[1]))
     best: tuple[float, float] | None = None
     for cost, value, at in candidates:
@@ -214,11 +214,11 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
 
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
-"""Pixels of a name in the legend, of its line, of what is drawn below it, and to the left and right of the dots."""
+"""Pixels of a name in the legend, of its line, of the plot below it, and of the margins beside the dots."""
 
 
 def curves_chart(picture: Curves) -> alt.LayerChart:
-    """Return a line a strategy with the intervals of its means."""
+    """Return one line per strategy with the intervals of its means."""
     rows = []
     for number, curve in enumerate(picture.curves):
         for point in curve.points:
@@ -261,7 +261,7 @@ def curves_chart(picture: Curves) -> alt.LayerChart:
         ],
     )
     up = alt.Y("mean:Q", title=f"{picture.metric} ({picture.unit})", scale=alt.Scale(zero=False))
-    # Lines that look alike in grey differ in their dashes.
+    # Lines of similar grey get different dashes.
     lines = base.mark_line(strokeWidth=2).encode(y=up, strokeDash=alt.StrokeDash("strategy:N", sort=names, legend=None))
     bars = base.mark_rule(strokeWidth=2, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q")
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(y=up)

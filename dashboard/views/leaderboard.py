@@ -1,7 +1,7 @@
-"""Tables of a board with their intervals drawn, for the Leaderboard page and the report. Pure.
+"""Tables of a board with drawn intervals, for the Leaderboard page and the report. Pure.
 
-Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; nothing is computed here but places on an
-axis. `markup` alone decides how a text is written: each may come from a model, a repository or a person's own names.
+Numbers are those of the board, rounded as in `harness.leaderboard.numbers`; this module only computes positions on an
+axis. `markup` escapes all texts, because models, repositories and users write some of them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ctxbench.harness.leaderboard.sections import beside, screen_table, short_na
 from ctxbench.harness.results import RunTable
 
 _MARGIN, _WIDTH = 3, 94
-"""Percent of a bar's cell to the left of the axis, and that the axis takes."""
+"""Percent of a bar's cell left of the axis, and of the axis itself."""
 _AIR = 0.04
 _TICKS = 4
 Interval: TypeAlias = tuple[float, float | None, float | None]
-"""Mean, low, high in the unit shown; no interval where the two are None."""
+"""Mean, low, high in the displayed unit; low and high are None without an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A round number and its place."""
+    """A round number and its position."""
 
     x: float
     label: str
@@ -43,7 +43,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One interval's places, in percent of the cell; without an interval both ends are the mean's."""
+    """Positions of one interval, in percent of the cell; without an interval both ends are at the mean."""
 
     mean: float
     low: float
@@ -52,14 +52,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What all bars of one group share."""
+    """The common axis of all bars of one group."""
 
     least: float
     most: float
 
     @classmethod
     def of(cls, intervals: Sequence[Interval]) -> Axis | None:
-        """Return the axis that holds all intervals, None if there is none. It need not begin at zero: it has ticks."""
+        """Return the axis over all intervals; None without intervals. It has ticks, so it need not start at zero."""
         ends = [end for interval in intervals for end in interval if end is not None]
         if not ends:
             return None
@@ -77,11 +77,11 @@ class Axis:
         return tuple(Tick(x=self.place(multiple * step), label=f"{multiple * step:.12g}") for multiple in multiples)
 
     def place(self, value: float) -> float:
-        """Return where a value stands, to a tenth of a percent."""
+        """Return the position of a value, rounded to 0.1%."""
         return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
 
     def bar(self, interval: Interval) -> Bar:
-        """Return where an interval stands; an end that nobody knows, where the other is known, is the cell's."""
+        """Return the positions of an interval; an unknown end becomes the cell's end if the other end is known."""
         mean, low, high = interval
         at = self.place(mean)
         is_none = low is None and high is None
@@ -94,32 +94,32 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """The drawn column of a table."""
+    """The column of a table with the drawn intervals."""
 
     at: int
-    """The column that it stands behind."""
+    """Index of the column before it."""
     axis: Axis
     bars: tuple[Bar | None, ...]
-    """Of each row; None where there is nothing to draw."""
+    """Bar of each row; None for an empty cell."""
     base: float | None
-    """Where the baseline's mean stands among them."""
+    """Position of the baseline's mean; None without one."""
     help: str = INTERVAL_HELP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTable:
-    """A table, what it shows in words for those who do not see it, and what is drawn in it."""
+    """A table with a caption for screen readers, and its drawing."""
 
     caption: str
     heads: tuple[ColumnHead, ...]
     lines: Sequence[Sequence[str]]
     standings: tuple[Standing, ...]
-    """Of each row its class in the style sheet; published rows look as those that others beat."""
+    """Class of each row in the style sheet; published rows look like rows that others beat."""
     drawn: Bars | None = None
     links: tuple[Mapping[str, str], ...] = ()
-    """Of each row heading -> address."""
+    """For each row: heading -> address."""
     whole: tuple[str, ...] = ()
-    """Of each row its whole name, empty where the table has it."""
+    """Full name of each row; empty if the table shows it."""
 
     @classmethod
     def of(cls, table: TextTable, rows: Sequence[Row] = (), caption: str = "") -> DrawnTable:
@@ -128,11 +128,11 @@ class DrawnTable:
         return cls(caption=caption or table.caption, heads=table.heads, lines=table.lines, standings=standings)
 
     def with_bars(self, intervals: Sequence[Interval | None], base: float | None) -> DrawnTable:
-        """Return it with a row's interval each drawn behind the column of intervals, where it has one.
+        """Return the table with each row's interval drawn after the column of intervals, if it has one.
 
         Args:
-            intervals: of each row; None where there is nothing to draw.
-            base: what a line is drawn at.
+            intervals: of each row; None for an empty cell.
+            base: value of the vertical line.
         """
         known = [interval for interval in intervals if interval is not None]
         axis = Axis.of([*known, *([] if base is None or not known else [(base, None, None)])])
@@ -144,7 +144,7 @@ class DrawnTable:
         return replace(self, drawn=drawn)
 
     def of_group(self, group: Group) -> DrawnTable:
-        """Return it with the intervals of what ranks a group's rows, and the baseline's mean."""
+        """Return the table with the intervals of the ranking metric and the baseline's mean."""
 
         def interval(row: Row | None) -> Interval | None:
             value = row.metrics.get(group.metric) if row else None
@@ -156,7 +156,7 @@ class DrawnTable:
 
 @functools.cache
 def environment() -> Environment:
-    """Return what reads the templates: it escapes every text."""
+    """Return the template environment, which escapes every text."""
     return Environment(
         loader=PackageLoader("ctxbench.dashboard", ""),
         autoescape=True,
@@ -182,9 +182,9 @@ def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence
     """Return the table of the page.
 
     Args:
-        group: whose rows.
-        links: run -> key of a column -> address of what stands behind its cell.
-        more: columns and metrics behind the usual ones.
+        group: the group with the rows.
+        links: run -> key of a column -> address behind its cell.
+        more: columns and metrics after the usual ones.
     """
     text = screen_table(group, more, page=True)
     difference = next((head.text for head in text.heads if head.text.startswith("vs ")), "")
@@ -206,7 +206,7 @@ def _whole(strategy: str, name: str) -> str:
 
 
 def more_columns(group: Group) -> list[str]:
-    """Return the names of columns and metrics that the page's table can have besides the usual ones."""
+    """Return the additional columns and metrics available for the page's table."""
     usual = {"metric", "difference", "context_tokens", *(head.text for head in screen_table(group, page=True).heads)}
     keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
@@ -214,19 +214,19 @@ def more_columns(group: Group) -> list[str]:
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
-    """Return what can be ranked by itself: all samples, CoderEval's three levels together, and every level."""
+    """Return the levels that can be ranked: all samples, CoderEval's three levels together, and every level."""
     single = {level for table in tables for level in set(table.level)}
     combined = {COMBINED} if any(table.run.benchmark == "codereval" for table in tables) else set()
     return sorted({ALL_LEVELS, *combined, *single}, key=level_order) if len(single) > 1 else [ALL_LEVELS]
 
 
 def at_level(board: Board, level: str) -> Group:
-    """Return the group of a level; of a level that no run has, that of all samples."""
+    """Return the group of a level, or of all samples if no run has that level."""
     return next((group for group in board.groups if group.level == level), board.groups[0])
 
 
 def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[str, ...]]]:
-    """Return titles, tables and notes of the best of the papers' rows about the group's benchmark: never ranked."""
+    """Return titles, tables and notes of the papers' best rows for the group's benchmark, which are never ranked."""
     return [
         (published_title(of), DrawnTable.of(published_table(of)), published_notes(of, group.profile, PAGE))
         for of in board.published
@@ -234,5 +234,5 @@ def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[s
 
 
 def csv(board: Board, group: Group) -> str:
-    """Return the view as `ctxbench leaderboard --format csv` writes it: the group's rows, then the papers'."""
+    """Return the view as in `ctxbench leaderboard --format csv`: the group's rows, then the papers'."""
     return to_csv(replace(board, groups=(group,), overall=()))

@@ -1,7 +1,7 @@
 """State and tables of the stored runs. Pure.
 
-A state says what is known and no more. Of an attempt without an end the claim that its process holds tells whether it
-goes on; where nobody can ask for that, nothing does.
+An attempt without an end is active if its process holds the lock on the run; if locks cannot be read, the state is
+unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STATES: Mapping[str, str] = {
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
     NOT_BEGUN: "The run is planned; no attempt at it is stored.",
 }
-"""State of a run -> what it means."""
+"""State of a run -> its meaning."""
 ENDS: Mapping[str, str] = {
     "done": "it did all that was missing",
     "faults": "some samples failed by a fault",
@@ -35,13 +35,13 @@ ENDS: Mapping[str, str] = {
     "failed": "a fault ended it",
     "": NO_END,
 }
-"""How an attempt ended -> what that means."""
+"""End of an attempt -> its meaning."""
 MESSAGE = 300
-"""Characters of a message that a table shows."""
+"""Characters of a message in a table."""
 
 
 def is_open(work: RunWork) -> bool:
-    """Say whether the latest attempt at a run has no end."""
+    """Return whether the latest attempt at a run has no end."""
     return bool(work.attempts) and work.attempts[-1].ended is None
 
 
@@ -59,7 +59,7 @@ def state(work: RunWork) -> str:
 
 
 def headline(states: Sequence[str]) -> str:
-    """Return how many runs are done, and what became of the others."""
+    """Return the number of finished runs and the states of the others, in words."""
     counts = Counter(states)
     complete = counts.pop(COMPLETE, 0)
     others = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
@@ -68,7 +68,7 @@ def headline(states: Sequence[str]) -> str:
 
 
 def sentence(work: RunWork) -> str:
-    """Return how far a run is, in words."""
+    """Return the progress of a run, in words."""
     text = f"{work.finished} of {work.planned} samples"
     if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
         text += f", {failed} failed by the model"
@@ -78,7 +78,7 @@ def sentence(work: RunWork) -> str:
 
 
 def row(work: RunWork) -> dict[str, object]:
-    """Return one line of the table of runs; its headings are those of `HELP`."""
+    """Return one row of the table of runs, with the headings of `HELP`."""
     return {
         "strategy": work.choices.strategy,
         "state": state(work),
@@ -113,18 +113,18 @@ HELP: Mapping[str, str] = {
 
 
 def label(work: RunWork) -> str:
-    """Return the sample set as leaderboards call it."""
+    """Return the sample set's name on leaderboards."""
     choices = work.choices
     return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 
 
 def called(work: RunWork) -> str:
-    """Return a run's name, else its id."""
+    """Return a run's name, or its id if it has none."""
     return work.name or work.id
 
 
 def generator(work: RunWork) -> str:
-    """Return the generator as leaderboards call it: ``[fim]`` tells that it saw what follows the cursor."""
+    """Return the generator's name on leaderboards; ``[fim]`` marks a model that sees the text after the cursor."""
     fim = bool(json.loads(work.choices.sampling).get("fim"))
     choices = work.choices
     return generator_label(
@@ -138,7 +138,7 @@ def generator(work: RunWork) -> str:
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
-    """Return the attempts at a run, the last first."""
+    """Return the attempts at a run, the latest first."""
     return [
         {
             "began": when(attempt.started),
@@ -167,7 +167,7 @@ ATTEMPT_HELP: Mapping[str, str] = {
 
 
 def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
-    """Return the faults of a run, equal ones as one line."""
+    """Return the faults of a run, one row per group of equal faults."""
     return [
         {
             "kind": fault.kind,
@@ -191,12 +191,12 @@ FAULT_HELP: Mapping[str, str] = {
 
 
 def when(seconds: float) -> str:
-    """Write a time in UTC, to the minute."""
+    """Format a time in UTC, to the minute."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
 
 
 def duration(seconds: float) -> str:
-    """Write a time span to what a person wants to know: ``12 s``, ``4 min``, ``3.5 h``."""
+    """Format a duration in a suitable unit: ``12 s``, ``4 min``, ``3.5 h``."""
     if seconds < 90:
         return f"{max(0.0, seconds):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

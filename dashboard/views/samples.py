@@ -23,15 +23,15 @@ from ctxbench.harness.store.verdicts import PASS
 from ctxbench.harness.store.write import StoredVerdict
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
-"""What is shown of the task before the cursor, at most."""
+"""Limits of the displayed task before the cursor."""
 STEP = 500
-"""Characters of what a model wrote in a step, at most; its call has all of them."""
+"""Limit of the model's text displayed per step, in characters; the call shows all of it."""
 CURSOR = "▏"
 
 PAGE = 25
-"""Samples of one page of a listing."""
+"""Samples on one page of a listing."""
 ANY = "any"
-"""A filter that lets everything through."""
+"""A filter that accepts everything."""
 NONE = "none"
 PASSES = "pass@1"
 HELP: Mapping[str, str] = {
@@ -46,40 +46,40 @@ HELP: Mapping[str, str] = {
     "A - B": "The value of run A minus that of run B.",
 }
 NUMBERS: Mapping[str, str] = {"A": "%.1f", "B": "%.1f", "A - B": "%+.1f"}
-"""Columns of numbers, which a table sorts as numbers -> how they are written: one sample has no interval."""
+"""Numeric columns, which sort as numbers -> their format; one sample has no interval."""
 STATUS: Mapping[Status, str] = {
     Status.SCORED: "It counts.",
     Status.MODEL_FAILED: "The model gave nothing usable: it counts as the worst value.",
     Status.INFRA_FAILED: "The machine failed or the run is not done: the sample is missing, and the next run does it.",
     Status.EXCLUDED: "It is invalid: its own tests cannot judge it, so no score rests on it.",
 }
-"""Status -> what it means for the numbers."""
+"""Status -> its effect on the numbers."""
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}
 ORDERS: Mapping[str, Order] = {"as planned": "plan", "lowest of A": "lowest", "highest of A": "highest"}
 COMPARED_ORDERS: Mapping[str, Order] = {"most different": "difference", **ORDERS}
-"""With a second run."""
+"""Orders for two runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric as the page shows it, and as the store keeps it."""
+    """A metric with its name on the page and its key in the store."""
 
     name: str
     measure: Measure
     scale: Scale
 
     def in_unit(self, value: float | None) -> float | None:
-        """Return a stored value in the unit shown."""
+        """Return a stored value in the displayed unit."""
         return None if value is None else value * self.scale.factor
 
 
 def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
-    """Return the metrics of a profile that a run has, and with any profile those of contexts and of tests."""
+    """Return a profile's metrics in a run, with the metrics of contexts and tests."""
     return tuple(_metric(named(kind), *kind, profile) for kind in facets.measures if belongs(kind, profile))
 
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
-    """Return whether a (profile, metric) is shown with a profile: its own, those of contexts, the tests' verdict."""
+    """Return whether a profile's page shows a (profile, metric): its own, those of contexts, the tests' verdict."""
     stored_profile, metric = kind
     of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
@@ -98,7 +98,7 @@ def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric
 
 
 def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
-    """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
+    """Return the available metric that ranks, as on the leaderboard; None if there is none."""
     ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
     own = sorted(available, key=lambda metric: (metric.measure.profile == CONTEXT, metric.name != HEADLINE))
@@ -106,14 +106,14 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
 
 
 def spelled(run: StoredRun) -> str:
-    """Return a run as an option: its strategy, and its id to tell it from others."""
+    """Return a run as an option: its strategy, and its id to distinguish it from others."""
     return f"{run.strategy} · {run.id}"
 
 
 def sample_rows(
     samples: Sequence[FoundSample], metric: Metric, opened: str, *, compared: bool
 ) -> list[dict[str, object]]:
-    """Return a row for each sample that was found; `compared` with the values of a second run."""
+    """Return one row per sample; with `compared` also the values of a second run."""
     rows: list[dict[str, object]] = []
     for sample in samples:
         values: dict[str, object] = {"A": metric.in_unit(sample.value)}
@@ -121,7 +121,7 @@ def sample_rows(
             values["B"] = metric.in_unit(sample.other)
             both = sample.value is not None and sample.other is not None
             values["A - B"] = metric.in_unit((sample.value or 0) - (sample.other or 0)) if both else None
-        # Values before names and places: those are long, and a table is cut at the right.
+        # Values come first, because names and places are long and a table is cut at the right.
         row: dict[str, object] = {"": "▸" if sample.id == opened else "", **values, "sample": sample.id}
         row |= {"status": str(sample.status), "level": sample.level, "repository": sample.repo}
         row["place"] = f"{sample.path}:{sample.line + 1}"
@@ -130,7 +130,7 @@ def sample_rows(
 
 
 def pages(total: int) -> int:
-    """Return how many pages so many samples take; one at least."""
+    """Return the number of pages for so many samples; at least 1."""
     return max(1, -(-total // PAGE))
 
 
@@ -162,26 +162,26 @@ DETAIL_HELP: Mapping[str, str] = {
 
 
 def place(detail: Detail) -> str:
-    """Return where the cursor stands: repository, file, line and column, counted from 1."""
+    """Return the cursor's position: repository, file, line and column, counted from 1."""
     return f"{detail.repo} · {detail.path}:{detail.line + 1}:{detail.column + 1} · {detail.level}"
 
 
 def before_cursor(task: AnsweredTask) -> str:
-    """Return the last lines before the cursor, with the cursor; of very long ones their end."""
+    """Return the last lines before the cursor, with the cursor; very long lines are cut at the start."""
     whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
     return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR
 
 
 def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
-    """Return metric -> the value of a completion of each run, in the unit shown.
+    """Return metric -> value for a completion of each run, in the displayed unit.
 
     Args:
         runs: ``A`` or ``B`` and the completion.
-        profile: whose metrics, beside those of contexts and of tests.
+        profile: the profile of the metrics; metrics of contexts and tests are added.
     """
     kinds = {kind for _, completion in runs if completion for kind in completion.scores if belongs(kind, profile)}
     rows: list[dict[str, object]] = []
-    # What is defined for none of them says nothing.
+    # Leave out metrics that are undefined for all of them.
     kinds = {
         kind for kind in kinds if any(completion and completion.scores.get(kind) is not None for _, completion in runs)
     }
@@ -200,7 +200,7 @@ def _places(piece: StoredPiece) -> str:
 
 
 def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
-    """Return a row for each block, those left out after those of the prompt."""
+    """Return one row per block, blocks that were left out last."""
     gains = any(piece.gain is not None for piece in pieces)
     rows: list[dict[str, object]] = []
     for number, piece in enumerate(pieces, 1):
@@ -208,7 +208,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
             "block": number if piece.start is not None else None,
             "kind": piece.kind,
             "places": _places(piece),
-            # Three digits: scores order the blocks, and their scale is the retriever's own.
+            # Three digits, because scores only order the blocks and each retriever has its own scale.
             "score": None if piece.score is None else Figure(f"{piece.score:.3g}"),
             "tokens": piece.tokens if piece.start is not None else None,
             "state": piece.state,
@@ -219,7 +219,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
 
 
 def piece_label(number: int, piece: StoredPiece) -> str:
-    """Return what heads a block's text."""
+    """Return the heading of a block's text."""
     facts = [
         f"{number}. {piece.kind}",
         _places(piece),
@@ -232,7 +232,7 @@ def piece_label(number: int, piece: StoredPiece) -> str:
 
 
 def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
-    """Return a row for each question to the model, and one for all of them together."""
+    """Return one row per model call, and a total."""
     rows: list[dict[str, object]] = [
         {
             "call": str(call.ordinal + 1),
@@ -264,7 +264,7 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
 
 
 def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
-    """Return a row for each call of a tool, and for each answer without any."""
+    """Return one row per tool call or answer without a tool call."""
     rows: list[dict[str, object]] = []
     for step in steps:
         written = (step.tool or NONE, step.arguments, step.text)
@@ -274,17 +274,17 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
 
 
 def seconds(time: float | None) -> str:
-    """Return a time to three digits, and none below a millisecond: nobody measured it so finely."""
+    """Return a time with three digits, or ``<0.001``, because measurements are not more precise."""
     return "<0.001" if time is not None and 0 < time < 0.001 else numbers.amount(time)
 
 
 def price(dollars: float | None) -> Figure | None:
-    """Return a price to three digits."""
+    """Return a price with three digits."""
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 
 def verdict(judged: StoredVerdict) -> str:
-    """Return what the tests said, and what it took them."""
+    """Return the verdict of the tests and their cost, in words."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
         f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
@@ -296,12 +296,12 @@ def verdict(judged: StoredVerdict) -> str:
 
 
 def doubted(judged: StoredVerdict) -> str:
-    """Return what else was said of the text; nothing where it was judged once."""
+    """Return the first verdict in words if the tests were repeated; empty otherwise."""
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
 def took(detail: Detail) -> str:
-    """Return what the sample took: tokens of the context, calls, seconds of the method and of the model."""
+    """Return the cost of the sample in words: context tokens, calls, seconds of the strategy and of the model."""
     if detail.imported or detail.prompt is None:
         return ""
     return " · ".join(
@@ -318,15 +318,15 @@ LIMIT = 20_000
 """Characters of each text that are compared."""
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _MANY = 6_000
-"""Words beyond which a comparison by words would take memory with their square."""
+"""Words beyond which a comparison by words, with memory quadratic in them, is too large."""
 _BESIDE = 2
-"""Equal lines that are shown on either side of a difference, so that it comes into sight."""
+"""Equal lines shown on either side of a difference, for context."""
 _MARKS = {
     "same": "{}",
     "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
     "added": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
 }
-"""Colours that the colour-blind tell apart, and a shape beside them."""
+"""Colours suited for colour blindness, with shapes."""
 _LINE = (
     '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
     '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'
@@ -336,7 +336,7 @@ _LINE = (
 
 @dataclass(frozen=True, slots=True)
 class DiffPart:
-    """A stretch of a text that the other has too, or has not."""
+    """A part of a text, marked as shared with the other text or not."""
 
     kind: Literal["same", "missing", "added"]
     """``missing``: only the reference has it; ``added``: only the completion."""
@@ -344,12 +344,12 @@ class DiffPart:
 
 
 def equal(reference: str, completion: str) -> bool:
-    """Return whether they are the same text but for blanks at their ends, as exact match counts it."""
+    """Return whether two texts are equal except for surrounding whitespace, as exact match defines it."""
     return reference.strip() == completion.strip()
 
 
 def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
-    """Return the parts of both texts in order; those of one kind with ``same`` give back its text."""
+    """Return the parts of both texts in order; the parts of one text together reproduce it."""
     reference_tokens, completion_tokens = (_TOKEN.findall(text[:LIMIT]) for text in (reference, completion))
     if len(reference_tokens) > _MANY or len(completion_tokens) > _MANY:
         reference_tokens, completion_tokens = (
@@ -359,14 +359,14 @@ def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
 
 
 def by_lines(reference: str, completion: str) -> str:
-    """Return both as a unified diff: ``-`` before lines of the reference, ``+`` before the completion's."""
+    """Return a unified diff: ``-`` before lines of the reference, ``+`` before the completion's."""
     before, after = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
     _, _, *lines = [*difflib.unified_diff(before, after, n=_BESIDE, lineterm="")] or ("", "")
     return "".join(f"{line}\n" for line in lines)
 
 
 def markup(reference: str, completion: str) -> str:
-    """Return both texts as HTML, one below the other, what only one of them has marked and its blanks visible."""
+    """Return both texts as HTML, one below the other, with differences marked and whitespace there visible."""
     parts = by_words(reference, completion)
     rows = (("reference", "missing"), ("completion", "added"))
     return "".join(_LINE.format(name, _row(parts, kind)) for name, kind in rows)
@@ -382,8 +382,8 @@ def _row(parts: Sequence[DiffPart], kind: str) -> str:
 
 
 def _parts(reference_tokens: Sequence[str], completion_tokens: Sequence[str]) -> Iterator[DiffPart]:
-    """Yield what is the same and what is not, of each stretch that differs the reference's part first."""
-    from rapidfuzz.distance import Indel  # noqa: PLC0415 - only where a sample is opened
+    """Yield equal and differing parts; in each difference the reference's part comes first."""
+    from rapidfuzz.distance import Indel  # noqa: PLC0415 - only when a sample is opened
 
     missing, added = "", ""
     for step in Indel.opcodes(reference_tokens, completion_tokens):

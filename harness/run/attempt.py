@@ -1,4 +1,4 @@
-"""`Attempt`: one attempt at one run, which completes, scores and stores the missing samples and records its faults."""
+"""`Attempt`: completes, scores and stores the missing samples of one run and records the faults."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """Strategy, sample, decoding, completions -> the answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
-"""Samples -> the stored answers to what was asked for them."""
+"""Samples -> their stored answers."""
 GIVE_UP_AFTER = 5
-"""Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
+"""Equal failures in a row after which an attempt starts no more samples of the strategy: the next would also fail."""
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """Counts and faults of a run after an attempt at it."""
+    """Counts and faults of a run after an attempt."""
 
     run: str
     strategy: str
@@ -67,45 +67,42 @@ class RunSummary:
     new: int
     """Samples that this attempt finished."""
     faults: tuple[StoredFault, ...]
-    """Why samples are missing, in the order in which the faults happened."""
+    """Reasons for missing samples, in chronological order."""
     too_long: int = 0
-    """How many of them were prompts too long for the model."""
+    """Number of faults for a prompt that is too long for the model."""
     judges: bool = False
-    """Whether functions were to get verdicts."""
+    """Whether functions get verdicts."""
     unjudged: int = 0
-    """Stored completions of functions that have none yet."""
+    """Stored completions of functions without a verdict."""
     passes: tuple[int, ...] = ()
-    """How many completions passed, of each sample whose functions all have verdicts."""
+    """Number of passes for each sample whose completions all have verdicts."""
     all_equal: bool = False
-    """Whether every sample has several completions, none of which differs from its others."""
+    """Whether every sample has several completions and they are all equal."""
     seed: int = 0
     repeats: bool = False
-    """Whether it has the prompts and completions of the run with the seed before, so that repetition tells nothing."""
+    """Whether the run equals the run with the previous seed, so that repeating it adds no information."""
     gave_up: bool = False
-    """Whether samples were left undone because the strategy failed in the same way again and again."""
+    """Whether the attempt stopped early because the strategy repeated one failure."""
     costs: RunCosts | None = None
-    """What all of its calls cost, whenever they were asked; None where nobody knows."""
+    """Cost of all calls in all attempts; None if unknown."""
     spent: float | None = None
-    """US dollars at which the command stopped for its limit; None where it did not."""
+    """US dollars at which the cost limit stopped the command; None if it did not."""
     remark: str = ""
-    """Requests to the model beside the samples, by this call of `run` so far."""
+    """Requests to the model outside the samples, by this call of `run` so far."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts and faults of one attempt so far."""
-
     new: int = 0
     faults: list[StoredFault] = field(default_factory=list)
     built: list[StoredConstruction] = field(default_factory=list)
-    """What other machines built."""
+    """Structures that other machines built."""
     too_long: int = 0
     gave_up: bool = False
     _last: str = ""
     _alike: int = 0
 
     def failed(self, fault: StrategyFault) -> None:
-        """Count a failure of the strategy."""
         self._alike = self._alike + 1 if fault.what == self._last else 1
         self._last = fault.what
         if self._alike == GIVE_UP_AFTER:
@@ -113,19 +110,18 @@ class _Tally:
             _LOG.info("no more samples are begun: %d in a row failed alike: %s", GIVE_UP_AFTER, fault)
 
     def succeeded(self) -> None:
-        """Count a sample that the strategy did not fail on."""
         self._alike = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """What another machine made of a unit."""
+    """Another machine's results for a unit."""
 
     samples: Sequence[Sample]
     shards: Sequence[tuple[str, bytes]] = ()
-    """Their names and contents."""
+    """(name, content) of each shard."""
     fault: MachineFault | None = None
-    """Why there is nothing of any of the samples."""
+    """Why the whole unit has no results."""
 
 
 class Attempt:
@@ -146,31 +142,31 @@ class Attempt:
         """Prepare an attempt at a run that is stored already.
 
         Args:
-            store: where results go.
-            sample_set: what is completed.
-            snapshots: reads the repositories; called only if something is missing.
+            store: for the results.
+            sample_set: the run's set.
+            snapshots: reads the repositories; called only if samples are missing.
             resources: cells, model and threads of the run.
             spec: the run.
             planned: its samples.
             scorer: scores completions.
-            card: of the strategy: for one that runs programs a sandbox is opened if something is missing.
+            card: the strategy's; if it runs programs, a sandbox is opened for missing samples.
         """
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = spec.n > 0 and any(sample.tested for sample in planned)
         self._scorer, self._pace = scorer, WorkPace(2 * resources.workers)
         self._card = card
-        # A digest: computed once, not for every sample.
+        # A digest, so compute it once.
         self._run = spec.id
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
     def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
-        """Complete what is missing, here or on a cluster's nodes; record the end of the attempt even if interrupted.
+        """Complete the missing samples here or on a cluster's nodes; record the attempt's end even if interrupted.
 
-        A run that the user's own mistake ended, such as a missing key, before anything was ever stored of it is none.
+        If the user's mistake, such as a missing key, stops a run before anything is stored, the run is deleted.
 
         Raises:
-            InputFault: if another process works at the same run, or nothing can be done until the user mends something.
+            InputFault: if another process works on the run, or the user must correct something first.
         """
         with self._store.run_lock(self._run) as self._locked:
             try:
@@ -205,7 +201,7 @@ class Attempt:
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             seed=self._spec.seed,
             gave_up=self._tally.gave_up,
-            # What leaves as shards is not in the store.
+            # Samples delivered as shards are not in the store.
             costs=costs if costs.samples else None,
             spent=self._resources.spent if self._resources.dear else None,
             remark="\n".join(filter(None, self._remarks())),
@@ -216,7 +212,7 @@ class Attempt:
         yield self._resources.batcher.generator.remark
 
     def _lacking(self) -> list[UnscoredCompletion]:
-        """Return the stored completions of functions that have no verdict."""
+        """Return the stored completions of functions without a verdict."""
         return verdicts.unjudged(self._store, self._run) if self._functions else []
 
     def _try(self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], progress: Progress) -> None:
@@ -236,7 +232,7 @@ class Attempt:
         load = Load(workers=resources.workers, requests=resources.batcher.requests, cores=os.cpu_count() or 1)
         with self._recorded(isolation, load, len(missing)):
             for language in sorted({sample.language for sample in missing}):
-                # It starts while the model writes the first answers, which would otherwise wait for it.
+                # Start the coder while the model writes the first answers, so that they need not wait for it.
                 self._scorer.wake(language)
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
@@ -246,7 +242,7 @@ class Attempt:
 
     @contextlib.contextmanager
     def _recorded(self, isolation: str, load: Load, missing: int) -> Iterator[None]:
-        """Record an attempt at so many missing samples, with its end, in whatever way it ends."""
+        """Record an attempt at `missing` samples and its end, even after an exception."""
         resources = self._resources
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, locked=self._locked)
         reason = "failed"
@@ -270,7 +266,7 @@ class Attempt:
     def _share_out(
         self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], cluster: Cluster, progress: Progress
     ) -> None:
-        """Let other machines do what is missing, and bring their shards in as they come; then judge what is stored."""
+        """Let other machines complete the missing samples and merge their shards; then judge stored completions."""
         merger = Merger(self._store, self._set, own=True)
         with (
             self._recorded(cluster.isolation, cluster.load, len(missing)),
@@ -287,7 +283,7 @@ class Attempt:
             self._judge_here(lacking, tick)
 
     def _judge_here(self, lacking: Sequence[UnscoredCompletion], tick: Tick) -> None:
-        """Judge what is stored on the machine that asks others, which may be without a sandbox."""
+        """Judge stored completions on this machine, which may lack a sandbox."""
         try:
             executor = self._resources.executor() if lacking else None
         except SandboxError as error:
@@ -304,7 +300,7 @@ class Attempt:
         try:
             self._tally.new += merger.merge(shard, name).new
         except InputFault as fault:
-            # Another node was answered otherwise. A node has the stored answers for its samples; here are all of them.
+            # Another node got another answer. This machine has the answers of all nodes.
             cure = "run the same command again without --engine ray"
             for sample in shard.finished:
                 self._note(sample.sample_id, MachineFault(fault.what, cure=cure))
@@ -316,14 +312,12 @@ class Attempt:
             self._store.add_summaries(self._run, log.summaries)
 
     def _judge(self, executor: Executor, lacking: Sequence[UnscoredCompletion], tick: Tick) -> None:
-        """Judge what an earlier attempt stored without a verdict."""
         for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
             if lost := isinstance(verdict, MachineFault):
                 self._note(completion.sample_id, verdict)
             tick(1, lost)
 
     def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
-        """Complete and judge one sample, in a thread of its own."""
         try:
             answered = make(self._spec.strategy, sample, self._spec.sampling, self._spec.n)
         finally:
@@ -331,7 +325,7 @@ class Attempt:
         return answered if executor is None else judged(answered, executor)
 
     def _work(self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Tick) -> None:
-        """Keep every thread busy; score and store together what has come back meanwhile."""
+        """Keep every thread busy; meanwhile score and store finished samples in batches."""
         resources = self._resources
         left = deque(missing)
         under_way = UnderWay(resources.threads, make)
@@ -340,12 +334,12 @@ class Attempt:
             lost = resources.batcher.lost or resources.summaries.batcher.lost
             stops = lost or self._tally.gave_up or resources.dear
             if stops:
-                # Samples that have not begun are left for the next attempt.
+                # Leave samples that have not begun to the next attempt.
                 for sample in under_way.drop():
                     resources.engines.withdraw(sample)
                     left.append(sample)
             else:
-                # As many samples again wait for a thread, so that none idles while this one scores and stores.
+                # Queue twice as many samples as threads, so that no thread idles while this one scores and stores.
                 while left and len(under_way) < 2 * resources.width:
                     sample = left.popleft()
                     if engines is not None:
@@ -365,7 +359,7 @@ class Attempt:
             answered = future.result()
         except (StrategyFault, TooLong) as fault:
             if isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong):
-                # The model would refuse the same prompt again; it may accept a shorter one.
+                # The model would refuse the same prompt again, but may accept a shorter one.
                 self._tally.too_long += 1
             else:
                 self._tally.failed(fault)
@@ -378,7 +372,7 @@ class Attempt:
         return None
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
-        # A model that measures its own contexts does so between its batches: as many as there are by then.
+        # A model that prices its own contexts does so between its batches, so give it all samples at once.
         parts = [answered] if self._resources.pricer.aside is None else self._pace.parts(answered)
         for part in parts:
             for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):

@@ -1,17 +1,16 @@
-"""`Batcher`: gathers requests from many threads into batches, answers equal ones once, keeps every answer.
+"""`Batcher`: batches requests of many threads, sends equal requests once, and stores every answer.
 
-A thread enters with `member` and asks with `ask`, which waits. Two kinds of threads are the batcher's own:
+A thread enters with `member` and asks with `ask`, which waits. The batcher has two kinds of threads:
 
-- one keeps the books: it looks requests up in the store and stores answers, each time all that have come meanwhile,
-  so that no model waits for a disk;
-- one, a lane, takes what is not in the store as soon as a batch is full, every member waits, or nothing new came for
-  half a second, and sends it to the generator. A generator that is called side by side (``concurrent``) has
-  `batch_size` lanes, and each takes one request as soon as it is free: none waits for a batch to fill, or for the
-  slowest of a batch to end.
+- The bookkeeper looks requests up in the store and stores answers, all that have arrived at a time, so that no model
+  waits for a disk.
+- A lane sends requests without a stored answer to the generator. It starts when a batch is full, every member waits, or
+  no request has arrived for half a second. A generator that takes concurrent calls (``concurrent``) has `batch_size`
+  lanes. Each takes one request as soon as it is free, so that no request waits for a batch or its slowest answer.
 
-A request is first *asked* (to be looked up), then *pending* (to be sent), under way, and *answered* (to be stored);
-then it is settled. All of this changes under one lock. Whatever happens, every caller gets its answers or the fault; a
-request's fault does not touch the rest of its batch.
+A request is *asked* (to be looked up), *pending* (to be sent), under way, *answered* (to be stored), and then settled.
+One lock protects these states. Every caller gets its answers or the fault, and a fault of one request does not affect
+the others of its batch.
 """
 
 from __future__ import annotations
@@ -32,14 +31,15 @@ from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.write import StoredGeneration, clean
 
 LINGER = 0.5
-"""Seconds without a new request after which a batch goes out though members are still at work."""
+"""Seconds without a new request after which a batch is sent although members are still working."""
 FIRST = 8
-"""Requests of the first batch at most; each of the next ones has twice as many, up to a full one. The first answers
-come soon and are kept, whatever happens to a run in its first seconds."""
+"""Size limit of the first batch; each next batch may be twice as large, up to a full one. The first answers then arrive
+early and are stored even if the run stops in its first seconds.
+"""
 GIVE_UP = 3
-"""Batches in a row without a single answer after which the generator counts as lost."""
+"""Batches in a row without any answer after which the generator counts as lost."""
 _MOMENT = 0.05
-"""Seconds that look-ups and answers to store wait for more: many cost a database about as much as one."""
+"""Seconds that lookups and answers wait for more: a database takes about as long for many as for one."""
 
 _CLOSE_SECONDS = 10.0
 Outcome = Response | MachineFault
@@ -47,13 +47,13 @@ Outcome = Response | MachineFault
 
 
 class AnswerStore(Protocol):
-    """Where answers are kept."""
+    """Storage of answers."""
 
     def generations(self, ids: Sequence[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
-        """Keep answers."""
+        """Store answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Stopped(MachineFault):
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """One call that waits for some requests."""
+    """One call that waits for requests."""
 
     missing: int
     done: threading.Event = field(default_factory=threading.Event)
@@ -78,7 +78,7 @@ class _Waiter:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """One distinct request that is not settled yet."""
+    """One distinct request that is not settled."""
 
     id: str
     request: Request
@@ -100,27 +100,27 @@ class Batcher:
 
         Args:
             generator: the model; called by one thread at a time, unless it is ``concurrent``.
-            spec: its canonical spec, which with its version identifies its answers.
-            store: where answers are looked up and kept.
-            prices: what models cost; the price of an answer is kept with it.
+            spec: its canonical spec, which identifies its answers together with its version.
+            store: for lookups and new answers.
+            prices: prices of models, for the price stored with each answer.
         """
         self.generator, self.spec, self._store = generator, spec, store
         self.spent = 0.0
-        """US dollars of the answers that came so far, as far as their prices are known; stored ones cost nothing."""
+        """US dollars of the new answers so far whose prices are known; stored answers cost nothing."""
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
         able = generator.capabilities
-        self.requests = max(1, able.batch_size)  # at most as many are sent at once
+        self.requests = max(1, able.batch_size)  # limit of requests sent at once
         self._lanes, self._full = (self.requests, 1) if able.concurrent else (1, self.requests)
-        self._size = min(FIRST, self._full)  # of the next batch
+        self._size = min(FIRST, self._full)  # limit of the next batch
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._lock = threading.RLock()
         self._books, self._work = threading.Condition(self._lock), threading.Condition(self._lock)
-        self._slots: dict[str, _Slot] = {}  # all that is not settled
+        self._slots: dict[str, _Slot] = {}  # requests that are not settled
         self._asked: list[_Slot] = []
         self._pending: list[_Slot] = []
         self._answered: list[tuple[_Slot, Outcome]] = []
-        self._unknown = self._under_way = 0  # requests that are not looked up yet; batches
+        self._unknown = self._under_way = 0  # requests not looked up yet; batches
         self._members = self._waiting = self._failures = 0
         self._newest, self._gathers = 0.0, False
         self._fatal: BaseException | None = None
@@ -128,12 +128,12 @@ class Batcher:
 
     @property
     def lost(self) -> bool:
-        """Whether further requests are useless: the generator failed often in a row, or the batcher has ended."""
+        """Whether further requests are useless: the generator failed repeatedly, or the batcher has ended."""
         return (self._fatal or self._gone) is not None
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
-        """Count the calling thread among those that may still ask."""
+        """Count the calling thread as a member, which may still ask."""
         with self._lock:
             self._members += 1
         try:
@@ -148,7 +148,7 @@ class Batcher:
         """Wait for the answers to `requests`, in order.
 
         Raises:
-            MachineFault: the fault of one of them; a lost generator's last fault; `Stopped` after `close`.
+            MachineFault: the fault of a request; the last fault of a lost generator; `Stopped` after `close`.
         """
         if not requests:
             return []
@@ -160,14 +160,14 @@ class Batcher:
             if isinstance(slot.result, BaseException):
                 raise slot.result
         return [
-            # An equal request may have had another text to price.
+            # An equal request may have come with another text to price.
             Answer(id_, result if slots[id_].request.reference == reference else dataclasses.replace(result, bits=None))
             for id_, reference in zip(ids, (request.reference for request in requests), strict=True)
             if isinstance(result := slots[id_].result, Response)
         ]
 
     def id_of(self, request: Request) -> str:
-        """Return the key of everything that decides an answer: model, prompt, decoding, and which of n."""
+        """Return the key of everything that decides an answer: model, prompt, decoding and index."""
         parts = [
             self.spec,
             self.generator.version,
@@ -183,7 +183,7 @@ class Batcher:
         return sha256("\n".join(map(str, parts)))
 
     def price(self, response: Response) -> float | None:
-        """Return what an answer costs in US dollars; None if the rate is unknown."""
+        """Return the price of an answer in US dollars; None if the rate is unknown."""
         if self.rate is None:
             return None
         return self.rate.price(
@@ -194,7 +194,7 @@ class Batcher:
         )
 
     def without_answer(self, requests: Sequence[Request]) -> list[Request]:
-        """Return the distinct requests among these whose answers are not stored yet."""
+        """Return the distinct requests without a stored answer."""
         by_id = {self.id_of(request): request for request in requests}
         stored = self._store.generations(list(by_id))
         return [request for id_, request in by_id.items() if id_ not in stored]
@@ -202,7 +202,7 @@ class Batcher:
     def close(self) -> None:
         """Stop: every waiting and every later call raises `Stopped`.
 
-        Answers that are on their way get some seconds to arrive and be stored.
+        Answers under way get a few seconds to arrive and be stored.
         """
         self._fail(Stopped("the run was stopped", cure="run the same command again to go on"))
         until = time.monotonic() + _CLOSE_SECONDS
@@ -210,7 +210,7 @@ class Batcher:
             self._threads.pop().join(max(0.0, until - time.monotonic()))
 
     def _enter(self, requests: Mapping[str, Request]) -> tuple[_Waiter, dict[str, _Slot]]:
-        """Enter requests by their keys, equal ones once; the waiter is done when all are settled."""
+        """Enter requests by key, equal ones once; the waiter is done when all are settled."""
         waiter = _Waiter(len(requests))
         with self._lock:
             if (fault := self._fatal or self._gone) is not None:
@@ -242,11 +242,11 @@ class Batcher:
     def _or_fail(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - a thread's end must reach those who wait for it
+        except BaseException as error:  # noqa: BLE001 - the end of a thread must reach the waiting callers
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Answer every waiting and every later request with an error; the first error counts."""
+        """Answer every waiting and every later request with an error; only the first error counts."""
         with self._lock:
             self._fatal = self._fatal or error
             self._settle(dict.fromkeys(self._slots.values(), self._fatal))
@@ -255,7 +255,7 @@ class Batcher:
             self._work.notify_all()
 
     def _settle(self, results: Mapping[_Slot, Response | BaseException]) -> None:
-        """Answer the waiters of slots, each once. Called with the lock held."""
+        """Answer the waiters of slots, each once. Call with the lock held."""
         for slot, result in results.items():
             if self._slots.pop(slot.id, None) is None:
                 continue
@@ -263,7 +263,7 @@ class Batcher:
             for waiter in slot.waiters:
                 waiter.missing -= 1
                 if not waiter.missing:
-                    # Counted here and not by the woken thread, or a half-filled batch would go out before it runs.
+                    # Count here and not in the woken thread, or a half-filled batch would be sent before it runs.
                     self._waiting -= 1
                     waiter.done.set()
 
@@ -279,10 +279,10 @@ class Batcher:
                     self._drop_pending()
 
     def _to_book(self) -> tuple[list[_Slot], list[tuple[_Slot, Outcome]]] | None:
-        """Wait for requests to look up and answers to store, and return what has come; None means the end."""
+        """Wait for requests to look up and answers to store, and return them; None at the end."""
         with self._lock:
             while not self._asked and not self._answered:
-                # What is under way at the end is stored as well.
+                # At the end, answers under way are stored too.
                 if self._fatal is not None and not self._under_way:
                     return None
                 self._books.wait()
@@ -294,28 +294,28 @@ class Batcher:
             return work
 
     def _all_there(self) -> bool:
-        """Return whether nothing more can come before this is stored."""
+        """Return whether no more work can arrive before this is stored."""
         return self._fatal is not None or (self._waiting >= self._members and not self._under_way)
 
     def _tell_books(self) -> None:
-        """Wake the thread that keeps the books, unless it gathers and more may come. Called with the lock held."""
+        """Wake the bookkeeper, unless it is gathering and more may arrive. Call with the lock held."""
         if not self._gathers or self._all_there():
             self._books.notify()
 
     def _look_up(self, slots: Sequence[_Slot]) -> None:
-        """Settle requests that have a stored answer; the others become pending."""
+        """Settle requests with a stored answer; make the others pending."""
         answers = self._store.generations([slot.id for slot in slots])
         with self._lock:
             self._unknown -= len(slots)
             self._settle({slot: answers[slot.id] for slot in slots if slot.id in answers})
-            # Requests that a general fault has settled are no longer there.
+            # Skip requests that a general fault has settled.
             self._pending += [slot for slot in slots if slot.id in self._slots]
             if not self._under_way:
                 self._drop_pending()
             self._work.notify(max(1, len(self._pending)))
 
     def _keep(self, answered: Sequence[tuple[_Slot, Outcome]]) -> list[tuple[_Slot, Outcome]]:
-        """Store answers; return those that are stored, which another run may have asked for and stored first."""
+        """Store answers; return the stored ones, which may be another run's for the same request."""
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if not generations:
             return list(answered)
@@ -349,7 +349,7 @@ class Batcher:
         )
 
     def _drop_pending(self) -> None:
-        """With a lost generator, settle what would only wait to fail as well. Called with the lock held."""
+        """Settle pending requests of a lost generator, which would only fail. Call with the lock held."""
         if self._gone is not None:
             self._settle(dict.fromkeys(self._pending, self._gone))
             self._pending.clear()
@@ -363,7 +363,7 @@ class Batcher:
                 self._came_back(answered)
 
     def _next_batch(self) -> list[_Slot]:
-        """Wait until a batch is due, and return it; an empty one means the end."""
+        """Wait until a batch is due, and return it; an empty one at the end."""
         with self._lock:
             while self._fatal is None:
                 seconds = self._newest + LINGER - time.monotonic()
@@ -391,7 +391,7 @@ class Batcher:
         return MachineFault(what, where=self.spec, cure="see that the generator is well: `ctxbench generator check`")
 
     def _came_back(self, answered: Sequence[tuple[_Slot, Outcome]]) -> None:
-        """Take in the outcomes of a batch, none if its lane ends, and note whether the generator is alive."""
+        """Accept the outcomes of a batch (none if its lane ends), and record whether the generator works."""
         faults = [outcome for _, outcome in answered if isinstance(outcome, MachineFault)]
         with self._lock:
             self._under_way -= 1
@@ -399,12 +399,12 @@ class Batcher:
             if len(faults) < len(answered):
                 self._failures = 0
                 if self._gone is not None:
-                    # Lanes that stood still for a lost generator go on.
+                    # Wake lanes that stopped for a lost generator.
                     self._gone = None
                     self._work.notify_all()
             elif failures := [fault for fault in faults if not isinstance(fault, TooLong)]:
                 self._failures += 1
-                # As many calls side by side as there are lanes fail together, and are one failure.
+                # With several lanes, concurrent calls fail together and count as one failure.
                 if self._failures >= GIVE_UP * self._lanes:
                     self._gone = failures[-1]
             self._tell_books()

@@ -1,9 +1,9 @@
-"""`Cluster`: the nodes of a Ray cluster, which do units of runs; one actor a node, with warm indices and boxes.
+"""`Cluster`: the nodes of a Ray cluster, which do units of runs in one actor per node with warm indices and boxes.
 
-Nodes need ctxbench and nothing else of this machine: no shared disk, no database. The sample set travels once a node,
-a repository and the wheels of its tests when a node gets its first unit of it; what comes back are shards. A unit of a
-lost worker is done again elsewhere, so that the whole of a run does not depend on any node but this one. A node is
-asked for two units at a time, the second being there when the first ends. Models are servers, or the built-in one.
+Nodes need ctxbench, but no shared disk and no database. Each node receives the sample set once, and a repository with
+its tests' wheels before the first unit of it. It returns shards. A unit of a lost worker is repeated elsewhere, so a
+run survives the loss of any node except this one. A node has two units at a time, so that the second can start at once.
+Models are servers or the built-in one.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ctxbench.harness.run.scheduling import WorkUnit, most_of, units
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 
 AHEAD = 2
-"""Units that a node has at a time."""
+"""Units assigned to a node at a time."""
 TURNS = 6
-"""Units that each node should get at least, so that none waits long for the last one of another."""
+"""Minimum number of units per node, so that no node waits long for the last unit of another."""
 TRIES = 5
-"""Workers that a unit may lose before its samples are given up, for this time."""
+"""Workers that a unit may lose before this attempt gives its samples up."""
 _MOMENT = 1.0
-"""Seconds between two looks at which nodes there are."""
+"""Seconds between two checks of the nodes."""
 _CLOSING = 10.0
-"""Seconds that idle workers have to end their cells and boxes before they are killed."""
+"""Seconds for idle workers to end their cells and boxes before they are killed."""
 _PATIENCE = 120.0
 """Seconds without any node after which the run ends."""
 T = TypeVar("T")
@@ -45,17 +45,15 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Node:
-    """One node, and what it is at."""
-
     id: str
     name: str
-    """Its address."""
+    """Address of the node."""
     actor: Any
     greeting: Any
-    """A reference to what `NodeWorker.check` returns."""
+    """Reference to the result of `NodeWorker.check`."""
     ready: bool = False
     repos: set[str] = field(default_factory=set)
-    """Repositories that it has read."""
+    """Repositories that the node has read."""
 
 
 class Cluster:
@@ -69,15 +67,15 @@ class Cluster:
         self._closed_to: set[str] = set()
         """Ids of nodes that cannot do these runs."""
         self._parts: dict[str, Any] = {}
-        """Repository -> a reference to its files."""
+        """Repository -> reference to its files."""
         self._wheels: Any = None
-        """A reference to the wheels of all tests."""
+        """Reference to the wheels of all tests."""
         self._units: dict[Any, tuple[str, WorkUnit]] = {}
-        """What is under way: a reference -> node and unit."""
+        """Reference of a unit under way -> (node id, unit)."""
         self._seen = time.monotonic()
 
     def close(self) -> None:
-        """End every worker; unless a unit is under way each first ends what it opened, such as its control groups."""
+        """End every worker; without units under way, let each first close its cells and control groups."""
         with contextlib.suppress(Exception):
             if closings := [] if self._units else [node.actor.close.remote() for node in self._nodes.values()]:
                 self._ray.wait(closings, num_returns=len(closings), timeout=_CLOSING)
@@ -87,31 +85,31 @@ class Cluster:
 
     @property
     def load(self) -> Load:
-        """What works at once: a strategy a core, and a unit a node."""
+        """Concurrency: one strategy per core, and one unit per node."""
         cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
         return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
     @property
     def isolation(self) -> str:
-        """How strategies are kept apart, and where, and where tests run."""
+        """How and where strategies are isolated, and where tests run."""
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Yield the outcomes of all units of some samples of a run, in the order in which they end.
+        """Yield the outcomes of all units for some samples of a run, as they end.
 
         Args:
             spec: the run.
             missing: the samples.
-            answers: returns what need not be asked again.
+            answers: returns their stored answers.
 
         Raises:
-            InputFault: if no node can do them until the user mends something.
+            InputFault: if no node can do them until the user corrects something.
             MachineFault: if no node is left.
         """
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, len(_alive(self._ray)))))))
         waiting = units(spec.id, missing, most)
         losses: Counter[str] = Counter()
-        self._units.clear()  # of a run that ended early
+        self._units.clear()  # left from a run that ended early
         while waiting or self._units:
             self._look()
             for node in self._free():
@@ -131,7 +129,7 @@ class Cluster:
                         yield UnitOutcome(samples=outcome.samples, fault=_gave_up(outcome))
 
     def _look(self) -> None:
-        """Start a worker on each node that has none, and see which ones are ready."""
+        """Start a worker on each node without one, and check which are ready."""
         alive = {node["NodeID"]: node for node in _alive(self._ray)}
         for id_ in [id_ for id_ in self._nodes if id_ not in alive]:
             self._say(f"node {self._nodes.pop(id_).name} is lost; others do its part")
@@ -154,11 +152,11 @@ class Cluster:
         cores = max(1, int(node["Resources"]["CPU"]))
         options = {"num_cpus": cores, "max_restarts": 0, "max_task_retries": 0, **_on(id_)}
         actor = self._ray.remote(NodeWorker).options(**options).remote(self._job, cores)
-        # Workers of one machine are told apart by what Ray calls them.
+        # For several workers on one machine, Ray's node ids differ.
         return _Node(id=id_, name=_name(node), actor=actor, greeting=actor.check.remote())
 
     def _greet(self, node: _Node) -> None:
-        """Take a new worker's report, if it is there."""
+        """Read a new worker's report, if it has arrived."""
         if not self._ray.wait([node.greeting], timeout=0)[0]:
             return
         try:
@@ -180,7 +178,7 @@ class Cluster:
             self._ray.kill(node.actor)
 
     def _free(self) -> Iterator[_Node]:
-        """Yield the nodes that have room for a unit, those with the least to do first."""
+        """Yield a node for each free place, the nodes with the fewest units first."""
         at_work = Counter(id_ for id_, _ in self._units.values())
         for number in range(AHEAD):
             for node in list(self._nodes.values()):
@@ -206,11 +204,11 @@ class Cluster:
             samples=ids,
             answers=tuple(answers(unit.samples)),
         )
-        # In a list they are fetched by the worker, and only if it lacks them.
+        # In a list, so that the worker fetches them only if it lacks them.
         self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
 
     def _ended(self) -> Iterator[UnitOutcome | WorkUnit]:
-        """Wait a moment for units to end; yield what they made, and units whose workers were lost."""
+        """Wait a moment for units to end; yield their outcomes, and the units of lost workers."""
         refs = list(self._units)
         if not refs:
             time.sleep(_MOMENT / 4)
@@ -220,7 +218,7 @@ class Cluster:
             try:
                 shards = self._ray.get(ref)
             except MachineFault as fault:
-                # Ray's own class of a fault carries the worker's traceback.
+                # Drop Ray's subclass of the fault, which contains the worker's traceback.
                 plain = MachineFault(fault.what, where=fault.where, cure=fault.cure)
                 yield UnitOutcome(samples=unit.samples, fault=plain)
             except InputFault as fault:
@@ -237,9 +235,9 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return the unit that a node gets: of a repository that it has read, else of one that nobody has, else the first.
+    """Return a node's next unit: of a repository that it has read, or one that no node has, or the first one.
 
-    Of a new repository the one with the most units is begun, and others are helped where they have most left.
+    Among new repositories the one with the most units left comes first; so it does among repositories of other nodes.
     """
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
@@ -248,7 +246,7 @@ def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> 
 
 
 def _tests_of(job: NodeJob) -> str:
-    """Return where a job's tests run, for the record of an attempt; empty where each node chooses."""
+    """Return where a job's tests run, for an attempt's record; empty if each node chooses."""
     if job.choices.sandbox == NO_SANDBOX:
         return " without tests"
     return f", tests in {job.choices.sandbox}" if job.tested and job.choices.sandbox else ""
@@ -263,7 +261,7 @@ def _gave_up(unit: WorkUnit) -> MachineFault:
 
 
 def _is_lost(ray: Any, error: Exception) -> bool:
-    """Say whether a worker or its node is gone, which says nothing of the unit."""
+    """Return whether a worker or its node is gone, which is not the unit's fault."""
     kinds = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError)
     return isinstance(error, (*kinds, ray.exceptions.NodeDiedError))
 
@@ -273,7 +271,7 @@ def _first_line(error: Exception) -> str:
 
 
 def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) -> list[tuple[str, int, T | str]]:
-    """Return, for each node of a cluster, its name, its cores and its answer, or why there is none.
+    """Return (name, cores, answer) for each node of a cluster; the answer is an error text if the node cannot answer.
 
     Args:
         address: as of `open_cluster`.
@@ -300,23 +298,23 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
 
 
 def _alive(ray: Any) -> list[Any]:
-    """Return the nodes of a cluster that can do something."""
+    """Return the living nodes of a cluster with CPU cores."""
     return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
 
 
 def _on(node_id: str) -> dict[str, Any]:
-    """Return the options by which something runs on one node and no other."""
+    """Return the options that bind an actor or task to one node."""
     scheduling = importlib.import_module("ray.util.scheduling_strategies")
     return {"scheduling_strategy": scheduling.NodeAffinitySchedulingStrategy(node_id=node_id, soft=False)}
 
 
 def _name(node: Mapping[str, Any]) -> str:
-    """Return an address, and what tells several nodes of one machine apart."""
+    """Return a node's address, with an id that distinguishes nodes on one machine."""
     return f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
 
 
 def connect(address: str | None) -> Any:
-    """Return Ray, connected to a cluster, or to a new one of this machine alone.
+    """Return Ray, connected to a cluster, or to a new one on this machine alone.
 
     Raises:
         InputFault: if Ray is not installed, or no cluster answers at the address.
@@ -349,12 +347,12 @@ def open_cluster(
     """Connect to a Ray cluster for runs over a sample set; end the workers on leaving.
 
     Args:
-        address: of its head, or ``auto``; None for a cluster of this machine alone, which ends with the block.
-        home: where repositories are here.
-        sample_set: what is completed.
+        address: of its head, or ``auto``; None for a cluster on this machine alone, which ends with the block.
+        home: contains the repositories.
+        sample_set: the set to complete.
         generator: its spec.
         choices: which samples, and how.
-        say: told which nodes take no part, and which were lost.
+        say: receives messages about excluded and lost nodes.
 
     Raises:
         InputFault: if Ray is not installed, no cluster answers, or the generator's model would run in the workers.

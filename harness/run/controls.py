@@ -1,9 +1,9 @@
-"""Controls: completions made with the answer, to check the measure itself. They never pass as strategies do.
+"""Controls: completions made with the answer, to check the metrics. Boards never rank them as strategies.
 
 ``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
 prompt. ``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
-``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`).
-Beside `harness.run.scoring` this is the only reader of references.
+``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`). Only this
+module and `harness.run.scoring` read references.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
 WINDOW = 20
-"""Lines of a window, as `lc.repocoder` retrieves them."""
+"""Lines of a window, as in `lc.repocoder`."""
 RETRIEVED = 20
 MOST_APIS = 8
 
@@ -72,11 +72,11 @@ class Controls:
 
 
 def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:
-    """Return a prompt with the context that someone who knows the answer would have retrieved.
+    """Return a prompt with context that is retrieved with the answer.
 
-    Windows like the code that the reference makes, as `lc.repocoder` finds them with a perfect draft; the
-    signatures of the project's functions and classes that the reference uses; the in-file text. The view is a
-    strategy's: the reference itself is not in it.
+    It contains windows similar to the reference, as `lc.repocoder` finds them with a perfect draft; the signatures of
+    the project's functions and classes that the reference uses; and the in-file text. The view is a strategy's, so the
+    reference itself is not in it.
     """
     target = behind_cursor(sample, reference)
     before = first_shown_line(query, HALF)
@@ -96,13 +96,13 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
 def stored_prompt(query: Query, sample: Sample) -> Prompt:
     """Return the prompt of `lc.crosscodeeval` with the first stored context that was retrieved with the answer.
 
-    Where a sample stores none, the prompt shows the file alone and bears the flag `NOTHING_STORED`.
+    If a sample stores none, the prompt shows only the file and has the flag `NOTHING_STORED`.
     """
     return crosscodeeval_prompt(query, next((context for context in sample.stored if context.oracle), None))
 
 
 def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:
-    """Yield the signatures of a use: the function, or a class's constructor and those of its methods that are named."""
+    """Yield the signature of a used function, or of a used class's constructor and its methods in `named`."""
     last = use.name.rpartition(".")[2]
     for path in repo.language.defining_files(use.module, repo.files()):
         for unit in units(path, repo.read(path), repo.language, by="usage", constructors=True):

@@ -1,11 +1,11 @@
-"""Execution of what models wrote, in the sandbox: verdicts of functions by an `Executor`, and strategies' `Programs`.
+"""Execution in the sandbox: `Executor` judges generated functions, `Programs` runs strategies' programs.
 
-No verdict is computed twice. It is looked up in the store; if it is not there, the judge runs the tests and the verdict
-is stored. Equal work that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it
-is raised as a machine fault and never stored, so that the work is done again. The judge owns sandboxes and tests.
+No verdict is computed twice. If the store lacks it, the judge runs the tests and the verdict is stored. Equal work of
+several threads or processes at the same moment runs once. `BROKEN` is raised as a machine fault and never stored, so
+that the work is repeated. The judge owns sandboxes and tests.
 
-A program of a strategy runs in a fresh box of its own, which holds a Python interpreter and nothing else: no
-repository, no packages, no network. Its output decides no verdict.
+A strategy's program runs in a fresh box with a Python interpreter, and without a repository, packages or a network. Its
+output decides no verdict.
 """
 
 from __future__ import annotations
@@ -39,45 +39,45 @@ from ctxbench.strategies.api import Execute, Execution
 
 T = TypeVar("T")
 GIVE_UP = 3
-"""Broken jobs of one repository in a row after which it is not tried again."""
+"""Broken jobs of one repository in a row after which it is skipped."""
 RULES = "1"
-"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
+"""Version of the rules that turn outcomes into verdicts outside the sandbox; a new version judges everything again."""
 OUTPUT_KEPT = 16_384
-"""Characters of a job's output that are stored; its first and last half."""
+"""Characters of a job's output that are stored: half from its start, half from its end."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 SECONDS = 60.0
-"""The longest that a program may run, whatever a strategy asks for."""
+"""Time limit of a program in seconds, whatever limit a strategy requests."""
 OUTPUT = 20_000
-"""Bytes of a program's output that are returned, the first and the last half."""
+"""Bytes of a program's output that are returned: half from its start, half from its end."""
 _ENVIRONMENT = Environment(name="execute")
 _LONGEST = 1 * MIB
 _LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
 _PROGRAM = "program.py"
 _ACTION = Command(argv=("python3", "-I", _PROGRAM))
 OpenTools = Callable[[int], AbstractContextManager[Execute]]
-"""Programs at once -> what runs them."""
+"""Programs at once -> runner of programs."""
 OpenSandbox = Callable[[Home, str | None], Sandbox]
-"""Home, name of a back end (None: what this machine offers) -> the back end."""
+"""Home, name of a back end (None: this machine's choice) -> the back end."""
 
 
 class SampleJudge(Protocol):
     """Runs the tests of samples."""
 
     def image(self, sample: Sample) -> str:
-        """Return the digest of everything in the box of a sample's tests, and build what is missing."""
+        """Return the digest of the image for a sample's tests, and build the image if it is missing."""
         ...
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
-        """Run a sample's tests on a whole function, with no other job beside it if `alone`; called by many threads."""
+        """Run a sample's tests on a whole function; `alone` excludes other jobs meanwhile. Called by many threads."""
         ...
 
 
 OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, SampleJudge]]]
-"""Home, set, name of a back end (None: what this machine offers), boxes at once -> the back end's name and a judge."""
+"""Home, set, name of a back end (None: this machine's choice), boxes at once -> the back end's name and a judge."""
 
 
 class Executor:
-    """Gives verdicts; safe to use from many threads."""
+    """Computes or looks up verdicts; safe to use from many threads."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Executor:
         sandbox: str,
         threads: ThreadPoolExecutor,
     ) -> None:
-        """Use a judge in the back end `sandbox`; as many tests run at once as there are threads."""
+        """Use a judge in the back end `sandbox`; tests run in parallel in all threads."""
         self._judge, self._store, self._set = judge, store, sample_set
         self.sandbox, self._threads = sandbox, threads
         self._lock = threading.Lock()
@@ -115,7 +115,7 @@ class Executor:
             raise _stopped() from None
 
     def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
-        """Begin to judge a text, unless the same is under way already."""
+        """Start to judge a text, unless the same work is under way."""
         text = clean(text)
         key = (sample.id, sha256(text))
         with self._lock:
@@ -124,10 +124,10 @@ class Executor:
                 return begun
             try:
                 future = self._threads.submit(self._find, sample, text)
-            except RuntimeError:  # the threads were shut down
+            except RuntimeError:  # the thread pool was shut down
                 raise _stopped() from None
             self._under_way[key] = future
-        # Outside the lock: a future that is done already calls back at once.
+        # Outside the lock: a finished future calls back at once.
         future.add_done_callback(lambda _: self._forget(key))
         return future
 
@@ -136,7 +136,7 @@ class Executor:
         self._closed = True
         with self._lock:
             waiting = list(self._under_way.values())
-        # `shutdown` itself must not cancel them: it calls back with its own lock held, for which `submit` waits.
+        # Do not let `shutdown` cancel them: it calls back with its lock held, and `submit` waits for that lock.
         self._threads.shutdown(wait=False)
         for future in waiting:
             future.cancel()
@@ -152,7 +152,7 @@ class Executor:
         return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     def _check(self, sample: Sample) -> None:
-        """Raise the fault that keeps a sample's tests from running, if there is one."""
+        """Raise the remembered fault that prevents a sample's tests from running."""
         if self._closed:
             raise _stopped()
         if sample.repo in self._lost:
@@ -161,7 +161,7 @@ class Executor:
     def _judged(
         self, sample: Sample, text: str, key: str, content: str, image: str, *, alone: bool = False
     ) -> StoredVerdict:
-        """Run a sample's tests and return the row of their verdict, which is not stored yet."""
+        """Run a sample's tests and return the row of their verdict, without storing it."""
         self._check(sample)
         try:
             judgement = self._judge.judge(sample, text, alone=alone)
@@ -174,7 +174,7 @@ class Executor:
         return _stored(key, content, text, image, self.sandbox, judgement)
 
     def _image(self, sample: Sample) -> str:
-        """Return the image of a sample's repository, built once for all threads; a fault is remembered too."""
+        """Return the image of a sample's repository, built once for all threads; remember a fault too."""
         with self._lock:
             lock = self._preparing.setdefault(sample.repo, threading.Lock())
         with lock:
@@ -200,12 +200,12 @@ class Executor:
 
 @contextlib.contextmanager
 def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
-    """Open the back end of that name, or what this machine offers, and a judge on it.
+    """Open the back end of that name, or this machine's choice, and a judge on it.
 
     Raises:
-        SandboxUnavailable: if there is none.
+        SandboxUnavailable: if it is not available.
     """
-    from ctxbench.bench.judging import judge as judging  # noqa: PLC0415 - runs over lines need none of it
+    from ctxbench.bench.judging import judge as judging  # noqa: PLC0415 - runs over lines do not need it
     from ctxbench.sandbox import registry  # noqa: PLC0415
 
     opened = registry.open_sandbox(sandbox, home.cache / "sandbox")
@@ -223,21 +223,21 @@ def open_executor(
     sandbox: str | None,
     judges: OpenJudge = open_judge,
 ) -> Iterator[Executor]:
-    """Open an executor; on leaving, in whatever way, end every box and drop waiting tests.
+    """Open an executor; on leaving, end every box and drop waiting tests, even after an exception.
 
     Args:
-        width: the most tests that run at once.
-        home: where the sandbox keeps its images.
-        store: where verdicts are kept.
-        sample_set: whose samples are judged.
-        sandbox: name of a back end; None for what this machine offers.
-        judges: how to open judges; for tests.
+        width: limit of concurrent tests.
+        home: contains the sandbox's images.
+        store: for the verdicts.
+        sample_set: the set of the judged samples.
+        sandbox: name of a back end; None for this machine's choice.
+        judges: opens judges; for tests.
 
     Raises:
-        SandboxUnavailable: if the back end is not there.
+        SandboxUnavailable: if the back end is not available.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first, so closed last: running tests end when the judge's boxes are gone.
+        # Entered first, so closed last: running tests end when the judge's boxes are closed.
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
         executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
@@ -253,7 +253,7 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
     """Return an answered sample with the verdicts of its completions; empty completions need none.
 
     Raises:
-        MachineFault: if one of them fails; the others are kept in the store.
+        MachineFault: if judging one of them fails; the other verdicts are stored.
     """
     if not answered.sample.tested:
         return answered
@@ -271,9 +271,9 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 def judge_stored(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
-    """Judge completions of a stored run, and store the score of each as soon as it is known; in their order.
+    """Judge completions of a stored run in order, and store the score of each as soon as it is known.
 
-    `run` is its id, and `lacking` what `verdicts.unjudged` returns for it.
+    `run` is its id, and `lacking` the result of `verdicts.unjudged` for it.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
@@ -288,7 +288,7 @@ def judge_stored(
 
 
 def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
-    """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
+    """Return a digest of a sample, its answer and tests, and its repository's test command."""
     entry = sample_set.manifest["repositories"].get(sample.repo, {})
     parts = [
         records.from_sample(sample),
@@ -334,12 +334,12 @@ class Programs:
         self._pool = pool
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program; it may take `SECONDS` at most.
+        """Run a Python program for at most `SECONDS`.
 
         Raises:
             MachineFault: if the box was lost.
         """
-        # Not `min`: a strategy may pass something that is no number.
+        # Not `min`: a strategy may pass a value that is not a number.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")
         if len(source) > _LONGEST:
@@ -367,10 +367,10 @@ def _words(outcome: Outcome, seconds: float) -> str:
 
 
 def back_end(home: Home, name: str | None) -> Sandbox:
-    """Return the back end of that name, or what this machine offers.
+    """Return the back end of that name, or this machine's choice.
 
     Raises:
-        SandboxUnavailable: if there is none.
+        SandboxUnavailable: if it is not available.
     """
     from ctxbench.sandbox import registry  # noqa: PLC0415 - few strategies need it
 
@@ -379,12 +379,12 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 
 @contextlib.contextmanager
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
-    """Open what runs programs; on leaving, in whatever way, end every box.
+    """Open a runner of strategies' programs; on leaving, end every box, even after an exception.
 
-    At most `width` programs run at once. `sandbox` names a back end; None for what this machine offers.
+    At most `width` programs run at once. `sandbox` names a back end; None for this machine's choice.
 
     Raises:
-        SandboxUnavailable: if the back end is not there.
+        SandboxUnavailable: if the back end is not available.
     """
     opened = opens(home, sandbox)
     opened.prepare(_ENVIRONMENT, lambda _: None)

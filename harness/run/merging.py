@@ -1,11 +1,11 @@
-"""Merging: shards that other processes made are admitted by their manifests and brought into a store, each at once.
+"""Merging: shards of other processes are checked and added to a store, each in one transaction.
 
-A shard is admitted if the sample set that it is of is here, its repository is the one that the set was built from, and
-its samples are planned. What the store holds already is dropped if it is equal, and refuses the whole shard if it is
-not: the first value for a key stays. So the order of shards, and how often each comes, make no difference.
+A shard is accepted if its sample set is here, its repository is the one that the set was built from, and its samples
+are planned. Values that the store has already are skipped if equal; if one differs, the whole shard is refused and the
+stored value stays. The result therefore does not depend on the order or repetition of shards.
 
-Merging means to trust whoever made the shards: answers, prompts and scores are taken as they are. A verdict of somebody
-else's shard counts for the run of that shard and for no other one, and the run's rows say where it came from.
+Merging trusts the maker of a shard: its answers, prompts and scores are not checked. Its verdicts count only for the
+shard's run, and the run's rows record their source.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, append, clean, number_or_null, parts
 
 _NEAR = 1e-9
-"""Two machines may compute a cost in bits that differs so much, relatively: their libraries add in other orders."""
+"""Relative difference allowed between two machines' costs in bits, whose libraries add in different orders."""
 REMARK = "Results were merged from shards: its answers and verdicts are as whoever made the shards says."
 _CURE = "the first value stays; remove this shard, and `ctxbench run` without --shard does its samples again"
 _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
@@ -51,24 +51,24 @@ _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What a shard brought."""
+    """The effect of merging a shard."""
 
     run: str
     new: int
-    """Samples that the store had no result for."""
+    """Samples that had no result in the store."""
     judged: int
-    """Completions that had no verdict and got one of the shard's."""
+    """Completions without a verdict that got one from the shard."""
     again: int
     """Samples that were stored already, with the same values."""
     faults: int
-    """Of the attempt that it tells of."""
+    """Faults of the shard's attempt."""
 
 
 def shard_files(places: Iterable[Path]) -> list[Path]:
-    """Return the shards in folders, and those named themselves, sorted by name so that equal calls do the same.
+    """Return the shards in folders and the shard files given, sorted by name, so that equal calls do the same.
 
     Raises:
-        InputFault: if a place holds none.
+        InputFault: if a place contains no shard.
     """
     files: list[Path] = []
     for place in places:
@@ -83,31 +83,31 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
 
 
 class Merger:
-    """Brings shards into one store."""
+    """Merges shards into one store."""
 
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
-        """Take shards of these sample sets, and of those that lie in a home folder, if one is given.
+        """Accept shards of these sample sets, and of the sets in a home folder, if given.
 
-        `own` are the shards of this run's own nodes, whose verdicts count as those made here.
+        `own` is for shards of this run's own nodes; their verdicts count as made here.
         """
         self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
         self._plans: dict[str, dict[str, Sample]] = {}
 
     def merge_file(self, file: Path) -> Merged:
-        """Bring one file in, whole or not at all; faults are those of `merge` and of `shard.read`."""
+        """Merge one file completely or not at all; raises as `merge` and `shard.read`."""
         return self.merge(read(file), str(file))
 
     def merge(self, shard: Shard, where: str) -> Merged:
-        """Bring one shard in, in one transaction.
+        """Merge one shard in one transaction.
 
         Args:
             shard: the shard.
             where: its file, for messages.
 
         Raises:
-            InputFault: if its samples are not here, it is of other versions of them, or it has another value for
-                something that is stored.
+            InputFault: if its samples are not here or have another version, or a stored value
+                differs.
         """
         sample_set, days = self._set(shard, where)
         for repo, digest in shard.snapshots.items():
@@ -130,7 +130,7 @@ class Merger:
                 _append_attempt(connection, spec.id, shard.attempt)
             return append_finished(connection, spec.id, spec.coder, new, shard.generations)
 
-        # Whether an attempt is there is found out by looking, so that nobody may be appending the same one.
+        # The check for an existing attempt is a lookup, so no other process may append the same one.
         count = self._store.settle(added, together=shard.attempt is None)
         judged = self._link(sample_set, shard) if any(sample.tested for sample in planned.values()) else 0
         if not self._own and (count or judged):
@@ -144,7 +144,7 @@ class Merger:
         return Merged(run=spec.id, new=count, judged=judged, again=len(shard.finished) - count, faults=faults)
 
     def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
-        """Return the sample set that a shard is of, and the days of its samples."""
+        """Return the sample set of a shard, and the days of its samples."""
         digest = shard.samples_digest
         if digest not in self._sets:
             sample_set = None if self._home is None else _of_digest(self._home, digest, shard.samples)
@@ -158,7 +158,7 @@ class Merger:
         return self._sets[digest]
 
     def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
-        """Return the samples of a run, by id, in order."""
+        """Return id -> sample for a run's samples, in order."""
         if spec.id not in self._plans:
             after = spec.after
             eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
@@ -166,7 +166,7 @@ class Merger:
         return self._plans[spec.id]
 
     def _check_shared(self, shard: Shard, where: str) -> None:
-        """Refuse another answer or verdict, or another cost in bits, than the store has for a key."""
+        """Refuse an answer, verdict or cost in bits that differs from the stored one for its key."""
         stored = self._store.generations([answer.id for answer in shard.generations])
         for answer in shard.generations:
             other = stored.get(answer.id)
@@ -196,9 +196,9 @@ class Merger:
         return [sample for sample in finished if sample.sample_id not in present]
 
     def _link(self, sample_set: SampleSet, shard: Shard) -> int:
-        """Give completions of the shard's run without a verdict a stored one on the same text; return how many got one.
+        """Link stored verdicts on equal texts to the run's completions without a verdict; return the number of links.
 
-        The shard may hold them without their verdicts, or verdicts on those that an earlier shard brought.
+        A shard may bring such completions, or verdicts on completions from an earlier shard.
         """
         run = shard.spec.id
         samples = {sample.id: sample for sample in sample_set.samples}
@@ -216,7 +216,7 @@ class Merger:
 
 
 def _bound(shard: Shard) -> Shard:
-    """Return a shard whose verdicts count for its own run alone: their keys are not those of verdicts made here."""
+    """Return a shard with verdicts for its own run only; their keys differ from keys made here."""
     run = shard.spec.id
 
     def key(original: str) -> str:
@@ -237,7 +237,7 @@ def _bound(shard: Shard) -> Shard:
 
 
 def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
-    """Return the sample set with that digest, looking at the name `likely` first; None if there is none."""
+    """Return the sample set with that digest, trying the name `likely` first; None if there is none."""
     for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
         if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
             return sets.load(home, name)
@@ -245,7 +245,7 @@ def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
 
 
 def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, where: str) -> None:
-    """Refuse samples that are not planned, and references to what is neither in the shard nor in the store."""
+    """Refuse samples that are not planned, and references that neither the shard nor the store contains."""
     strangers = [sample.sample_id for sample in shard.finished if sample.sample_id not in planned]
     if shard.attempt is not None:
         strangers += [fault.sample_id for fault in shard.attempt.faults if fault.sample_id not in planned]
@@ -265,7 +265,7 @@ def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, wher
 
 
 def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
-    """Append an attempt that was made elsewhere, unless it is there."""
+    """Append another process's attempt, unless it is stored already."""
     a = t.ATTEMPT.c
     same = (a.run_id == run, a.started == log.started, a.isolation == log.isolation)
     if connection.execute(select(a.id).where(*same)).first() is not None:
@@ -288,7 +288,7 @@ _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
 
 
 def _facts(sample: Finished) -> _Facts:
-    """Return what a repetition of a sample must give again."""
+    """Return the facts of a sample that every repetition must reproduce."""
     values = (
         str(sample.status),
         sample.prompt_digest,
@@ -306,7 +306,7 @@ def _facts(sample: Finished) -> _Facts:
 
 
 def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _Facts]:
-    """Return the same of stored samples; scores whose verdict may have changed since are left out."""
+    """Return the facts of stored samples, without scores whose verdict may have changed."""
     r, c, s, m = t.RESULT.c, t.COMPLETION.c, t.SCORE_FACT.c, t.MEASURE.c
     stored: dict[str, _Facts] = {}
     with store.reading() as connection:
@@ -332,9 +332,9 @@ def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _
 
 
 def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
-    """Return the first fact, or else score, of a sample that differs, in words: as stored, and as in the shard.
+    """Return the first fact or score that differs, in words: as stored, and as in the shard.
 
-    Scores that only one of them has say nothing: a run may measure less, and be measured further later.
+    A score that only one of them has does not count as a difference: a run may measure more later.
     """
     (old_facts, old_scores), (new_facts, new_scores) = stored, mine
     for fact in sorted(old_facts.keys() | new_facts.keys()):
@@ -344,7 +344,7 @@ def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
         idx, profile, metric = key
         old, new = old_scores[key], new_scores[key]
         if profile == CONTEXT and metric in GAINS and None not in (old, new):
-            # A gain is the difference of two costs in bits, so that it is no more exact than they are.
+            # A gain is the difference of two costs in bits, so it is as inexact as they are.
             same = _near(old, new, max(abs(old), old_scores.get((idx, CONTEXT, "bits")) or 0.0))
         else:
             same = old == new
@@ -354,11 +354,10 @@ def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
 
 
 def _near(bits: float, other: float, scale: float) -> bool:
-    """Say whether two machines may have computed both, of costs in bits about as large as `scale`."""
+    """Return whether two machines can have computed both values from costs in bits of about `scale`."""
     return abs(bits - other) <= _NEAR * max(abs(scale), 1.0)
 
 
 def _two(key: str, stored: object, other: object, where: str) -> InputFault:
-    """Return the fault of two values for one key."""
     first, second = (str(value)[:60] for value in (stored, other))
     return InputFault(f"has another value for {key}: {second!r} where the store has {first!r}", where=where, cure=_CURE)

@@ -1,7 +1,8 @@
-"""`NodeWorker`: does units of runs on a machine that has ctxbench and nothing else of whoever asks.
+"""`NodeWorker`: does units of runs on a machine that has nothing but ctxbench.
 
-It makes a home folder of its own from what it is sent, keeps cells, indices and boxes open between units, and answers
-with shards. Only plain data comes and goes. The folder goes with the worker; that of a killed one with the next.
+It creates its own home folder from the files that it receives, keeps cells, indices and boxes open between units, and
+returns shards. Only plain data is exchanged. The worker removes its folder at its end; the next worker removes the
+folder of a killed one.
 """
 
 from __future__ import annotations
@@ -45,24 +46,24 @@ _AGAIN = "remove the option --engine, or the cause"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJob:
-    """What the runs of one call are, for nodes that share no disk with whoever asks."""
+    """Description of the runs of one call, for nodes without a shared disk."""
 
     version: str
-    """Of ctxbench."""
+    """Version of ctxbench."""
     samples: str
     """Name of the sample set."""
     files: Mapping[str, bytes]
     """Path in the home folder -> content: the sample set, and rates of models."""
     generator: str
-    """Its spec as the user wrote it."""
+    """The generator's spec as the user wrote it."""
     choices: RunOptions
     tokenizer: bytes | None
     tested: bool
-    """Whether tests are to be run."""
+    """Whether tests run."""
 
     @classmethod
     def of(cls, home: Home, sample_set: SampleSet, generator: str, choices: RunOptions) -> NodeJob:
-        """Return the job of runs over a set.
+        """Return the job for runs over a set.
 
         Raises:
             InputFault: if the model would run in the workers, or a file cannot be read.
@@ -101,20 +102,20 @@ class NodeUnit:
     """Samples of one run, by name."""
 
     run: str
-    """The run's id: a node whose strategy or generator is of another version would do another run."""
+    """The run's id; it detects a node with another version of the strategy or generator."""
     strategy: str
     repetition: int
     repo: str
     samples: tuple[str, ...]
     answers: tuple[StoredGeneration, ...] = ()
-    """To what was asked for these samples, by whatever strategy: a model may say something else the next time."""
+    """Stored answers for these samples from all strategies; a new request might get another answer."""
 
 
 class NodeWorker:
-    """Does units, one after the other; runs in a process of its own."""
+    """Does units one after the other, in its own process."""
 
     def __init__(self, job: NodeJob, workers: int) -> None:
-        """Make a home folder for the job; nothing else starts before the first unit."""
+        """Create a home folder for the job; everything else starts with the first unit."""
         self._job, self._workers = job, workers
         self._open = contextlib.ExitStack()
         self._snapshots: dict[str, Snapshot] = {}
@@ -139,24 +140,24 @@ class NodeWorker:
         return ""
 
     def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
-        """Do a unit; return its shards, names and contents.
+        """Do a unit; return (name, content) of each of its shards.
 
         Args:
-            unit: what to do.
-            parts: references to what `packed` and `packed_tests` made; looked at only if that is not here.
+            unit: the unit.
+            parts: references to the results of `packed` and `packed_tests`; read only if they are missing here.
 
         Raises:
-            InputFault: if it cannot be done here until somebody mends something.
+            InputFault: if the user must correct something first.
             MachineFault: if the machine failed.
         """
-        # A unit's own faults travel inside; what a library raises would need that library on the other side.
+        # ctxbench's own faults can be pickled; a library's exception would need the library on the other side.
         try:
             return self._do(unit, parts)
         except SandboxError as error:
             raise MachineFault(error.what, where=error.where, cure=error.cure) from None
 
     def close(self) -> None:
-        """End cells and boxes, and remove the home folder."""
+        """Close cells and boxes, and remove the home folder."""
         self._open.close()
 
     def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
@@ -199,7 +200,7 @@ class NodeWorker:
         return self._runs
 
     def _fetch(self, sample_set: SampleSet, repo: str, parts: Sequence[Any]) -> None:
-        """Have a repository here, and what its tests need."""
+        """Unpack a repository and the wheels of its tests, if they are missing."""
         entry = sample_set.manifest["repositories"].get(repo, {})
         if repo in self._snapshots or not entry.get("checkout"):
             return
@@ -211,13 +212,13 @@ class NodeWorker:
 
 
 def packed(home: Home, sample_set: SampleSet, repo: str) -> bytes:
-    """Return the folder of a repository as a tar file; empty if the set came without it."""
+    """Return the folder of a repository as a tar file; empty if the set has no repositories."""
     checkout = sample_set.manifest["repositories"].get(repo, {}).get("checkout")
     return _packed(home.repos, [checkout]) if checkout else b""
 
 
 def packed_tests(home: Home) -> bytes:
-    """Return the wheels of all tests that were fetched here, as a tar file: a node without an index needs them."""
+    """Return the fetched wheels of all tests as a tar file, for nodes without access to a package index."""
     return _packed(home.cache / "sandbox", ["wheels"])
 
 
@@ -234,13 +235,13 @@ def _unpack(content: bytes, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if content:
         with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-            # Packed by the process that asks this node, which trusts it as much. Pythons before 3.11.4 have no filters.
+            # The process that started this node packed the file and is trusted. Pythons before 3.11.4 have no filters.
             filtered = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
             tar.extractall(folder, **filtered)  # type: ignore[arg-type]  # noqa: S202
 
 
 def _remove_stale() -> None:
-    """Remove the folders of workers of ours that were killed."""
+    """Remove the folders of killed workers."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists() and folder.stat().st_uid == os.geteuid():

@@ -1,6 +1,6 @@
-"""`Resources`: the cells, the model behind its batcher, the coder, the indices and the sandbox of runs.
+"""`Resources`: the cells, the model with its batcher, the coder, the indices and the sandbox of runs.
 
-They are opened and closed together. What runs may not need, such as the sandbox, opens when it is first asked for.
+They are opened and closed together. Parts that a run may not need, such as the sandbox, open on first use.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
-"""Summaries without a stored answer from which on it is told what they will take."""
+"""Number of summaries without a stored answer from which a message announces their cost."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
@@ -68,15 +68,15 @@ OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 
 
 class ConstructionLog:
-    """A `bench.retrieval.units.Built` that records its calls. May be called by several threads."""
+    """A `bench.retrieval.units.Built` that records its calls. Several threads may call it."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start with an empty log."""
         self._lock = threading.Lock()
         self._noted: list[StoredConstruction] = []
 
     def __call__(self, repo: str, stage: str, seconds: float) -> None:
-        """Record one stage that was built."""
+        """Record one stage of construction."""
         with self._lock:
             self._noted.append(StoredConstruction(repo=repo, stage=stage, seconds=seconds))
 
@@ -89,35 +89,35 @@ class ConstructionLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The running parts of runs, and the names under which their work is stored."""
+    """The open parts of runs, and the names under which their results are stored."""
 
     cells: Cells
     batcher: Batcher
-    """The generator, and the threads that ask it."""
+    """The generator and its queue of requests."""
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
-    """How many samples are under way at once."""
+    """Limit of samples under way at once."""
     workers: int
-    """How many strategies work at once, and how many tests of functions."""
+    """Limit of strategies at work at once, and of concurrent tests of functions."""
     judges: bool
     """Whether functions get verdicts."""
     has_sandbox: bool
-    """Whether strategies' programs can be run."""
+    """Whether strategies' programs can run."""
     retrieval: Retrieval
     """The indices that strategies' searches share."""
     construction: ConstructionLog
-    """The stages of building those indices, with the seconds that each took."""
+    """Stages of building those indices, with their seconds."""
     summaries: Summaries
-    """Writes the summaries by which APIs are found, and counts their cost."""
+    """Writes the summaries for the search of APIs, and counts their cost."""
     executor: Callable[[], Executor | None]
-    """Opens what gives verdicts when first called, by one thread; None if `judges` is false."""
+    """Opens the executor on the first call, from one thread; None if `judges` is false."""
     tools: Callable[[], Execute | None]
-    """Opens what runs strategies' programs when first called, by one thread; None where there is no sandbox."""
+    """Opens the runner of strategies' programs on the first call, from one thread; None without a sandbox."""
     engines: Engines
-    """The boxes of the context engines that strategies ask."""
+    """The boxes of strategies' context engines."""
     max_cost: float | None
-    """US dollars of new answers after which no more samples are begun; None for no limit."""
+    """Limit in US dollars of new answers, after which no more samples start; None for no limit."""
 
     def asker(
         self,
@@ -126,7 +126,7 @@ class Resources:
         snapshots: Mapping[str, Snapshot],
         ahead: Ahead = lambda _, __: None,
     ) -> Asker:
-        """Return what takes samples through a strategy to their completions; see `Asker`."""
+        """Return an `Asker`, which takes samples through a strategy to their completions."""
         return Asker(
             self.cells,
             self.batcher,
@@ -143,17 +143,17 @@ class Resources:
 
     @property
     def spent(self) -> float:
-        """The price in US dollars of all new answers so far, a summariser's included."""
+        """The price in US dollars of all new answers so far, including those of a summariser."""
         return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
 
     @property
     def dear(self) -> bool:
-        """Whether the limit of the costs is reached."""
+        """Whether the cost limit is reached."""
         return self.max_cost is not None and self.spent >= self.max_cost
 
 
 @contextlib.contextmanager
-def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replace
+def open_resources(  # noqa: PLR0913 - components, and replacements for tests
     home: Home,
     store: Store,
     sample_set: SampleSet,
@@ -167,29 +167,29 @@ def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replac
     tools: OpenTools | None = None,
     boxes: Callable[[], Sandbox] | None = None,
 ) -> Iterator[Resources]:
-    """Open what runs need; nothing computes before it is asked. Close all of it on leaving, in whatever way.
+    """Open the parts of runs, which compute nothing before their first use; close all of them on leaving.
 
     Args:
-        home: where repositories, vectors and the rates of models are.
-        store: where answers and verdicts are kept.
-        sample_set: what is completed.
+        home: contains repositories, vectors and the rates of models.
+        store: for answers and verdicts.
+        sample_set: the set to complete.
         planned: the samples of the runs.
         generator: its spec.
-        choices: workers, sandbox, summariser, tokenizer, bounds of strategies, and the limit of costs.
-        judges: how to open judges of functions; for tests, as what follows.
-        cells: how to open cells; None for processes.
-        resolve: makes generators.
-        tools: opens what runs strategies' programs; None for the sandbox of the choices.
-        boxes: opens the back end whose boxes context engines live in; None for the sandbox of the choices.
+        choices: workers, sandbox, summariser, tokenizer, limits of strategies, and the cost limit.
+        judges: opens judges of functions; for tests, like the following arguments.
+        cells: opens cells; None for processes.
+        resolve: builds generators.
+        tools: opens the runner of strategies' programs; None for the sandbox of the choices.
+        boxes: opens the back end for context engines' boxes; None for the sandbox of the choices.
 
     Raises:
-        InputFault: if a spec is wrong, the tokenizer's file is no such file, or the summariser follows no instructions.
-        MachineFault: if no process can be started.
+        InputFault: if a spec is wrong, the tokenizer's file is invalid, or the summariser does not follow instructions.
+        MachineFault: if a process cannot be started.
     """
     spec = base.canonical(generator)
     tokens: Tokens = code_tokens.pieces
     if choices.tokenizer is not None:
-        tokens = P50kBase(choices.tokenizer).ids  # a wrong file is refused before anything starts
+        tokens = P50kBase(choices.tokenizer).ids  # refuses a wrong file before anything starts
     hidden = kept_from_strategies(home, store.where, sample_set)
     rates = prices.of_home(home)
     executor: OpenExecutor | None = None
@@ -207,12 +207,12 @@ def open_resources(  # noqa: PLR0913 - what runs, on what, and what tests replac
     workers = choices.workers or os.cpu_count() or 1
     apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
-        # As written, not canonical: the parts that the canonical spec leaves out still say how to ask.
+        # Not the canonical spec, which lacks settings that affect only speed and access.
         model = resolve(generator)
         stack.callback(model.close)
-        # Twice the batch, so that strategies work on while a full batch is answered.
+        # Twice the batch, so that strategies can work while a full batch is answered.
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
-        # Entered early to end late: its threads end only when cells and batcher let go of them.
+        # Entered early to end late: its threads end only after cells and batcher have released them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, rates)
         stack.callback(batcher.close)
@@ -256,11 +256,11 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
     """Return the paths that no strategy may read: home and cache, the database, other copies of the targets' files.
 
     Raises:
-        InputFault: if the cache is elsewhere than in the home folder, and cannot be made there.
+        InputFault: if the cache is outside the home folder and cannot be created.
     """
     if not home.cache.is_relative_to(home.root):
         with explained(home.cache):
-            # Made before anything is in it: what is not there is not hidden.
+            # Create it now: only existing paths can be hidden.
             home.cache.mkdir(parents=True, exist_ok=True)
     paths = [home.root.absolute(), home.cache, Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
@@ -270,7 +270,7 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
 
 
 def _folder(source: str) -> Path:
-    """Return the folder or archive of a source on this machine."""
+    """Return the local folder or archive of a source."""
     if source.startswith("local:"):
         return Path(source.removeprefix("local:"))
     return Path(url2pathname(urlsplit(source.rpartition("@")[0]).path))
@@ -294,7 +294,7 @@ def _no_boxes() -> Sandbox:
 def _on_first_call(
     stack: contextlib.ExitStack, opens: Callable[[int], AbstractContextManager[T]] | None, width: int
 ) -> Callable[[], T | None]:
-    """Return what opens something when first called, and leaves it to the stack to close."""
+    """Return a function that opens something on its first call and lets the stack close it."""
 
     @functools.cache
     def opened() -> T | None:
@@ -314,7 +314,7 @@ def _pricer(
     coder = resolve(COPY_MODEL)
     stack.callback(coder.close)
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
-    # Before the coder is closed, which would start again for what is left.
+    # Before the coder is closed, or remaining work would start it again.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
     return Pricer(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
@@ -327,7 +327,7 @@ class Spent:
     tokens_in: int = 0
     tokens_out: int = 0
     price: float | None = None
-    """US dollars at the rate of this run; None if the rate is unknown or no model was asked."""
+    """US dollars at the current rate; None if the rate is unknown or no model was asked."""
 
     @property
     def remark(self) -> str:
@@ -339,10 +339,10 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions; else the plain one.
+    """A `bench.retrieval.units.Summarise` that asks a generator, if it follows instructions; otherwise plain summaries.
 
-    Its requests belong to no sample: `spent` counts them apart (InferCom paper: the API base is made offline).
-    May be called by several threads, those of samples among them.
+    Its requests belong to no sample, so `spent` counts them separately (InferCom paper: the API base is built offline).
+    Several threads may call it, also those of samples.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
@@ -350,22 +350,22 @@ class Summaries:
 
         Args:
             batcher: the summariser's.
-            tests: whether it is asked about APIs of tests and vendored files too; else theirs are the plain ones.
+            tests: whether it also summarises APIs of tests and vendored files; otherwise these get plain summaries.
         """
         self.batcher, self._tests = batcher, tests
         self.planned: Callable[[], Iterable[tuple[Language, Sequence[Unit]]]] | None = None
-        """The units that a run may need summaries of, a part at a time: they are counted before the first call."""
+        """Yields, in parts, the units that a run may need summaries of; they are counted before the first call."""
         self._lock, self._announcing = threading.Lock(), threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
     @property
     def plain(self) -> bool:
-        """Whether the summariser follows no instructions, so that summaries are `bench.apis`'s."""
+        """Whether the summariser follows no instructions, so that `bench.apis` writes plain summaries."""
         return not self.batcher.generator.capabilities.instructs
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The ids of the stored answers that were used so far."""
+        """The ids of the stored answers used so far."""
         with self._lock:
             return tuple(self._costs)
 
@@ -383,7 +383,7 @@ class Summaries:
         )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence a unit; the plain one where the model's is empty.
+        """Return one sentence per unit; the plain one if the model's is empty.
 
         Raises:
             MachineFault: if the model was lost.
@@ -401,11 +401,10 @@ class Summaries:
         return [(texts[unit.code] if self._asks(unit) else "") or unit.summary for unit in units]
 
     def _asks(self, unit: Unit) -> bool:
-        """Say whether the summariser is asked about a unit."""
         return not self.plain and (self._tests or not is_test_or_vendored(unit.place.path))
 
     def _announce(self) -> None:
-        """Say how many summaries the whole run lacks, once, before the first of many is asked for."""
+        """Log once, before the first requests, how many summaries the whole run lacks, if there are many."""
         with self._announcing:
             planned, self.planned = self.planned, None
             if planned is None:
@@ -444,7 +443,7 @@ class Summaries:
 
 
 def summary_units(snapshots: Callable[[], Mapping[str, Snapshot]]) -> Iterator[tuple[Language, Sequence[Unit]]]:
-    """Yield the APIs of each repository of a run, as a search by summary has them."""
+    """Yield the APIs of each repository of a run, as the search by summary uses them."""
     cut = cutter("summary")
     for snapshot in snapshots().values():
         for path, text in snapshot.texts.items():

@@ -1,7 +1,7 @@
 """`run`: run strategies over a sample set with a generator, storing one finished sample at a time.
 
-A stored sample is never done again; a sample that a fault left missing is done by the next run of the same command.
-Strategies get queries and views; references are read here, after the strategy has ended.
+A stored sample is never repeated; a sample that a fault left missing is done by the next run of the same command.
+Strategies get queries and views. References are read here after the strategy has ended.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
-"""Faults of samples that a second try does not mend: the reason, and the words after the cure of the first fault."""
+"""Permanent faults of samples: the reason, and the words after the cure of the first fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """What the runs of one call share, and how one of them is attempted."""
+    """The shared parts of the runs of one call, and the attempts at them."""
 
     store: Store
     sample_set: SampleSet
@@ -78,15 +78,15 @@ class Runs:
 
     @property
     def greedy(self) -> bool:
-        """Whether decoding draws nothing."""
+        """Whether decoding is deterministic."""
         return decoding(self.choices, self.sample_set.samples).temperature == 0
 
     def check(self, cards: Sequence[StrategyCard]) -> None:
-        """Refuse what could never be done, before a run is stored.
+        """Refuse impossible runs before they are stored.
 
         Raises:
-            InputFault: if a strategy does not take such samples or names no encoder, an engine's file lies where no
-                strategy may read, or the run fills in the middle and the model cannot.
+            InputFault: if a strategy does not take such samples or names no encoder, an engine's file is where
+                strategies may not read, or the run fills in the middle and the model cannot.
         """
         for engine in [engine for card in cards for engine in card.engines]:
             self.resources.engines.read(engine)
@@ -123,13 +123,13 @@ class Runs:
     def attempt(
         self, card: StrategyCard, repetition: int, mine: Sequence[Sample], store: Store | None = None
     ) -> Attempt:
-        """Note a run, unless it is stored, and return an attempt at it.
+        """Record a run, unless it is stored, and return an attempt at it.
 
         Args:
             card: of its strategy.
-            repetition: which of several runs with seeds of their own.
-            mine: those of its samples that are done here.
-            store: where its results go; None for the store of the model's own answers.
+            repetition: index of the run among those with successive seeds, from 0.
+            mine: the run's samples for this process.
+            store: for its results; None for the store of the model's answers.
         """
         store = store or self.store
         spec = self.spec(card, repetition)
@@ -158,20 +158,20 @@ def open_runs(
     snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
     **parts: Any,
 ) -> Iterator[Runs]:
-    """Open what runs over a sample set need; nothing computes before it is asked.
+    """Open the parts of runs over a sample set, which compute nothing before their first use.
 
     Args:
-        home: where the repositories are.
-        store: where answers go, and results.
+        home: contains the repositories.
+        store: for answers and results.
         sample_set: what to complete.
         generator: its spec.
         choices: which samples, and how.
-        snapshots: the repositories, by name; None to read those of all planned samples when they are first needed.
+        snapshots: the repositories by name; None to read those of all planned samples on first use.
         parts: parts of `open_resources` to replace; for tests.
 
     Raises:
         InputFault: if a spec is wrong, or the choices do not fit the set.
-        MachineFault: if no process can be started.
+        MachineFault: if a process cannot be started.
     """
     choices = choices or RunOptions()
     days = dates_of(sample_set)
@@ -201,7 +201,7 @@ def open_runs(
 
 
 def _engine_remarks(card: StrategyCard) -> list[str]:
-    """Return what a reader must know of a strategy's engines."""
+    """Return the remarks on a strategy's engines for readers of its numbers."""
     recipes = [read(spec) for spec in card.engines]
     remote = [
         f"The engine {recipe.spec} is a server elsewhere ({urlsplit(recipe.remote).netloc}): "
@@ -269,7 +269,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
     )
 
 
-def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
+def run(  # noqa: PLR0913 - what to run, and the progress of it
     home: Home,
     store: Store,
     sample_set: SampleSet,
@@ -286,25 +286,25 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     """Run strategies over a sample set, one after the other.
 
     Args:
-        home: where the repositories are.
-        store: where results go.
+        home: contains the repositories.
+        store: for the results.
         sample_set: what to complete.
-        strategies: their specs; names of controls are taken too.
+        strategies: their specs, or names of controls.
         generator: its spec.
-        choices: which samples, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
-        progress: shows how far each strategy is.
+        choices: which samples, completions per sample, decoding, seed, workers, sandbox, fill in the middle.
+        progress: displays each strategy's progress.
         report: called with each strategy's summary as soon as it ends.
-        share: the part of the samples that is done here, while others do the rest; None for all.
+        share: the part of the samples for this process; None for all.
         cluster: the machines that do the work; None for this one.
         parts: parts of `open_resources` to replace; for tests.
 
     Returns:
-        A summary for each strategy, and each repetition of it; `fault_of` says whether they are whole.
+        A summary for each strategy and repetition; `fault_of` returns the fault of incomplete ones.
 
     Raises:
         InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the run
             fills in the middle and the model cannot.
-        MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
+        MachineFault: if the disk is full or a process cannot be started; finished samples are kept.
     """
     with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
         cards = [card_of(spec, runs.resources.cells) for spec in strategies]
@@ -323,7 +323,7 @@ def run_cards(
     share: Share | None = None,
     cluster: Cluster | None = None,
 ) -> list[RunSummary]:
-    """Run strategies that were checked, one after the other; arguments, result and faults are those of `run`."""
+    """Run checked strategies one after the other; arguments, result and faults are those of `run`."""
     _estimate(runs, cards)
 
     def attempt(card: StrategyCard, repetition: int) -> RunSummary:
@@ -331,18 +331,18 @@ def run_cards(
         work = runs.attempt(card, repetition, mine)
         return work.go(progress, cluster)
 
-    # A share does not tell whether the whole run repeats the one before.
+    # A share cannot show whether the whole run equals the previous one.
     greedy = runs.greedy and share is None
     return _in_turn(runs.store, cards, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
-    """Say before the first request what runs may cost: dollars where the model has a price, time where it runs here.
+    """Log before the first request what runs may cost: dollars for a model with a price, minutes for a local one.
 
-    Stored runs of the same strategies over the same set tell their tokens, whatever model answered.
+    The tokens are those of stored runs of the same strategies over the same set, with any model.
 
     Raises:
-        InputFault: if the costs have a limit and nobody knows what an answer costs.
+        InputFault: if the costs have a limit and the price of an answer is unknown.
     """
     resources, choices = runs.resources, runs.choices
     unpriced = [batcher.spec for batcher in (resources.batcher, resources.summaries.batcher) if batcher.rate is None]
@@ -391,7 +391,7 @@ def _in_turn(
 ) -> list[RunSummary]:
     """Attempt all repetitions of all strategies.
 
-    A strategy whose second run equals its first is not repeated further if decoding is greedy.
+    With greedy decoding, a strategy whose second run equals its first is not repeated further.
     """
     summaries: list[RunSummary] = []
     repeated = {card.spec for card in cards if card.spec not in CONTROLS}
@@ -421,15 +421,15 @@ def prompt_of(
     choices: RunOptions | None = None,
     **parts: Any,
 ) -> Prompt:
-    """Return the exact prompt that a strategy makes of one sample; no run is stored.
+    """Return the exact prompt of a strategy for one sample, without storing a run.
 
     Args:
-        home: where the repositories are.
-        store: where answers are looked up, and kept if the strategy asks the model on the way.
+        home: contains the repositories.
+        store: for lookups and new answers, if the strategy asks the model before its prompt is ready.
         sample_set: the set.
         sample: one of its samples.
         strategy: its spec.
-        generator: the model's spec: it decides drafts, and how much fits its window.
+        generator: the model's spec; it decides drafts and the size of the window.
         choices: decoding, seed, sandbox, summariser, fill in the middle.
         parts: parts of `open_resources` to replace; for tests.
 
@@ -452,7 +452,7 @@ def prompt_of(
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
-    """Return the one-line fault for samples that are missing; None if there are none."""
+    """Return the one-line fault for missing samples; None if there are none."""
     missing = sum(summary.missing for summary in summaries)
     unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
     if not missing and not unjudged:
@@ -481,6 +481,6 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     cure = f"{_AGAIN}; it does only what is missing"
     if not faults:
         return MachineFault(f"{samples} missing", cure=cure)
-    # A fault's message ends with its own cure, which comes first.
+    # A fault's message ends with its own cure, so that one comes first.
     cure = "it does only what is missing" if _AGAIN in faults[0].message else f"then {cure}"
     return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)

@@ -1,4 +1,4 @@
-"""`Asker`: take a sample from its query to its completions, through the strategy in its cell and the model."""
+"""`Asker`: takes a sample from its query through the strategy in its cell and the model to its completions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt, te
 from ctxbench.strategies.chat import HEADING, Chat, Role
 
 OVERFLOW = "overflow_failed"
-"""Flag of a prompt that does not fit the model's window and was not to be cut."""
+"""Flag of a prompt that exceeds the model's window and must not be cut."""
 STILL_MASKED = "masked_imports"
-"""Flag of a prompt whose strategy is shown unmasked files, but not this one: nobody recorded the lines."""
+"""Flag of a prompt whose file stays masked although the strategy gets unmasked files: its lines are not recorded."""
 UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows that were not had the harder task."
 FINAL = "final"
 """Role of the call whose answer is the completion."""
 Ahead = Callable[[Sample, Prompt], str | None]
-"""Sample and final prompt -> the text that the model is to price beside its answer; None: none. Must not wait."""
+"""Sample and final prompt -> the text that the model prices beside its answer, or None. It must not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +46,15 @@ class Completion:
 
     answer: Answer
     text: str
-    """The answer; for a function sample, the whole function that the answer stands for."""
+    """Text of the completion; for a function sample the whole function built from the answer."""
     flags: tuple[str, ...] = ()
     verdict: StoredVerdict | None = None
-    """The verdict of its tests, once they were run."""
+    """Verdict of the tests, after they ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredSample:
-    """A sample with its prompt, its model calls and its completions, before anything is scored."""
+    """A sample with its prompt, model calls and completions, before scoring."""
 
     sample: Sample
     prompt: Prompt
@@ -63,26 +63,24 @@ class AnsweredSample:
     completions: tuple[Completion, ...]
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
-    """The work of the context engines that the strategy asked."""
+    """Work of the context engines that the strategy asked."""
     access: Access | None = None
-    """What the strategy looked at; None where there was none."""
+    """Files and texts that the strategy read; None if no strategy ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prompted:
-    """What a strategy made of a sample."""
-
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
-    """Of the model on the way."""
+    """Model calls before the final one."""
     seconds: float
-    """That it worked."""
+    """Seconds that the strategy ran, without waiting."""
     access: Access
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The model, as one sample's strategy may ask it."""
+    """The model for one sample's strategy."""
 
     instructs: bool
     summarises: bool
@@ -94,7 +92,7 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Programs:
-    """The sandbox, as one sample's strategy may use it."""
+    """The sandbox for one sample's strategy."""
 
     execute: Execute
     elsewhere: Callable[[], AbstractContextManager[None]]
@@ -105,9 +103,9 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples, from many threads; knows no answers but what is priced after the strategy's work."""
+    """Completes samples from many threads without the references, which only `ahead` reads, after the strategy."""
 
-    def __init__(  # noqa: PLR0913 - the parts that take a sample to its completions
+    def __init__(  # noqa: PLR0913 - the components between a sample and its completions
         self,
         cells: Cells,
         batcher: Batcher,
@@ -122,20 +120,20 @@ class Asker:
         unmasked: bool = False,
         engines: Engines | None = None,
     ) -> None:
-        """Prepare to ask; nothing runs yet.
+        """Prepare; nothing runs yet.
 
         Args:
-            cells: where strategies run.
+            cells: run the strategies.
             batcher: the model.
             snapshots: the repositories, by name.
-            workers: how many strategies work at once; those that wait for the model do not count.
-            store: where an answer is noted that the model is not asked for.
-            retrieval: what strategies' searches share; None if they need no cache of an encoder.
-            execute: what runs strategies' programs; None if no strategy runs any.
+            workers: limit of strategies at work at once, not counting those that wait for the model.
+            store: for answers that no model is asked for.
+            retrieval: shared parts of strategies' searches; None if they need no cache of an encoder.
+            execute: runs strategies' programs; None if no strategy runs any.
             ahead: called with each final prompt before the model is asked.
-            summariser: the model that answers strategies' calls for summaries; None: the same.
-            unmasked: whether strategies are shown the lines that samples mask.
-            engines: the context engines that the strategy may ask, each sample in its turn; None if it asks none.
+            summariser: the model for strategies' summary calls; None for `batcher`.
+            unmasked: whether strategies see the lines that samples mask.
+            engines: the strategy's context engines, used by one sample at a time; None if it asks none.
         """
         self._cells, self._batcher, self._snapshots, self._engines = cells, batcher, snapshots, engines
         self._store, self._retrieval, self._execute = store, retrieval, execute
@@ -146,12 +144,12 @@ class Asker:
         """Return the prompt and the completions of one sample.
 
         Raises:
-            StrategyFault: if the strategy failed on it, or made a prompt that is too long for the model.
+            StrategyFault: if the strategy failed on it, or its prompt is too long for the model.
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
         with contextlib.ExitStack() as turn:
-            # Before it counts among those that may ask the model, who would wait for it.
+            # A sample waits for its engines first. Otherwise it would hold up samples that are ready to ask the model.
             session = self._turn(turn, sample)
             with self._batcher.member(), self._summariser.member():
                 prompted = self._prompted(strategy, sample, sampling, session)
@@ -171,13 +169,13 @@ class Asker:
         return replace(answered, engines=uses, access=prompted.access)
 
     def _turn(self, turn: contextlib.ExitStack, sample: Sample) -> EngineSession | None:
-        """Wait for a sample's turn at its engines, where there are any."""
+        """Wait for a sample's turn at its engines, if there are any."""
         if self._engines is None:
             return None
         return turn.enter_context(self._engines.turn(sample, self._snapshots.get(sample.repo)))
 
     def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
-        """Return the exact prompt that the model would complete; it is asked only for what the strategy needs before.
+        """Return the exact prompt that the model would complete; answer only the strategy's calls before it.
 
         Raises:
             StrategyFault: if the strategy failed on it.
@@ -189,7 +187,7 @@ class Asker:
             return self._final_request(sample, prompted.prompt, sampling).prompt
 
     def _prompted(self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None) -> _Prompted:
-        """Let a strategy make its prompt in a cell, with what it asks."""
+        """Run a strategy in a cell and answer its calls, until it returns its prompt."""
         shown_sample = self._shown(sample)
         query = shown_sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
@@ -197,7 +195,7 @@ class Asker:
 
         @contextlib.contextmanager
         def elsewhere() -> Iterator[None]:
-            """Let another strategy work while this one waits; its clock stands still."""
+            """Let another strategy work while this one waits; its clock stops."""
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()
@@ -231,12 +229,12 @@ class Asker:
         return _Prompted(prompt=fim.of_strategy(prompt), calls=tuple(calls), seconds=worked, access=ledger.access)
 
     def _shown(self, sample: Sample) -> Sample:
-        """Return a sample as the strategy gets it."""
+        """Return a sample as the strategy sees it."""
         snapshot = self._snapshots.get(sample.repo)
         return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
-        """Return the completions of one sample after a prompt that no strategy prompted.
+        """Return the completions of one sample after a prompt that did not come from a strategy.
 
         Raises:
             MachineFault: if the model was lost.
@@ -257,11 +255,12 @@ class Asker:
         request = self._final_request(sample, prompt, sampling)
         prompt = request.prompt
         if OVERFLOW in prompt.flags:
-            # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
+            # The strategy must not cut its prompt, or no part may be cut: the sample fails without a request to the
+            # model.
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
             priced = replace(request, reference=self._ahead(sample, prompt))
-            # Where nobody writes, no completion is asked for.
+            # With `n` 0 no completion is requested.
             finals = self._batcher.ask([priced, *(replace(request, index=index) for index in range(1, n))][:n])
         return AnsweredSample(
             sample=sample,
@@ -272,7 +271,7 @@ class Asker:
         )
 
     def _final_request(self, sample: Sample, prompt: Prompt, sampling: Sampling) -> Request:
-        """Return what the model is asked to complete: the prompt, cut to its window where that may be."""
+        """Return the final request: the prompt, cut to the model's window if allowed."""
         request = _request(sample, prompt, sampling, final=True)
         if OVERFLOW in prompt.flags:
             return request
@@ -286,11 +285,11 @@ class Asker:
         engines: EngineSession | None = None,
         ledger: AccessLedger | None = None,
     ) -> Repository:
-        """Return what a strategy may see of a sample's repository."""
+        """Return the part of a sample's repository that a strategy may see."""
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
             return view(snapshot, query, sample.masked, sample.hidden, self._retrieval, engines, ledger)
-        # A set imported without its repositories: the stored prefix is all there is.
+        # For a set that was imported without its repositories, only the stored prefix exists.
         return View(
             name=sample.repo,
             language=sample.language,
@@ -316,18 +315,18 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
 
 
 def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
-    """Return what a strategy asks a model on the way: a chat as it is, or as a text where the model takes none."""
+    """Return the request for a strategy's call before its prompt; a chat becomes text if the model takes no chats."""
     if not isinstance(prompt, Chat):
         return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))
     request = _request(sample, Prompt(blocks=(text_block(prompt.text),)), sampling)
     if generator.capabilities.tools:
         return replace(request, chat=prompt)
-    # A model that goes on after its call would write the result itself.
+    # Stop after its call, or the model would invent the result itself.
     return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}{Role.TOOL}",)))
 
 
 def completion(sample: Sample, answer: Answer) -> Completion:
-    """Return the completion that an answer to a sample's prompt holds."""
+    """Extract the completion from an answer to a sample's prompt."""
     if sample.kind is Kind.LINE:
         return Completion(answer=answer, text=answer.response.text)
     extracted = extract(sample, answer.response.text)
@@ -337,7 +336,7 @@ def completion(sample: Sample, answer: Answer) -> Completion:
 def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
     """Store a text as the answer to a prompt that no model was asked.
 
-    `name` is stored in place of a generator, and none is called so: a control, or why no model was asked.
+    `name` replaces the generator and equals no generator's name: it is a control, or the reason for not asking.
     """
     id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
     stored = StoredGeneration(

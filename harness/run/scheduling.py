@@ -1,7 +1,7 @@
-"""Scheduling: a run's samples, cut into units and shares for processes, and into parts for threads and for the store.
+"""Scheduling: a run's samples, cut into units and shares for processes, and into parts for threads and the store.
 
-A unit is of one repository, so that whoever does it reads one repository and builds its indices once. How a run is cut
-decides none of its numbers: results are kept by run and sample, whoever made them, and however often.
+A unit contains samples of one repository, so that its process reads one repository and builds its indices once. The cut
+does not affect the numbers: results are stored by run and sample, whichever process made them, and however often.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 MOST, MOST_TESTED = 200, 40
-"""Samples of a unit at most, and of one whose samples tests judge: 10 to 60 seconds of work."""
+"""Limit of samples in a unit, and in a unit that tests judge: 10 to 60 seconds of work."""
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOMENT = 0.05
-"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
+"""Seconds to wait for more after a finished piece: storing fifty samples takes little longer than storing one."""
 _SECONDS = 0.5
-"""The time that a part should take."""
+"""Target duration of a part in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class WorkUnit:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One of several equal parts of the samples, as batch schedulers number the tasks of an array."""
+    """One of several equal parts of the samples, numbered like the tasks of a batch scheduler's array."""
 
     index: int
     """From 0."""
@@ -50,10 +50,10 @@ class Share:
 
     @classmethod
     def parse(cls, text: str) -> Share:
-        """Read ``i/n``, the first of four being ``0/4``.
+        """Parse ``i/n``; the first of four shares is ``0/4``.
 
         Raises:
-            InputFault: if it is no such share.
+            InputFault: if the text is not a share.
         """
         match = _SHARE.fullmatch(text.strip())
         index, count = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -64,17 +64,17 @@ class Share:
         return cls(index, count)
 
     def __str__(self) -> str:
-        """Return it as it is written."""
+        """Return the share as written on the command line."""
         return f"{self.index}/{self.count}"
 
     def of(self, pieces: Sequence[T], repo: Callable[[T], str]) -> tuple[T, ...]:
-        """Return this part of some pieces of work, taken repository by repository: few repositories are in two parts.
+        """Return this share of some pieces, repository by repository, so that few repositories are split.
 
-        The parts differ in size by at most one; together they are the pieces, each once.
+        The sizes of shares differ by at most one; together they contain each piece once.
 
         Args:
             pieces: samples, or completions of them.
-            repo: tells the repository of a piece.
+            repo: returns the repository of a piece.
         """
         ordered = tuple(chain.from_iterable(_grouped(pieces, repo).values()))
         start, end = (len(ordered) * index // self.count for index in (self.index, self.index + 1))
@@ -82,12 +82,12 @@ class Share:
 
 
 def most_of(samples: Sequence[Sample]) -> int:
-    """Return how many samples of a run a unit may have."""
+    """Return the limit of samples in a unit of the run."""
     return MOST_TESTED if any(sample.tested for sample in samples) else MOST
 
 
 def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[WorkUnit]:
-    """Cut samples of a run into units of at most `most`, those of a repository as equal as can be, in their order."""
+    """Cut samples of a run into units of at most `most`, of nearly equal size within a repository, in their order."""
     most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
@@ -110,7 +110,7 @@ def _grouped(pieces: Sequence[T], repo: Callable[[T], str]) -> dict[str, list[T]
 
 
 class UnderWay(Generic[K, R]):
-    """Work whose results are not taken yet; used by a single thread."""
+    """Work whose results have not been taken; for a single thread."""
 
     def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
         """Do this work in these threads."""
@@ -118,11 +118,11 @@ class UnderWay(Generic[K, R]):
         self._begun: dict[Future[R], K] = {}
 
     def __len__(self) -> int:
-        """Return the number of pieces whose results are not taken yet."""
+        """Return the number of pieces whose results have not been taken."""
         return len(self._begun)
 
     def begin(self, piece: K) -> None:
-        """Submit a piece, which begins as soon as a thread is free."""
+        """Submit a piece, which starts as soon as a thread is free."""
         self._begun[self._threads.submit(self._work, piece)] = piece
 
     def drop(self) -> list[K]:
@@ -131,7 +131,7 @@ class UnderWay(Generic[K, R]):
         return [self._begun.pop(future) for future in dropped]
 
     def take(self) -> list[tuple[K, Future[R]]]:
-        """Wait for a finished piece, and a moment for more; return them in the order in which they were submitted."""
+        """Wait for a finished piece, and a moment for more; return them in the order of submission."""
         wait(self._begun, return_when=FIRST_COMPLETED)
         finished = wait(self._begun, timeout=_MOMENT).done
         return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
@@ -140,15 +140,15 @@ class UnderWay(Generic[K, R]):
 class WorkPace:
     """The size of the next part of some work, so that results are stored soon and a kill loses little.
 
-    The first part is small, the next ones as large as the time of the last suggests, at most doubled.
+    The first part is small. The next ones follow from the duration of the last, and at most double.
     """
 
     def __init__(self, first: int) -> None:
-        """Begin with parts of `first` pieces."""
+        """Start with parts of `first` pieces."""
         self.size = max(1, first)
 
     def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Yield the pieces, part after part; each part is timed until the next is taken."""
+        """Yield the pieces in parts; each part is timed until the next is taken."""
         at = 0
         while at < len(pieces):
             part = pieces[at : at + self.size]
@@ -158,27 +158,27 @@ class WorkPace:
             at += len(part)
 
     def took(self, pieces: int, seconds: float) -> None:
-        """Note how long a part took; a short last part does not make the next ones smaller."""
+        """Record the duration of a part; a short last part does not shrink the next ones."""
         fits = int(pieces * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
 
 
 class NothingWorks(MachineFault):
-    """The fault of pieces that were not tried alone, because no piece at all can be done now."""
+    """The fault of pieces that were not tried singly, because no piece can be done now."""
 
 
 def apart(
     work: Callable[[Sequence[T]], R], part: Sequence[T], works: Callable[[MachineFault], bool]
 ) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
-    """Do some work on a part; where that fails on each piece alone, so that nobody has the fault of a neighbour.
+    """Do some work on a part; if it fails, do each piece singly, so that a fault affects only its own piece.
 
     Args:
         work: raises a fault if one of its pieces cannot be done.
         part: the pieces.
-        works: whether other pieces can be done after a fault; where none can, trying each would take long.
+        works: returns whether other pieces can be done after a fault; if not, trying each would take too long.
 
     Yields:
-        Pieces with their result or fault, each piece once; `NothingWorks` for all that are left.
+        Pieces with their result or fault, each piece once; `NothingWorks` for all pieces that were not tried.
     """
     remaining, size = part, max(1, len(part))
     while remaining:

@@ -1,10 +1,10 @@
 """`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
 
-Context gain is the difference between the costs in bits (`Bits`) of a reference after two prompts, which a coder
-measures (`Pricer`). The writing model measures a prompt as it reads it; another one as soon as it is made, while the
-model writes.
+Context gain is the difference in cost, in bits (`Bits`), of a reference after two prompts. A coder measures the costs
+(`Pricer`). If the coder is the generator's model, it measures a prompt as it reads it. Another coder starts as soon as
+the prompt exists, while the model writes.
 
-Beside `harness.run.controls` this is the only reader of references.
+Only this module and `harness.run.controls` read references.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 EMPTY, LENGTH = "empty", "length"
-"""Flags of a completion: nothing but blanks; cut at the token limit."""
+"""Flags of a completion: blank; cut at the token limit."""
 Scores = dict[tuple[str, str], float | None]
 """(profile, metric) -> value in the profile's own scale."""
 _CURSOR_CHARACTERS = 40
-"""Characters before the cursor that tell whether a prompt ends there."""
+"""Characters before the cursor that a prompt must end with to end at the cursor."""
 _FIRST = 16
 """Size of the first part of prompts that are measured ahead."""
 _Key = tuple[str, str, str]
 """Language, prompt's digest, target's digest."""
 _Pairs = dict[_Key, tuple[Prompt, str]]
-"""Texts to measure, each after its prompt."""
+"""Texts to measure, each with its prompt."""
 _SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
 """A prompt and a text that any coder can price."""
 _MOST_NAMED = 5
-"""Samples that a fault names."""
+"""Limit of sample names in a fault."""
 
 
 def unpriced(faults: Mapping[str, MachineFault]) -> MachineFault:
-    """Return the one-line fault for what could not be priced, by its name, while other things could."""
+    """Return the one-line fault for samples that could not be priced while others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
     return MachineFault(f"not priced: {', '.join(names)}; the first: {first.what}", where=first.where, cure=first.cure)
@@ -69,18 +69,18 @@ class Pricer:
     """A coder that measures the cost of a reference after a prompt."""
 
     name: str
-    """Its spec and version, the key of its measurements."""
+    """Spec and version, the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
-    """Where it works while the model writes; None if it is the model."""
+    """Executor that it uses while the model writes; None if the coder is the model."""
 
     def wake(self, language: Language) -> None:
-        """Start a coder that starts slowly; a fault shows when it is asked."""
+        """Start a slow-starting coder; its faults appear on the first request."""
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
     def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether it can price other texts after a fault: whether it prices a small one in any language."""
+        """Return whether the coder still works after a fault: whether it prices a small text in any language."""
         return isinstance(after, TooLong) or any(map(self._prices_small, languages))
 
     def _prices_small(self, language: Language) -> bool:
@@ -101,17 +101,17 @@ class SampleScorer:
         *,
         profiles: Sequence[str] | None = None,
     ) -> None:
-        """Use the answers of one sample set; without `bits` no context gain is measured, without `profiles` all are."""
+        """Use the references of one sample set; without `bits` measure no context gain, without `profiles` use all."""
         self._references, self._bits, self._diagnostics = references, bits, diagnostics
         self._profiles = metrics.PROFILES if profiles is None else profiles
 
     def wake(self, language: Language) -> None:
-        """Start what measures a language and starts slowly."""
+        """Start the coder of a language, if it starts slowly."""
         if self._bits is not None:
             self._bits.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Begin to measure what needs no answer of the model, or return the text that it is to price; does not wait."""
+        """Start to measure a prompt without waiting, or return the text that the model should price with its answer."""
         return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
@@ -160,7 +160,7 @@ class SampleScorer:
         )
 
     def _access(self, answered: AnsweredSample) -> StoredAccess | None:
-        """Return what its strategy looked at."""
+        """Return the record of the strategy's reads; None if it has none."""
         access = answered.access
         if access is None:
             return None
@@ -180,19 +180,16 @@ class SampleScorer:
         return self._of_prompt(sample, reference, prompt) | self._diagnosed(sample, reference, text)
 
     def _of_prompt(self, sample: Sample, reference: Reference, prompt: Prompt) -> Scores:
-        """Return the diagnostics of a prompt."""
         if not has_answer(reference) or self._diagnostics is None:
             return {}
         return _context(self._diagnostics.of_prompt(sample, prompt, behind_cursor(sample, reference)))
 
     def _diagnosed(self, sample: Sample, reference: Reference, text: str) -> Scores:
-        """Return the diagnostics of a completion."""
         if self._diagnostics is None:
             return {}
         return _context(self._diagnostics.of_completion(sample, text, behind_cursor(sample, reference)))
 
     def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:
-        """Return the metrics and diagnostics of a text against the answer."""
         if not has_answer(reference):
             return {}
         scores = text_scores(sample, reference, text, self._profiles)
@@ -200,7 +197,7 @@ class SampleScorer:
 
 
 def gain(bits: Sequence[StoredBits], coder: str) -> Scores:
-    """Return the scores of what `Bits.of` returns for a sample, by the coder of that name."""
+    """Return the scores that follow from a sample's result of `Bits.of`, by the coder of that name."""
     return {(CONTEXT, metrics.gain_of(coder)): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 
@@ -228,12 +225,12 @@ def _completion(
 
 
 def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
-    """Return which of some profiles are defined for a sample: all for lines, one for functions."""
+    """Return the profiles that are defined for a sample: all for lines, one for functions."""
     return tuple(name for name in profiles if sample.kind is Kind.LINE or name == metrics.FUNCTIONS)
 
 
 def text_scores(sample: Sample, reference: Reference, text: str, profiles: Sequence[str]) -> Scores:
-    """Return the scores of a text under those of some profiles that are defined for its sample."""
+    """Return the scores of a text under the given profiles that are defined for its sample."""
     scores: Scores = {}
     for profile in profiles_of(sample, profiles):
         if sample.kind is Kind.LINE:
@@ -244,15 +241,15 @@ def text_scores(sample: Sample, reference: Reference, text: str, profiles: Seque
             body, reference_body = answers.body(sample, text), answers.body(sample, reference.target)
             values = metrics.score_body(sample.language, prediction=body, ground_truth=reference_body)
         for metric, value in values.items():
-            # An empty answer gets the metric's worst value, even where the metric is undefined or would call it right:
-            # the answer `1)` has no identifiers either.
+            # An empty answer gets the metric's worst value, even if the metric is undefined or would accept it: the
+            # reference `1)` has no identifiers either.
             worst = metrics.info(profile, metric).worst
             scores[profile, metric] = value if text.strip() or worst is None else worst
     return scores
 
 
 def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
-    """Return the blocks of a prompt with their places in it, then those left out."""
+    """Return the blocks of a prompt with their positions, then those left out."""
     rows, at = [], 0
     for block in prompt.blocks:
         end = at + len(block.text)
@@ -275,29 +272,29 @@ class Bits:
     """Measures prompts of one sample set; safe to use from many threads."""
 
     def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
-        """Use the answers of the set and the measurements in the store."""
+        """Use the references of the set and the measurements in the store."""
         self._store, self._references, self._pricer, self.coder = store, references, pricer, pricer.name
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._free = threading.Condition(self._lock)
-        self._askers = 0  # calls of `of`, which go before measuring ahead
+        self._askers = 0  # calls of `of`, which have priority over measuring ahead
         self._pace = WorkPace(_FIRST)
         self._begun: dict[str, tuple[Prompt, _Pairs]] = {}
         self._wanted: _Pairs = {}
         self._known: dict[_Key, float] = {}
 
     def wake(self, language: Language) -> None:
-        """Start a coder that starts slowly."""
+        """Start a slow-starting coder."""
         self._pricer.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Begin to measure a prompt that will be asked for; does not wait.
+        """Start to measure a prompt ahead of `of`, without waiting.
 
         Returns:
-            What a model that measures its own contexts is to price as it reads the prompt; None if that is known.
+            The text that the model should price as it reads the prompt; None if known, or if another coder measures it.
         """
         pairs = self._pairs(sample, prompt)
         if self._pricer.aside is None:
-            # The last one is the final prompt's.
+            # The last pair is the final prompt's.
             for key, (_, target) in list(pairs.items())[-1:]:
                 return None if self._store.bits(self._pricer.name, [key]) else target
             return None
@@ -317,8 +314,8 @@ class Bits:
     def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
         """Return, for each sample, the costs of its reference after the in-file and the final prompt.
 
-        For a function the body is measured; a prompt that does not end at the cursor has no costs, nor has one in a
-        language that the coder has not learnt.
+        For a function the body is measured. A prompt has no costs if it does not end at the cursor, or if the coder has
+        not learnt its language.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -326,7 +323,7 @@ class Bits:
         return self._costs([self._pairs_of(sample) for sample in answered])
 
     def of_prompts(self, prompts: Sequence[tuple[Sample, Prompt]]) -> list[tuple[StoredBits, ...]]:
-        """Return the same of samples that are stored.
+        """Return the costs for stored samples, as `of`.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -334,7 +331,7 @@ class Bits:
         return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
 
     def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether the coder can measure anything in one of some languages after a fault."""
+        """Return whether the coder can still measure one of some languages after a fault."""
         with self._asker(), self._measuring:
             return self._pricer.works(languages, after)
 
@@ -357,7 +354,7 @@ class Bits:
         if not (has_answer(reference) and goes_on(sample, prompt) and self._pricer.coder.knows(sample.language)):
             return {}
         target = behind_cursor(sample, reference)
-        # The gain is the worth of the retrieved context alone, so the text after the cursor is left out.
+        # The gain measures the retrieved context alone, so leave out the text after the cursor.
         prompts = infile_prompt(sample.query(), WHOLE), fim.unmarked(prompt)
         return {
             (str(sample.language), shown_prompt.digest, sha256(target)): (shown_prompt, target)
@@ -376,7 +373,7 @@ class Bits:
                 self._free.notify_all()
 
     def _measure_wanted(self, aside: Executor) -> None:
-        """Measure the next part of the pairs that wait, then go on with the rest."""
+        """Measure the next part of the waiting pairs, then continue with the rest."""
         with self._lock:
             self._free.wait_for(lambda: not self._askers)
         with self._measuring:
@@ -393,9 +390,9 @@ class Bits:
             self._go_on(aside)
 
     def _measured(self, pairs: _Pairs) -> dict[_Key, float]:
-        """Return the costs of pairs. Called by one thread at a time."""
+        """Return the costs of pairs. Only one thread may call it at a time."""
         with self._lock:
-            # Each is needed once more at most: from then on the store keeps it.
+            # Each cost is needed at most once more; after that it is in the store.
             cost_by_key = {key: self._known.pop(key) for key in pairs.keys() & self._known.keys()}
             for key in pairs:
                 self._wanted.pop(key, None)
@@ -407,7 +404,7 @@ class Bits:
             try:
                 costs = self._pricer.coder.bits(prompts, texts, Language(language))
             except MachineFault:
-                # What is measured is kept for who asks again.
+                # Keep the costs measured so far for the next call.
                 with self._lock:
                     self._known |= cost_by_key
                 raise
@@ -416,12 +413,12 @@ class Bits:
 
 
 def has_answer(reference: Reference) -> bool:
-    """Return whether the answer is known; only tests can judge tasks that came without their files."""
+    """Return whether the answer is known; tasks that were imported without their files can only be judged by tests."""
     return not reference.fields.get("no_reference")
 
 
 def goes_on(sample: Sample, prompt: Prompt) -> bool:
-    """Return whether the prompt ends where the reference begins; the prompt of a line always does."""
+    """Return whether the prompt ends where the reference begins; always True for a line."""
     return sample.kind is Kind.LINE or prompt.text.endswith(sample.prefix[-_CURSOR_CHARACTERS:])
 
 

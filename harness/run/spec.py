@@ -1,8 +1,8 @@
-"""`RunSpec`: the choices that decide a run's numbers; the samples that it plans, and the command that repeats it. Pure.
+"""`RunSpec`: the choices that decide a run's numbers, the samples it plans, and the command that repeats it. Pure.
 
-Options that change a run's speed and none of its numbers (workers, a generator's concurrency, the name of the variable
-with its key) are not stored, so no command can name them. Another version of ctxbench, of a strategy or of the sample
-set gives another id.
+Options that change only the speed of a run (workers, a generator's concurrency) or name the variable with its key are
+not stored, so no command can contain them. Another version of ctxbench, of a strategy or of the sample set gives
+another id.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from ctxbench.harness.results import EVERY, Measurement, Origin
 
 PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
-"""Temperature and top-p of decoding where none are chosen and one completion a sample is asked for."""
+"""Default temperature and top-p for one completion per sample."""
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
-"""The papers' limits of a completion."""
+"""The papers' token limits of a completion."""
 SEVERAL = (0.8, 0.95)
-"""Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
+"""Default temperature and top-p for several completions of a function, as in the pass@k literature."""
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
 _MOST_SEEDS = 2**63
-"""A stored seed is less."""
+"""Stored seeds are below this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class RunSpec:
     """Name of the sample set."""
     samples_digest: str
     set_size: int = 0
-    """Samples of the whole set, 0 where nobody knows; no part of the id."""
+    """Number of samples in the whole set, 0 if unknown; not part of the id."""
     limit: int | None = None
-    """How many samples were chosen of the set; None for all."""
+    """Number of samples chosen from the set; None for all."""
     after: date | None = None
-    """The day after which the chosen samples are dated; None for all, dated or not."""
+    """Only samples dated after this day; None for all, dated or not."""
     strategy: str
     """Canonical spec."""
     strategy_version: str
@@ -65,26 +65,26 @@ class RunSpec:
     """Canonical spec."""
     generator_version: str
     coder: str
-    """The coder that measured context gain: spec and version; empty if none did."""
+    """Spec and version of the coder that measured context gain; empty without one."""
     sampling: Sampling
     n: int = 1
-    """Completions a sample; 0 where no model is asked."""
+    """Completions per sample; 0 if no model is asked."""
     seed: int = 0
     tokenizer: str
-    """The tokenizer that budgets are counted with."""
+    """The tokenizer that counts budgets."""
     code: str
     """Version of ctxbench."""
     summariser: str = ""
-    """Canonical spec of the generator that writes summaries; empty: `generator` writes them."""
+    """Canonical spec of the generator that writes summaries; empty if `generator` does."""
     summariser_version: str = ""
     summarises_tests: bool = False
-    """Whether a summariser is asked about APIs of tests and vendored files too."""
+    """Whether the summariser also summarises APIs of tests and vendored files."""
 
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
-        # What was not chosen is no part of an id.
+        # An option that was not chosen is not part of the id.
         del fields["set_size"]
         day = fields.pop("after")
         fields |= {} if day is None else {"after": day.isoformat()}
@@ -111,9 +111,9 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
 def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     """Return the samples of a run, in the order in which they are done.
 
-    Under a limit they are taken from the repositories in turn, within a repository in an order that is as good as
-    random and always the same: a smaller limit's samples are part of a larger one's. They are done in the set's order,
-    one repository after the other, so that few indices are in memory at a time.
+    With a limit, repositories contribute in turn. Each orders its samples by a fixed pseudo-random order, so that a
+    smaller limit's samples are part of a larger one's. They are done in the set's order, one repository after the
+    other, so that few indices are in memory at a time.
 
     Raises:
         InputFault: if the limit is less than 1.
@@ -133,7 +133,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
 def unfinished_samples(
     planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
 ) -> tuple[Sample, ...]:
-    """Return the samples without a result, in the plan's order; those that failed come last: they may fail again."""
+    """Return the samples without a result in the plan's order, failed ones last, because they may fail again."""
     finished_ids, failed_ids = frozenset(finished), frozenset(failed)
     unfinished = [sample for sample in planned if sample.id not in finished_ids]
     return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
@@ -141,31 +141,31 @@ def unfinished_samples(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChoices:
-    """The choices of a run, as the store keeps them."""
+    """The choices of a run, as stored."""
 
     samples: str
     """Name of the sample set."""
     limit: int | None
-    """How many samples were chosen of the set; None for all."""
+    """Number of samples chosen from the set; None for all."""
     after: str | None = None
-    """The day, as ``YYYY-MM-DD``, after which the chosen samples are dated; None for all."""
+    """Only samples dated after this day, as ``YYYY-MM-DD``; None for all."""
     strategy: str
     """Canonical spec; for an imported run its label."""
     generator: str
     n: int
-    """Completions a sample."""
+    """Completions per sample."""
     seed: int
     sampling: str
-    """How they were decoded, as JSON (`sampling_key`)."""
+    """Decoding parameters, as JSON (`sampling_key`)."""
     sandbox: str = ""
     """Back end that judged its functions; empty if unknown."""
     summariser: str = ""
-    """Canonical spec; empty where the generator wrote the summaries."""
+    """Canonical spec; empty if the generator wrote the summaries."""
     summarises_tests: bool = False
     released_template: bool = False
-    """Whether summaries were asked for with the release's template."""
+    """Whether summaries were requested with the released template."""
     tokenizer: str = ""
-    """That counted the budgets; empty if unknown."""
+    """The tokenizer that counted budgets; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,30 +176,30 @@ class ImportedFile:
     source: str
     """The path as the user wrote it."""
     has_sample_set: bool = True
-    """Whether its samples are those of a sample set; False if the file itself describes them."""
+    """Whether its samples are in a sample set; False if the file itself describes them."""
     language: str = ""
-    """The language of its samples; empty if they are in several."""
+    """The language of its samples; empty for several languages."""
     labels: tuple[str, ...] = ("strategy", "generator")
-    """Labels to name: all, or, if one file holds several runs, those that all of them share."""
+    """Labels to write: all, or those that all runs of the file share."""
 
 
 def repeat_command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
-    """Return the command line that makes or imports a run again, with more `options`, quoted for a POSIX shell."""
+    """Return the command that runs or imports a run again, with more `options`, quoted for a POSIX shell."""
     words = _import_words(run, file, options) if file is not None else _run_words(run, options)
     return shlex.join([PROGRAM, *words])
 
 
 def place_options(home: Home, url: str, shown_url: str) -> list[str]:
-    """Return the options that say where things are kept; `shown_url` is the SQLAlchemy `url` without its password."""
+    """Return the options for home and database; `shown_url` is the SQLAlchemy `url` without its password."""
     words = ["--home", str(home.root)]
     if url != home.database:
-        # The URL of a SQLite file has no password, and only the URL is what --db takes.
+        # The URL of a SQLite file has no password, and --db accepts only the URL.
         words += ["--db", url if url.startswith("sqlite:") else shown_url]
     return words
 
 
 def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
-    """Return the command line that judges the stored completions of the run `id_` that have no verdict yet."""
+    """Return the command that judges the stored completions of the run `id_` without a verdict."""
     return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
 
 
@@ -208,9 +208,9 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
     if run.released_template:
-        words += ["--summary-template", "InferCom"]  # where the checkout lies is not stored
+        words += ["--summary-template", "InferCom"]  # the checkout's path is not stored
     if run.tokenizer == P50K_BASE:
-        words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # where the file lies is not stored
+        words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # the file's path is not stored
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
     if run.after is not None:
@@ -223,11 +223,11 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
 
 
 def _decoding(run: StoredChoices) -> list[str]:
-    """Return the options of decoding; none if they are the defaults."""
+    """Return the decoding options; empty for the defaults."""
     decoding: dict[str, Any] = json.loads(run.sampling)
     temperature, top_p = float(decoding["temperature"]), float(decoding["top_p"])
     words = ["--fim"] if decoding.get("fim") else []
-    # The defaults of several completions depend on their kind, so their options are always written.
+    # The defaults for several completions depend on the kind of sample, so always write the options.
     if run.n > 1 or (temperature, top_p) != GREEDY:
         words = ["--temperature", repr(temperature), "--top-p", repr(top_p), *words]
     return words
@@ -245,50 +245,50 @@ def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]
         words += [f"--{label}", getattr(run, label)]
     if file.language:
         words += ["--language", file.language]
-    # A file's name may look like an option.
+    # The file name may look like an option.
     end = ["--"] if file.source.startswith("-") else []
     return [*words, *options, *end, file.source]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """A user's decisions beside samples, strategy and generator, in the ranges of the command line's options."""
+    """A user's options beside samples, strategy and generator, in the ranges that the command line allows."""
 
     limit: int | None = None
     after: date | None = None
-    """Only samples dated after that day; None for all, dated or not."""
+    """Only samples dated after this day; None for all, dated or not."""
     n: int = 1
     seed: int = 0
     repeat: int = 1
-    """Runs of each strategy; their seeds rise from `seed` by 1. Controls, which draw nothing, are run once."""
+    """Runs per strategy, with seeds that rise from `seed` by 1. Controls are deterministic and run once."""
     workers: int | None = None
     temperature: float | None = None
-    """None: `SEVERAL` for several completions of a function, else 0."""
+    """None for `SEVERAL` with several completions of a function, and for 0 otherwise."""
     top_p: float | None = None
     sandbox: str | None = None
-    """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
+    """Back end that judges functions; None for this machine's choice, `NO_SANDBOX` for no verdicts."""
     strategy_seconds: float = StrategyBounds.work
-    """Processor time that a strategy may take for one sample; waiting for the model does not count."""
+    """Processor seconds of a strategy per sample, without waiting for the model."""
     fim: bool = False
-    """Whether the model is shown what follows the cursor; strategies never are."""
+    """Whether the model sees the text after the cursor; strategies never do."""
     summariser: str = ""
-    """Spec of the generator that writes summaries; empty: the run's own."""
+    """Spec of the generator that writes summaries; empty for the run's own."""
     summarise_tests: bool = False
-    """Whether a summariser is asked about APIs of tests and vendored files too; the run's own always is."""
+    """Whether a summariser also summarises APIs of tests and vendored files; the run's own always does."""
     summary_templates: Mapping[str, str] = field(default_factory=dict)
-    """Language -> the released text that asks a summariser for a summary; empty: our own (see `bench.apis`)."""
+    """Language -> released prompt for a summary; empty for ctxbench's own (see `bench.apis`)."""
     measure: frozenset[Measurement] = EVERY
-    """What is computed of a sample at once, beside the scores of the default profile."""
+    """Measurements made with the run, beside the scores of the default profile."""
     max_cost: float | None = None
-    """US dollars of new answers after which no more samples are begun; None for no limit."""
+    """Limit in US dollars of new answers, after which no more samples start; None for no limit."""
     tokenizer: Path | None = None
-    """The file of p50k_base, in whose tokens budgets are counted; None for those of `ctxcode-1`."""
+    """File of p50k_base, whose tokens count budgets; None for the tokens of `ctxcode-1`."""
 
 
 def planned_by(
     sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]
 ) -> tuple[RunOptions, Sequence[Sample]]:
-    """Return the choices, without a limit that leaves nothing out, and the samples of the run.
+    """Return the choices, without a limit that excludes no sample, and the samples of the run.
 
     Raises:
         InputFault: if the choices do not fit the set.
@@ -305,7 +305,7 @@ def planned_by(
 
 
 def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:
-    """Return the samples that are dated after a day; those of unknown day may be older, and are not among them."""
+    """Return the samples dated after a day; those without a date may be older and are left out."""
     samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
     if not samples:
         newest = f"the newest is of {max(days.values())}" if days else "no day of any sample is known"
@@ -317,7 +317,7 @@ def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
-    """Return how completions of these samples are decoded: as chosen, else greedily, or `SEVERAL` functions."""
+    """Return the decoding of these samples: as chosen, or `SEVERAL` for several completions of functions, or greedy."""
     functions = any(sample.kind is Kind.FUNCTION for sample in samples)
     temperature, top_p = SEVERAL if functions and choices.n > 1 else GREEDY
     return Sampling(

@@ -1,8 +1,8 @@
-"""Work after a run: judge completions of files and of stored runs, score stored ones anew, and price their blocks.
+"""Work after a run: judge completions of files and of stored runs, score stored ones again, and price their blocks.
 
-The gain of a block is the bits lost when it alone is left out. It is expensive, a measurement for every block, so that
-it is no part of a run. Of two blocks with the same content each is worth little, because the other stays: gains do not
-add up to the context gain.
+The gain of a block is the number of bits lost when that block alone is left out. It needs a measurement per block,
+which is too expensive to be part of a run. Two blocks with equal content each gain little, because the other one
+remains. Gains therefore do not add up to the context gain.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ _EMPTY: Mapping[str, Any] = {
     "peak_bytes": 0,
     "flags": [],
 }
-"""Verdict of a completion of nothing but blanks, which needs no test."""
+"""Verdict of a blank completion, which needs no test."""
 Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
-"""Completions -> what was measured of each."""
+"""Completions -> scores of each."""
 Works = Callable[[MachineFault], bool]
-"""Whether other completions can be measured after a fault."""
+"""Fault -> whether other completions can still be measured."""
 _CHUNK = 100
-"""Completions whose scores are stored together: as many are lost at most when the work is interrupted."""
+"""Completions whose scores are stored together; an interruption loses at most so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class FileCompletion:
     text: str
     index: int
     labels: Mapping[str, str]
-    """``strategy`` and ``generator``, where the file has them."""
+    """``strategy`` and ``generator``, if the file has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class VerdictRow:
     fault: MachineFault | None = None
     """Why there is no verdict."""
     verdict: StoredVerdict | None = None
-    """The verdict as it is kept; None without one."""
+    """The verdict as stored; None without one."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
@@ -110,7 +110,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
             raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
-        # The tests give verdict, reason and flags anew: those of the file are ignored.
+        # Ignore verdict, reason and flags of the file: the tests produce new ones.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         file_completions.append(FileCompletion(sample=sample, text=completion.text, index=index, labels=labels))
     if not file_completions:
@@ -135,7 +135,7 @@ def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]
 def judge_run(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Generator[VerdictRow]:
-    """Yield verdicts of completions of a stored run, which get their scores."""
+    """Yield verdicts on completions of a stored run, and store their scores."""
     outcomes = judge_stored(store, executor, sample_set, run, lacking)
     return _attempted(store, run, f"tests in {executor.sandbox}", outcomes, len(lacking))
 
@@ -147,7 +147,7 @@ def _attempted(
     outcomes: Iterable[tuple[UnscoredCompletion, StoredVerdict | MachineFault]],
     total: int,
 ) -> Generator[VerdictRow]:
-    """Yield rows as an attempt at a run, with its faults and its end recorded."""
+    """Yield rows within a recorded attempt at a run, with its faults and its end."""
     finished, reason = 0, "interrupted"
     with store.run_lock(run) as locked:
         attempt = store.start_attempt(run, words, locked=locked)
@@ -165,7 +165,6 @@ def _attempted(
 
 
 def _outcome(executor: Executor, future: Future[StoredVerdict]) -> StoredVerdict | MachineFault:
-    """Return the verdict that a future brings, or the fault in its place."""
     try:
         return executor.wait(future)
     except MachineFault as fault:
@@ -192,10 +191,10 @@ def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
 
 
 def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, progress: Progress) -> int:
-    """Give the completions of a run the metrics of a profile that they lack; return how many got some.
+    """Add a profile's metrics to the completions of a run that lack them; return the number of completions changed.
 
-    Interrupted, it goes on with the next call where it stopped. Nothing is stored where the profile is not defined for
-    a sample, or the sample has no answer to compare with.
+    After an interruption the next call continues. A sample gets no scores if the profile is not defined for it, or it
+    has no reference.
 
     `run` is an id, and `profile` a name of `harness.metrics.PROFILES`.
     """
@@ -213,7 +212,7 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
     def scores(completion: UnscoredCompletion) -> dict[str, float | None]:
         sample, reference = samples[completion.sample_id], sample_set.references[completion.sample_id]
         values = text_scores(sample, reference, completion.text, (profile,))
-        # What a scorer leaves out is undefined: stored as such, it is not asked for again.
+        # A metric that the scorer leaves out is undefined; store it as such, so that it is not computed again.
         return {name: values.get((profile, name)) for name in names}
 
     with progress(f"{run} {profile}", len(lacking)) as tick:
@@ -239,25 +238,25 @@ def measure(
     progress: Progress,
     resolve: Callable[[str], Coder] = base.resolve,
 ) -> tuple[int, dict[str, MachineFault]]:
-    """Give the completions of a run the gains or the diagnostics that it left out.
+    """Add the gains or the diagnostics that a run left out to its completions.
 
-    Interrupted, it goes on with the next call where it stopped. What is undefined for a sample is stored as such.
+    After an interruption the next call continues. Values that are undefined for a sample are stored as undefined.
 
     Args:
-        home: where the repositories are.
-        store: where the run is.
+        home: contains the repositories.
+        store: the database with the run.
         run: the run.
         sample_set: its samples.
-        kind: `Measurement.GAIN` or `Measurement.DIAGNOSTICS`; scores under profiles are `rescore`'s.
-        progress: shows how far it is.
-        resolve: how to make the coder; for tests.
+        kind: `Measurement.GAIN` or `Measurement.DIAGNOSTICS`; use `rescore` for scores under profiles.
+        progress: displays the progress.
+        resolve: builds the coder; for tests.
 
     Returns:
-        How many completions got some, and sample -> why it could not be measured, though others could.
+        The number of completions changed, and sample -> fault if it could not be measured while others could.
 
     Raises:
         InputFault: if a repository is not fetched.
-        MachineFault: if the coder was lost; what was measured is kept.
+        MachineFault: if the coder was lost; measurements so far are kept.
     """
     names = (metrics.gain_of(run.coder), BITS) if kind is Measurement.GAIN else CHECKS
     lacking = [
@@ -294,10 +293,10 @@ def measure(
 def _gains(
     store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]
 ) -> Iterator[tuple[Measured, Works]]:
-    """Open what measures the gains of a run's completions, with the coder of the run.
+    """Open the measurement of gains with the coder of the run.
 
     Raises:
-        InputFault: if that has another version now: its bits could not be compared with the run's others.
+        InputFault: if the coder has another version now, whose bits cannot be compared with the run's.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
@@ -318,7 +317,7 @@ def _gains(
 
 @contextlib.contextmanager
 def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> Iterator[tuple[Measured, Works]]:
-    """Open what computes the diagnostics of a run's completions."""
+    """Open the computation of the diagnostics of a run's completions."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
     repos = {samples[id_].repo for id_ in prompts}
@@ -332,7 +331,7 @@ def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> 
             for completion in chunk
         ]
 
-    # They read repositories, and no completion has a fault of its own.
+    # Diagnostics read repositories, and no completion has a fault of its own.
     yield measured, lambda _: False
 
 
@@ -344,13 +343,13 @@ class RunDiagnosis:
     new: int
     """Samples that this call priced."""
     over_limit: int
-    """Samples that the limit left unpriced."""
+    """Samples beyond the limit."""
     unpriced: int
-    """Samples whose prompts do not end at the cursor, so that nothing can be priced after them."""
+    """Samples whose prompts do not end at the cursor, so that their references cannot be priced."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its priced blocks, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)
-    """Sample -> why it could not be priced, though others could."""
+    """Sample -> fault, for samples that could not be priced while others could."""
 
 
 def diagnose(
@@ -362,18 +361,18 @@ def diagnose(
     progress: Progress,
     resolve: Callable[[str], Coder] = base.resolve,
 ) -> RunDiagnosis:
-    """Price the blocks of a run's stored prompts that are not priced yet, one sample a transaction.
+    """Price the unpriced blocks of a run's stored prompts, one sample per transaction.
 
     Args:
-        home: where the run's sample set is.
-        store: where the run is.
+        home: contains the run's sample set.
+        store: the database with the run.
         run: the run.
-        limit: samples to price at most; None for all. Those that cannot be priced do not count.
-        progress: shows how far it is.
-        resolve: how to make the coder; for tests.
+        limit: samples to price at most; None for all. Samples that cannot be priced do not count.
+        progress: displays the progress.
+        resolve: builds the coder; for tests.
 
     Raises:
-        InputFault: if the set is not the run's, or nothing priced the run.
+        InputFault: if the set is not the run's, or no coder priced the run.
         MachineFault: if the coder was lost; finished samples are kept.
     """
     sample_set = sets.load(home, run.samples)
@@ -420,9 +419,9 @@ def diagnose(
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
-    """Return ordinal -> bits that the target costs more after the prompt without that block.
+    """Return ordinal -> additional bits of the target after the prompt without that block.
 
-    Text after the cursor that a prompt shows is left out either way.
+    Both prompts leave out text after the cursor.
     """
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
@@ -432,10 +431,10 @@ def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -
 
 @contextlib.contextmanager
 def open_pricer(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[Pricer]:
-    """Open what priced a run, and close it on leaving.
+    """Open the coder that priced a run, and close it on leaving.
 
     Raises:
-        InputFault: if nothing priced the run, or its coder cannot price.
+        InputFault: if no coder priced the run, or the coder cannot price.
     """
     spec = run.coder.rpartition(" ")[0]
     if not spec:

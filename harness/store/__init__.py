@@ -1,4 +1,4 @@
-"""Stored results: append-only rows in any database that SQLAlchemy reaches; SQLite by default."""
+"""Stored results: append-only rows in SQLite (the default) or in another database that SQLAlchemy supports."""
 
 from ctxbench.harness.store.store import Store, open_store
 

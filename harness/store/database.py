@@ -1,12 +1,11 @@
-"""Engines and connections, with the settings that each kind of database needs; its errors as one-line faults.
+"""Engines and connections with the settings that each kind of database needs. Their errors become one-line faults.
 
-One writer at a time on SQLite; on PostgreSQL those that append finished samples write at once. Readers see one state
-and keep no writer waiting.
+SQLite allows one writer at a time. On PostgreSQL several processes can append finished samples at once. Readers see one
+state and never block a writer.
 
-A lock on a run: one process works at it at a time, and a reader can ask whether any does. The system keeps the lock, so
-it ends with its process, however that ends: nothing is left to clean up, and no clock says who is alive. A suspended
-machine keeps its locks. Beside SQLite a lock is an open file in the folder ``DATABASE-locks``; on PostgreSQL it is an
-advisory lock of a session.
+A process locks the run that it works on, and a reader can ask whether a run is locked. The operating system or the
+server releases the lock when the process ends, even after a crash. A suspended machine keeps its locks. For SQLite a
+lock is an open file in the folder ``DATABASE-locks``; for PostgreSQL it is a session's advisory lock.
 """
 
 from __future__ import annotations
@@ -38,22 +37,22 @@ _BUSY_MS = 60_000
 _PRAGMAS = (
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
-    # With WAL, NORMAL never damages the file and a killed process loses nothing; a power cut may
-    # lose the last samples, which the next run does again. FULL costs a disk flush a sample.
+    # With WAL, NORMAL never damages the file, and a killed process loses nothing. A power cut may lose the last
+    # samples, and the next run repeats them. FULL costs a disk flush per sample.
     "synchronous=NORMAL",
 )
 _CONNECT_S = 20
 _LOCK = int.from_bytes(b"ctxbench")
-"""Key of the advisory lock that PostgreSQL's writers hold; one database, one lock."""
+"""Key of the advisory lock that PostgreSQL's writers take: one lock per database."""
 _READS = "ctxbench_reads"
 _WITH_OTHERS = "ctxbench_with_others"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
-    """Return an engine; for SQLite the file's folder is made.
+    """Return an engine; for SQLite, create the file's folder.
 
     Raises:
-        InputFault: if the URL is of an in-memory database, or the file is missing and not to be made.
+        InputFault: if the URL is of an in-memory database, or the file is missing and `create` is False.
     """
     if url.get_backend_name() == "postgresql":
         return _postgresql(url)
@@ -71,20 +70,20 @@ def make_engine(url: URL, *, create: bool) -> Engine:
 
 
 def reading_engine(url: URL) -> Engine:
-    """Return an engine that cannot write, neither rows nor a schema nor a new file.
+    """Return an engine that cannot write: no rows, no schema, no new file.
 
     Raises:
         InputFault: if the file is missing.
     """
     if url.get_backend_name() == "postgresql":
         engine = _postgresql(url)
-        # The server's default would not do: the pool sets what `for_reading` asked for back to reading and writing.
+        # Not the server's default, because the pool would reset `for_reading` to reading and writing.
         event.listen(engine, "begin", _only_read)
         return engine
     path = _file_of(url)
     if not path.is_file():
         raise InputFault("no results yet", where=str(path), cure="run `ctxbench quickstart` or `ctxbench run` first")
-    # No connection is kept: whether there is a log to be read with the file may change from one to the next.
+    # No pool: each connection has to check whether a log exists.
     engine = create_engine(url, creator=lambda: _open_to_read(path.absolute()), poolclass=NullPool)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin_reading)
@@ -99,13 +98,13 @@ def _file_of(url: URL) -> Path:
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Connect to a file that is not written, where need be in a folder where nothing can be.
+    """Open a SQLite file for reading, even in a folder without write permission.
 
-    SQLite keeps its log and an index of it beside the file, and makes them to read it. Where it cannot, there is mostly
-    no log: the file is whole, and nobody writes it, or there would be one.
+    SQLite keeps its log and the log's index beside the file, and creates them in order to read. Where it cannot, there
+    is usually no log: the file is complete and no process writes to it.
     """
     name = f"file:{quote(str(path))}"
-    # SQLAlchemy hands a connection from thread to thread, to one at a time.
+    # SQLAlchemy passes a connection between threads, but only one thread uses it at a time.
     connection = sqlite3.connect(f"{name}?mode=ro", uri=True, check_same_thread=False)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -123,22 +122,22 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
 
 @functools.cache
 def _remark(path: str) -> None:
-    """Say once of a file that its newest rows are out of reach."""
+    """Warn once per file that its newest rows cannot be read."""
     _LOG.warning("%s: its log cannot be read here, so the newest results may not be shown", path)
 
 
 def _postgresql(url: URL) -> Engine:
     if url.get_driver_name() == "psycopg":
-        # A host that drops packets would keep us waiting for minutes; PGCLIENTENCODING may name anything.
+        # Without a timeout, a host that drops packets would block for minutes; PGCLIENTENCODING may name any encoding.
         url = url.update_query_dict({"connect_timeout": str(_CONNECT_S), **url.query, "client_encoding": "utf8"})
-    # Whatever the server's default: after the lock each statement must see what others committed before it.
+    # Not the server's default: after the lock, each statement must see what other processes have committed.
     engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     event.listen(engine, "begin", _lock)
     return engine
 
 
 def for_reading(connection: Connection) -> Connection:
-    """Return the connection, told that it only reads and that all its reads see one state."""
+    """Return the connection in read-only mode, where all reads see one state."""
     options: dict[str, Any] = {_READS: True}
     if connection.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -146,20 +145,20 @@ def for_reading(connection: Connection) -> Connection:
 
 
 def with_others(connection: Connection) -> Connection:
-    """Return the connection, told that it appends what others may be appending at once."""
+    """Return the connection in the mode for appending beside other processes."""
     return connection.execution_options(**{_WITH_OTHERS: True})
 
 
 def for_locks(connection: Connection) -> Connection:
-    """Return the connection, told that it holds locks of its session and is in no transaction."""
+    """Return the connection in the mode for session locks, without a transaction."""
     return connection.execution_options(**{_READS: True, "isolation_level": "AUTOCOMMIT"})
 
 
 def read_url(text: str) -> URL:
-    """Parse a URL; a plain ``postgresql://`` means the driver that our extra installs.
+    """Parse a URL; a plain ``postgresql://`` gets the driver that the extra installs.
 
     Raises:
-        InputFault: if it is of a kind of database that no results are kept in.
+        InputFault: if ctxbench does not support that kind of database.
     """
     url = make_url(text)
     if url.get_backend_name() not in ("sqlite", "postgresql"):
@@ -168,42 +167,43 @@ def read_url(text: str) -> URL:
 
 
 def name_of(url: URL) -> str:
-    """Return how messages name a database: the file of SQLite, else the URL without a password."""
+    """Return the name of a database in messages: SQLite's file, or the URL without its password."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     return url.difference_update_query(["password", "sslpassword"]).render_as_string()
 
 
 def _set_up(connection: Any, _: object) -> None:
-    # Python's driver must not begin transactions by itself: it would do so too late for a lock.
+    # Python's driver would begin a transaction by itself, too late for a lock.
     connection.isolation_level = None
     cursor = connection.cursor()
     try:
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
     except sqlite3.Error:
-        connection.close()  # SQLAlchemy would leave it open
+        connection.close()  # SQLAlchemy leaves it open
         raise
     cursor.close()
 
 
 def use_wal(engine: Engine) -> None:
-    """Switch a SQLite file to its write-ahead log, so that readers and the writer do not wait for each other.
+    """Switch a SQLite file to its write-ahead log, so that readers and the writer do not block each other.
 
-    The file remembers it. It is done after the schema was checked: another program's file stays as it is.
+    The file remembers the mode. Call this after the check of the schema, so that another program's file stays
+    unchanged.
     """
     if engine.dialect.name != "sqlite":
         return
     with engine.connect() as connection:
         raw: Any = connection.connection.dbapi_connection
         if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            # Another process that opens the same new file may be doing the same.
+            # Another process that opens the same new file may be switching it too.
             with contextlib.suppress(sqlite3.OperationalError):
                 raw.execute("PRAGMA journal_mode=WAL")
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock at the start, so that what was looked up before a write is still true at the write."""
+    """Take the write lock at the start, so that a lookup before a write is still true at the write."""
     reads = connection.get_execution_options().get(_READS, False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
@@ -217,9 +217,9 @@ def _only_read(connection: Connection) -> None:
 
 
 def _lock(connection: Connection) -> None:
-    """Do as `_begin` does: without it two writers could stop each other with the same new rows.
+    """Take the write lock, so that two writers of the same new rows cannot deadlock.
 
-    Those that write with others share the lock among them.
+    Processes that append together share the lock.
     """
     options = connection.get_execution_options()
     if not options.get(_READS, False):
@@ -229,14 +229,14 @@ def _lock(connection: Connection) -> None:
 
 
 class Unwritable(InputFault):
-    """Raised for a database that can be read at most."""
+    """Raised for a database that is read-only."""
 
 
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
 _SERVER = "check its host and port, and that the server runs"
 _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
-    # A pattern in the database's own words, in small letters.
+    # A pattern of the database's message in lower case.
     ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
     ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
     ("unable to open database file", InputFault, "cannot be opened", "check that its folder exists and is writable"),
@@ -283,7 +283,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
 
 @contextlib.contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Turn what SQLAlchemy and the driver raise into faults; an `IntegrityError` is the caller's to handle.
+    """Turn errors of SQLAlchemy and the driver into faults, except `IntegrityError`, which the caller handles.
 
     Args:
         where: the database, without its password.
@@ -313,9 +313,9 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows as the driver gives them; SQLAlchemy's own rows take longer to make than to read.
+    """Return all rows as the driver returns them; building SQLAlchemy's rows takes longer than reading.
 
-    Only for columns whose types the driver knows: texts, whole and floating-point numbers.
+    For columns of types that the driver converts itself: texts, integers and floats.
     """
     result = connection.execute(query, parameters)
     cursor: Any = result.cursor
@@ -326,7 +326,7 @@ def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> li
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep Python from looking for garbage meanwhile: among a million rows it looks often, and rows hold no cycles."""
+    """Pause garbage collection: a million rows trigger it often, and rows contain no cycles."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -337,9 +337,9 @@ def uncollected() -> Iterator[None]:
 
 
 _TRIES, _PAUSE = 5, 0.1
-"""A reader that asks for a lock holds it for a moment: a process that wants it tries again after so many seconds."""
+"""A reader that checks a lock holds it for a moment, so a process retries so many times, with pauses in seconds."""
 _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
-"""A server frees what a machine that is gone held after a minute instead of hours."""
+"""The server drops the locks of a machine that disappeared after one minute instead of hours."""
 _HOLDERS = """
     SELECT (l.classid::bigint << 32 | l.objid::bigint) AS at, a.application_name
     FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -358,7 +358,7 @@ def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
         run: the run's id.
 
     Yields:
-        Whether it is held; False where the file system has no locks.
+        True while the lock is held; False where the file system has no locks.
 
     Raises:
         InputFault: if another process holds it; the message names the process.
@@ -378,10 +378,10 @@ def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
 
 
 def locked(engine: Engine, connection: Connection, runs: Collection[str]) -> set[str] | None:
-    """Return which of these runs a process holds the lock on; None where nobody can tell.
+    """Return the ids of the runs that are locked, or None where locks cannot be read.
 
-    Nobody can tell on a standby of PostgreSQL, in a copy of a SQLite database without its locks, and on a file system
-    that has no locks.
+    Locks cannot be read on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, and on a file
+    system without locks.
     """
     if engine.dialect.name == "postgresql":
         if connection.scalar(text("SELECT pg_is_in_recovery()")):
@@ -441,7 +441,7 @@ def _is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _session(engine: Engine) -> Iterator[Connection]:
-    """Begin a session of its own; it ends with its locks, and does not go back to the pool."""
+    """Open a session outside the pool; its locks end with it."""
     session = for_locks(engine.connect())
     try:
         for setting in _KEEP_ALIVE:
@@ -473,5 +473,5 @@ def _own_name() -> str:
 
 
 def _number(run: str) -> int:
-    """Return the number of a run's lock: one of so many that two runs never share it."""
+    """Return the number of a run's lock, from a range so large that two runs never share one."""
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:8]) >> 2

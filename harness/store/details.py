@@ -1,7 +1,7 @@
-"""One sample of one run, read by its keys: what is stored of other samples is not touched.
+"""One sample of one run, read by key without touching the rows of other samples.
 
-Long texts are read when they are asked for: those of a completion by `completion_texts`, those of a model call by
-`call_texts`, the steps of an agent by `steps_of`.
+Long texts are read on demand: `completion_texts` for a completion, `call_texts` for a model call, `steps_of` for an
+agent's steps.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
-    """Return the texts of a completion; None if there is no such one."""
+    """Return the texts of a completion, or None if it does not exist."""
     c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = (
         t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
@@ -89,7 +89,7 @@ def completion_texts(store: Store, run: str, sample: str, idx: int) -> Completio
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
-    """Return the texts of a model call; None if there is no such one."""
+    """Return the texts of a model call, or None if it does not exist."""
     c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
     joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
     query = select(q.digest, g.text).select_from(joined)
@@ -99,7 +99,6 @@ def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts |
 
 
 def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, invalid: bool) -> Status:
-    """Return the status that the leaderboard gives the sample."""
     names = ("benchmark", "kind", "language", "repo", "path")
     facts = Facts(**{name: row[name] for name in names}, level=row["subkind"])
     judged = sum((PROFILE, PASS) in completion.scores for completion in completions)
@@ -114,7 +113,7 @@ def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[
 
 def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
     f = t.FAULT.c
-    # Attempts are few and looked up first: joined, a database may begin with the faults of all runs.
+    # Attempts are few, so look them up first. In a join, a database may start with the faults of all runs.
     attempts = connection.scalars(select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)).all()
     query = select(f.message).where(f.attempt_id.in_(attempts), f.sample_id == sample)
     return tuple(connection.scalars(query.order_by(f.attempt_id, f.ordinal)))
@@ -153,13 +152,13 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
-    """Return the completions of a sample; of a reference result, which has no text, what was scored.
+    """Return the completions of a sample; for reference results, which have no texts, return their scores.
 
     Args:
         connection: to the database.
         run: its id.
         sample: its id.
-        status: of the sample's result, which is that of a completion without a text.
+        status: of the sample's result, which a completion without a text takes over.
     """
     c, j, v = t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
@@ -196,7 +195,7 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     query = (
         select(s.idx, m.profile, m.metric, s.value)
         .select_from(t.MEASURE.join(t.SCORE_FACT, s.measure == m.number))
-        # Each measure is looked up, so that no other sample's scores are read.
+        # Look up each measure, so that the scores of other samples are not read.
         .where(s.run == t.run_number(run), s.measure.in_(select(m.number)), s.key == t.key_of(run, sample))
         .order_by(s.idx)
     )
@@ -212,7 +211,7 @@ Kinds = Mapping[tuple[str, str], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPiece:
-    """A block of the final prompt, or one that was left out of it."""
+    """A block of the final prompt, or a block that was left out of it."""
 
     kind: str
     places: tuple[Place, ...]
@@ -222,15 +221,15 @@ class StoredPiece:
     """``kept``, ``cut`` or ``dropped``."""
     reason: str
     start: int | None
-    """Characters of the prompt, [start, end); None for what was left out."""
+    """First character in the prompt, as part of [start, end); None for a block that was left out."""
     end: int | None
     gain: float | None
-    """In bits, where `ctxbench diagnose` has priced it; of several coders the run's own, else the last."""
+    """Bits, if `ctxbench diagnose` has priced the block; with several coders the run's own, or the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCall:
-    """A question to the model; its texts are read by `call_texts`."""
+    """A question to the model; `call_texts` reads its texts."""
 
     ordinal: int
     role: str
@@ -238,7 +237,7 @@ class StoredCall:
     tokens_out: int
     cached: int
     price: float | None
-    """US dollars; None where nobody knows."""
+    """US dollars; None if unknown."""
     seconds: float
     finish: str
 
@@ -252,12 +251,12 @@ class CompletionFacts:
     flags: tuple[str, ...]
     scores: Kinds
     judged: StoredVerdict | None
-    """What the tests said of it, without their output, which `completion_texts` reads."""
+    """Verdict of the tests without their output, which `completion_texts` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """One sample of one run. Of a sample that is missing there are no prompt, blocks, calls and completions."""
+    """One sample of one run. A missing sample has no prompt, blocks, calls or completions."""
 
     run: str
     sample: str
@@ -268,15 +267,15 @@ class Detail:
     repo: str
     path: str
     line: int
-    """Of the cursor, 0-based, as is `column`."""
+    """Line of the cursor, 0-based; `column` is 0-based too."""
     column: int
     status: Status
     marks: tuple[tuple[str, str], ...]
-    """(mark, reason): why it is excluded."""
+    """(mark, reason) for each mark that excludes the sample."""
     faults: tuple[str, ...]
-    """What the machine or the strategy said when the sample was tried, the last one last."""
+    """Messages of the faults in attempts at the sample, the latest last."""
     imported: bool
-    """Whether it was made elsewhere: then nobody knows its prompt, its calls and its time."""
+    """Whether the run was imported; its prompt, calls and times are then unknown."""
     flags: tuple[str, ...]
     context_tokens: int | None
     strategy_seconds: float | None
@@ -293,9 +292,9 @@ class CompletionTexts:
 
     text: str
     raw: str
-    """As the model gave it."""
+    """The model's unprocessed answer."""
     output: str
-    """Of its tests; empty if there were none."""
+    """Output of the tests; empty without tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +306,7 @@ class CallTexts:
 
 
 def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
-    """Return sample -> prompt of a run as its strategy made it, with what was left out of it, in the plan's order."""
+    """Return sample -> prompt of a run with the blocks that were left out, in the plan's order."""
     r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
     joined = t.RESULT.join(t.PLANNED, r.key == p.key)
     digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
@@ -336,20 +335,20 @@ def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One call of a tool, or an answer without any."""
+    """One tool call, or an answer without a tool call."""
 
     number: int
-    """Of the model's answer, from 1: one may call several tools."""
+    """Number of the model's answer, from 1; one answer may call several tools."""
     text: str
-    """What the model wrote beside its calls."""
+    """Text of the answer beside its tool calls."""
     tool: str
-    """Empty for an answer that calls none."""
+    """Name of the tool; empty for an answer without a tool call."""
     arguments: str
     """JSON, as the model wrote it."""
 
 
 def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
-    """Return the steps of a sample's agent, in order; none for other strategies."""
+    """Return the steps of a sample's agent, in order; empty for other strategies."""
     c, g = t.CALL_FACT.c, t.GENERATION_FACT.c
     query = (
         select(g.text)

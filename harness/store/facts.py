@@ -1,7 +1,7 @@
-"""Finished samples as rows of the narrow tables: appended in bulk, a batch or a shard at a time; and their prompts.
+"""Finished samples as rows of the narrow tables, appended in bulk (a batch or a shard), and their prompts.
 
-Prompts are most of what is stored, and those of one file or repository are much alike: those that are stored together
-are compressed together, in packs.
+Prompts take most of the space, and those of one file or repository are similar. Prompts that are stored together are
+therefore compressed together, in packs.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _GENERATION = (
 
 
 def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append verdicts; those that are there already stay as they are."""
+    """Append verdicts; existing ones stay unchanged."""
     append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
 
 
 def append_generations(
     connection: Connection, generations: Iterable[StoredGeneration], prompts: Mapping[str, int]
 ) -> None:
-    """Append answers; those that are there already stay as they are.
+    """Append answers; existing ones stay unchanged.
 
     Args:
         connection: in a transaction.
@@ -90,19 +90,19 @@ def append_finished(
     finished: Iterable[Finished],
     generations: Iterable[StoredGeneration] = (),
 ) -> int:
-    """Append samples of one run with everything below them; return how many were not there yet.
+    """Append samples of one run with all their rows; return how many were new.
 
-    Many are appended with as many statements as one.
+    The number of statements does not depend on the number of samples.
 
     Args:
         connection: in a transaction.
         run: its id.
-        coder: what priced their contexts.
+        coder: the coder that priced their contexts.
         finished: the samples.
         generations: answers that may not be stored yet.
 
     Raises:
-        InputFault: if a sample is not planned, or an answer that it names is not stored.
+        InputFault: if a sample is not planned, or its answer is not stored.
     """
     samples, answers = {sample.sample_id: sample for sample in finished}, list(generations)
     number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
@@ -111,7 +111,7 @@ def append_finished(
         ((keys[id_], sample) for id_, sample in samples.items() if id_ in keys and id_ not in stored_ids),
         key=itemgetter(0),
     )
-    # Prompts first and all at once: writers that meet the same ones wait for each other in one order.
+    # All prompts first: writers of the same prompts then wait for each other in one order.
     texts = {sample.prompt_digest: sample.prompt for _, sample in new}
     texts |= {cost.prompt_digest: cost.prompt for _, sample in new for cost in sample.bits}
     texts |= {answer.prompt_digest: answer.prompt for answer in answers}
@@ -132,7 +132,7 @@ def append_finished(
 
 
 def _keys(connection: Connection, run: int | None, ids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
-    """Return the keys of planned samples of a run, and the samples that have a result."""
+    """Return sample -> key for planned samples of a run, and the ids of samples that have a result."""
     f, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
     joined = t.SAMPLE.join(t.PLANNED_FACT, f.sample == s.number).outerjoin(t.RESULT_FACT, r.key == f.key)
     query = select(s.id, f.key, r.key.label("result")).select_from(joined).where(f.run == run)
@@ -152,7 +152,7 @@ def _append_results(
     prompts: Mapping[str, int],
     answers: Mapping[str, int],
 ) -> None:
-    """Append samples, by key, with all but their scores; the mappings give the numbers of prompts and of answers."""
+    """Append samples by key, without their scores; the mappings contain the numbers of prompts and answers."""
     rows: dict[Table, list[tuple[Any, ...]]] = {
         table: []
         for table in (
@@ -223,13 +223,13 @@ def _append_scores(connection: Connection, run: int | None, finished: Sequence[t
         for idx, scores in enumerate(sample.all_scores)
         for kind, value in scores.items()
     ]
-    # In the order of the table: neighbours are written together.
+    # In the order of the table, so that neighbouring rows are written together.
     rows.sort(key=itemgetter(1, 2, 3))
     load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
 
 
 def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
-    """Return (profile, metric) -> number; those without one are given one."""
+    """Return (profile, metric) -> number, and number the new ones."""
     return name_numbers(connection, t.MEASURE, ("profile", "metric"), set(kinds))
 
 
@@ -247,19 +247,20 @@ def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished
 
 
 _PACK_BYTES = 1 << 20
-"""Of a pack before it is compressed: a prompt is read by unpacking its whole pack, in about three milliseconds."""
+"""Bytes of a pack before compression. Reading a prompt unpacks its whole pack, in about three milliseconds."""
 _PACKS_KEPT = 8
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": _PACK_BYTES}]
-"""A higher preset makes a pack smaller by a twentieth and takes more than its time. zlib's window is too small: prompts
-that are alike stand further apart."""
+"""A higher preset makes a pack 5% smaller and is slower out of proportion. zlib's window is too small: similar prompts
+are further apart.
+"""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
-    """Store prompts that are not there yet; return digest -> number of all of them.
+    """Store the prompts that are missing; return digest -> number for all of them.
 
     Args:
         connection: in a transaction.
-        texts: digest -> prompt; those that are likely to be alike next to each other.
+        texts: digest -> prompt, with similar prompts next to each other.
     """
     stored = numbers(connection, t.PROMPT, "digest", list(texts))
     new = {digest: clean(text).encode() for digest, text in texts.items() if digest not in stored}
@@ -270,7 +271,7 @@ def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, i
 
 
 def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
-    """Store prompts, by digest, in as many packs as it takes; those that another process stores meanwhile stay."""
+    """Store prompts by digest, in as many packs as needed; skip those that another process has stored meanwhile."""
     rows = []
     for together in _packs(prompts):
         data = lzma.compress(b"".join(prompts[digest] for digest in together), filters=_FILTERS)
@@ -283,7 +284,7 @@ def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
 
 
 def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (digest, prompt) of those that are stored, in the order in which they were."""
+    """Yield (digest, prompt) for the stored ones, in the order of storing."""
     p = t.PROMPT.c
     query = select(p.digest, p.pack, p.start, p.size)
     rows: list[Any] = []
@@ -299,7 +300,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
 
 def prompt_text(connection: Connection, digest: str) -> str | None:
-    """Return one prompt; None if it is not stored."""
+    """Return a prompt, or None if it is not stored."""
     p = t.PROMPT.c
     query = select(p.start, p.size, t.PACK.c.data).select_from(t.PROMPT.join(t.PACK, p.pack == t.PACK.c.number))
     row = connection.execute(query.where(p.digest == digest)).first()

@@ -1,4 +1,4 @@
-"""Notes on runs, sets and generators: names, origins of imported runs, remarks on numbers, invalid samples, cutoffs."""
+"""Notes on runs, sets and generators: names, sources of imports, remarks on numbers, invalid samples, cutoffs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxbench.harness.store.write import Imported, Mark, Row, clean
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
-    """Note that a run was imported; return False if that is noted already."""
+    """Record that a run was imported; return False if that is recorded already."""
 
     def append(connection: Connection) -> bool:
         if connection.execute(select(t.IMPORTED.c.run_id).where(t.IMPORTED.c.run_id == run)).first() is not None:
@@ -28,7 +28,7 @@ def add_imported(store: Store, run: str, imported: Imported) -> bool:
 
 
 def add_marks(store: Store, set_digest: str, marks: Iterable[Mark]) -> int:
-    """Mark samples of a set; return how many marks are new. The first reason of a mark stays."""
+    """Mark samples of a set; return the number of new marks. A mark keeps its first reason."""
     rows_by_key = {(mark.sample_id, mark.mark): {"set_digest": set_digest, **_row(mark)} for mark in marks}
 
     def append(connection: Connection) -> int:
@@ -45,7 +45,7 @@ def add_marks(store: Store, set_digest: str, marks: Iterable[Mark]) -> int:
 
 
 def marks_of(store: Store, set_digest: str) -> list[Mark]:
-    """Return the marks of a set's samples, by sample and mark."""
+    """Return the marks of a set's samples, ordered by sample and mark."""
     m = t.MARK.c
     query = select(m.sample_id, m.mark, m.reason, m.image).where(m.set_digest == set_digest)
     with store.reading() as connection:
@@ -54,7 +54,7 @@ def marks_of(store: Store, set_digest: str) -> list[Mark]:
 
 
 def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
-    """Add sentences that a reader of a run's numbers must see; return how many are new."""
+    """Add sentences that a reader of a run's numbers must see; return the number of new ones."""
 
     def append(connection: Connection) -> int:
         stored_texts = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
@@ -70,12 +70,12 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
 
 def add_cutoff(store: Store, generator: str, day: str) -> bool:
-    """Note the cutoff that a generator's spec gives; return False if it is the one that counts already.
+    """Record the cutoff that a generator's spec states; return False if it is the current one.
 
     Args:
-        store: where.
+        store: the database.
         generator: its canonical spec.
-        day: the last day of what it was trained on, as ``YYYY-MM-DD``.
+        day: the last day of its training data, as ``YYYY-MM-DD``.
     """
 
     def append(connection: Connection) -> bool:
@@ -90,13 +90,13 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return generator -> the last cutoff that its spec gave; others have none."""
+    """Return generator -> its cutoff that was stored last; generators without a cutoff are left out."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
 
 def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
-    """Return run -> the file that it was imported from; runs made here have none."""
+    """Return run -> its import file; runs made here are left out."""
     i = t.IMPORTED.c
     query = select(i.run_id, i.format, i.source, i.sha256).where(i.run_id.in_(list(runs)))
     return {
@@ -107,7 +107,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
     """Return run -> its remarks, in the order in which they were added.
 
-    Last stands the one on its verdicts: how many passes are flagged.
+    The last remark counts the flagged passes among its verdicts.
     """
     ids = list(runs)
     m = t.REMARK.c
@@ -121,7 +121,7 @@ def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False
 
 
 def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> Iterator[tuple[str, str]]:
-    """Yield the runs with completions that passed and are not plain, with a sentence that counts them."""
+    """Yield the runs that have flagged passes, with a sentence that counts them."""
     doubted = passes_not_plain(connection, runs)
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
@@ -136,7 +136,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return digest of a set -> sample -> its mark; ``broken`` says more of a sample than ``vacuous``."""
+    """Return digest of a set -> sample -> its mark; ``broken`` takes precedence over ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))
@@ -150,12 +150,12 @@ def _row(record: Imported | Mark) -> Row:
 
 
 def add_name(store: Store, run: str, name: str) -> bool:
-    """Give a run a name in place of the one that counted; return False if it is the same.
+    """Name a run, replacing its current name; return False if the name is the same.
 
     Args:
-        store: where.
+        store: the database.
         run: its whole id.
-        name: the name; empty takes it away.
+        name: the name; an empty one removes the current name.
 
     Raises:
         InputFault: if another run has that name, or that id.
@@ -176,7 +176,7 @@ def add_name(store: Store, run: str, name: str) -> bool:
 
 
 def _check(connection: Connection, run: str, name: str) -> None:
-    """Refuse a name that stands for another run already."""
+    """Refuse the name or the id of another run."""
     for other, of_other in names(connection).items():
         if of_other == name and other != run:
             raise InputFault(f"the run {other} has that name", where=repr(name), cure="choose another")
@@ -185,7 +185,7 @@ def _check(connection: Connection, run: str, name: str) -> None:
 
 
 def names(connection: Connection, runs: Iterable[str] | None = None) -> dict[str, str]:
-    """Return run -> its name, of these runs or of all; those without one are not among them."""
+    """Return run -> its name, for these runs or for all; runs without a name are left out."""
     c = t.NAMED.c
     query = select(c.run_id, c.name).order_by(c.run_id, c.ordinal)
     newest = dict(connection.execute(query if runs is None else query.where(c.run_id.in_(list(runs)))).all())

@@ -1,4 +1,4 @@
-"""Queries on the stored results. Reads only; a few statements however many samples there are."""
+"""Queries on the stored results. They only read, in a few statements whatever the number of samples."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ from ctxbench.strategies.registry import is_control
 
 SET_BACK = "bring back the set as it was then"
 _GIVE_SET = "give --samples the set that it was run over, as it was then"
-"""Cure a set that has changed: for commands that take no other, and for those that do."""
+"""Cures for a set that has changed: for commands without --samples, and for the others."""
 _FIELDS = ("context_tokens", "calls")
-"""Numbers of a result that a table has in fields of their own."""
+"""Numbers of a result that have their own field in a table."""
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
-"""The costs that reference results come with."""
+"""The costs stored with reference results."""
 CONTEXT = "context"
-"""The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
+"""The profile of context gain, bits and diagnostics; its metrics are part of every table."""
 
 
 def status_counts(store: Store, run: str) -> Counter[str]:
-    """Return status -> finished samples of one run."""
+    """Return status -> number of finished samples of one run."""
     r = t.RESULT.c
     query = select(r.status, func.count()).where(r.run_id == run).group_by(r.status)
     with store.reading() as connection:
@@ -69,7 +69,7 @@ def status_counts(store: Store, run: str) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """One run, and what decided it."""
+    """One run and the settings that decide it."""
 
     id: str
     samples: str
@@ -79,10 +79,10 @@ class StoredRun:
     generator: str
     """Its spec."""
     label: str
-    """What boards call its generator, as in `RunInfo.generator`."""
+    """The generator's name on boards, as in `RunInfo.generator`."""
     coder: str
     n: int
-    """Completions a sample."""
+    """Completions per sample."""
 
 
 def _stored_run(row: Any) -> StoredRun:
@@ -92,11 +92,11 @@ def _stored_run(row: Any) -> StoredRun:
 
 
 def find_run(store: Store, run_id: str) -> StoredRun:
-    """Return the run of that name or id, or the only one whose id begins so.
+    """Return the run with that name or id, or the only run whose id begins with it.
 
     Raises:
-        InputFault: if the id is not whole enough.
-        UnknownName: if there is no such run.
+        InputFault: if several ids begin with it.
+        UnknownName: if no run matches.
     """
     with store.reading() as connection:
         runs_by_id = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
@@ -106,7 +106,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
-    """Return the runs over a sample set, in the order of strategy, generator and id.
+    """Return the runs over a sample set, ordered by strategy, generator and id.
 
     Args:
         store: the database.
@@ -120,14 +120,14 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
 
 
 def profiles_of(store: Store, run: str) -> list[str]:
-    """Return the profiles that a run has scores under, sorted; ``ctxbench`` at least."""
+    """Return the profiles of a run's scores, sorted; at least ``ctxbench``."""
     with store.reading() as connection:
         profiles = {profile for profile, _ in connection.execute(kinds_of(run))}
     return sorted(profiles - {CONTEXT} | {"ctxbench"})
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:
-    """Return the id that `run_id` is, or the only one of `ids` that begins so; raises as `find_run`."""
+    """Return `run_id` if it is one of `ids`, or the only one of `ids` that begins with it; raises as `find_run`."""
     matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
     if not matches:
         raise UnknownName("stored run", run_id, ids, command="ctxbench runs")
@@ -139,10 +139,10 @@ def whole_id(run_id: str, ids: Collection[str]) -> str:
 
 
 def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
-    """Refuse a set that is not the one, of that digest, that a run was made over.
+    """Refuse a sample set other than the run's.
 
     Raises:
-        InputFault: if the set holds other samples.
+        InputFault: if the set contains other samples.
     """
     if digest != sample_set.digest:
         raise InputFault(
@@ -152,14 +152,14 @@ def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE
 
 
 def _sorted(runs: Iterable[Any]) -> list[Any]:
-    """Order runs here: a server's ORDER BY follows its locale."""
+    """Sort in Python, because a server's ORDER BY follows its locale."""
     return sorted(runs, key=lambda run: (run.samples, run.strategy, run.generator, run.id))
 
 
 def _begun(connection: Connection) -> dict[str, float]:
-    """Return run -> when work on it began last, in seconds; a run that nobody worked on is not among them.
+    """Return run -> start of the latest attempt in seconds since 1970; runs without an attempt are left out.
 
-    What only ran tests makes no older version of a run the newest one.
+    Attempts that only ran tests do not count: they do not make an older version of a run the newest.
     """
     a = t.ATTEMPT.c
     query = select(a.run_id, func.max(a.started)).where(~a.isolation.startswith(JUDGING)).group_by(a.run_id)
@@ -168,7 +168,7 @@ def _begun(connection: Connection) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """Which runs and samples a reader wants; what is None leaves all."""
+    """The runs and samples to read; None in a field means all."""
 
     id: str | None = None
 
@@ -179,10 +179,10 @@ class RunFilter:
     generator: str | None = None
     """As in `RunInfo.generator`."""
     strict: bool = False
-    """Whether of their passes only those of plain completions count."""
+    """Whether only plain completions count as passes."""
 
     def has(self, run: Any) -> bool:
-        """Return whether a run's row is among them."""
+        """Return whether the filter accepts a run's row."""
         names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
@@ -197,28 +197,28 @@ def run_tables(
     prices: Prices | None = None,
     selection: RunFilter | None = None,
 ) -> list[RunTable]:
-    """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
+    """Return the stored runs as columns: one table per run and language, a strategy's latest run last.
 
     Args:
         store: the database.
-        samples: name of a sample set, its limited runs included; None for all.
-        profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
-            sample, a value is their mean.
+        samples: name of a sample set, including its limited runs; None for all.
+        profile: the profile of the metrics; metrics of `CONTEXT` and pass@k are always included. With several
+            completions per sample, a value is their mean.
         ks: pass@k to add to those of `KS`, for runs with so many completions.
-        invalid: whether invalid samples (broken or vacuous) are excluded; their values stay in the
-            columns either way.
-        prices: rates to price the stored tokens by; None for the prices that were stored.
-        selection: read only these; nothing of the others is read.
+        invalid: whether invalid samples (broken or vacuous) are excluded; the columns contain their values
+            either way.
+        prices: rates for the stored tokens; None for the stored prices.
+        selection: the runs and samples to read; all others are skipped.
 
-    A function counts as infra-failed as long as one of its completions has no verdict. The prompt, the calls and the
-    time of imported runs are unknown; of reference results only the time is.
+    A function counts as infra-failed while any of its completions lacks a verdict. The prompt, calls and time of
+    imported runs are unknown; for reference results only the time is unknown.
     """
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
-        # An id is a digest: it cannot say which of two runs of a strategy is newer.
+        # The id is a digest, so it does not show which of two runs is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         costs = costs_of(connection, run_rows, prices)
         columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=invalid == "exclude")
@@ -235,7 +235,7 @@ def _run_columns(
     *,
     exclude: bool,
 ) -> Iterator[RunColumns]:
-    """Yield all that is stored of some runs; the arguments are those of `run_tables`."""
+    """Yield the stored columns of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
     counts = verdict_counts(connection, ids, strict=run_filter.strict)
     gains = mean_gains(connection, ids)
@@ -279,10 +279,10 @@ def _run_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunColumns:
-    """All that is stored of one run and matters to a leaderboard."""
+    """The stored data of one run that a leaderboard needs."""
 
     run: Any
-    """Its row."""
+    """The run's row."""
     profile: str
     samples: Planned
     values: Mapping[str, Values]
@@ -299,10 +299,10 @@ class RunColumns:
     cutoff: str | None
     """As `RunInfo.cutoff`."""
     engines: EngineCosts
-    """Empty for a run that asked no context engine."""
+    """Empty for a run without a context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
-        """Return a table a language, in the order of their names; or only that of one."""
+        """Return one table per language, sorted by language; or only the table of one language."""
         languages = {facts.language for facts in self.samples.kinds}
         return [self._table(name) for name in sorted(languages) if language in (None, name)]
 
@@ -314,7 +314,7 @@ class RunColumns:
         return RunTable(
             run=self._info(samples, language),
             sample=ids,
-            # Versions of one project resemble each other as its files do: they are one cluster.
+            # Versions of one project are as similar as its files, so they form one cluster.
             repo=tuple([project_of(facts.repo) for facts in samples.facts]),
             path=tuple([facts.path for facts in samples.facts]),
             level=tuple([facts.level for facts in samples.facts]),
@@ -329,7 +329,7 @@ class RunColumns:
         )
 
     def _calls(self, samples: Planned) -> tuple[float | None, ...]:
-        """Return the calls of the generator: all that are stored, without those of a summariser of its own."""
+        """Return the number of generator calls per sample, without those of a separate summariser."""
         calls, summaries = samples.numbers["calls"], self.costs.summaries
         if summaries is None:
             return calls
@@ -339,7 +339,7 @@ class RunColumns:
         )
 
     def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
-        """Return the columns of `harness.results.COSTS`, and any other number that is stored with the results."""
+        """Return the columns of `harness.results.COSTS`, and of the other numbers stored with the results."""
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
@@ -369,7 +369,7 @@ class RunColumns:
         return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
     def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
-        """Return what their tests took: nothing where there was nothing but blanks to test."""
+        """Return the seconds of the tests per sample: 0 if all completions are blank."""
         return tuple(
             self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
             for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)
@@ -392,7 +392,7 @@ class RunColumns:
             control=control,
             functions=any(facts.tested for facts in self.samples.kinds),
             completions=run.n,
-            # How imported completions were decoded their file does not say.
+            # The import file does not say how its completions were decoded.
             sampling="" if self.origin is Origin.IMPORTED else run.sampling,
             benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
             versions=versions(run),
@@ -409,34 +409,34 @@ class Text:
 
     text: str
     verdict: str | None
-    """None for lines, for an empty completion, and for what nobody judged yet."""
+    """None for lines, for an empty completion, and for a completion that is not judged yet."""
     reason: str
     flags: tuple[str, ...] = ()
-    """Of its verdict."""
+    """Flags of the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """One run and what it completed."""
+    """One run and its completions."""
 
     run: StoredRun
     kinds: Mapping[str, str]
-    """Every planned sample, in order -> its kind."""
+    """Planned sample -> its kind, in the order of the plan."""
     texts: Mapping[str, tuple[Text, ...]]
-    """Sample -> its completions by index; samples that are missing are absent."""
+    """Sample -> its completions by index; missing samples are left out."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The planned samples that have no completions."""
+        """The planned samples without completions."""
         return tuple(sample for sample in self.kinds if sample not in self.texts)
 
 
 def completed(store: Store, run_id: str) -> Completed:
-    """Return the run with that id, or the only one whose id begins so.
+    """Return the completions of the run with that name or id, or of the only run whose id begins with it.
 
     Raises:
-        InputFault: if the id is not whole enough, or the run came without its texts.
-        UnknownName: if there is no such run.
+        InputFault: if several ids begin with it, or the run was stored without its texts.
+        UnknownName: if no run matches.
     """
     run = find_run(store, run_id)
     p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c

@@ -1,7 +1,7 @@
-"""Samples in the store: those that a run plans, with status and scores, as columns; and the sets that runs are over.
+"""Samples in the store: the planned samples of a run with status and scores, as columns; and the sets of all runs.
 
-Columns are read a run at a time: an object a row would take longer than the database does, and more memory. What is
-read of sets holds no scores: a choice for a reader, and counts of their samples.
+Columns are read one run at a time: an object per row would take more memory, and more time than the query itself.
+Queries on sets read no scores: they only list sets and count their samples.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ _NUMBERS: dict[str, ColumnElement[Any]] = {
     for column in t.RESULT_FACT.c
     if isinstance(column.type, Integer | Float) and column.name not in ("key", "prompt")
 } | {name: t.ACCESS_FACT.c[name] for name in ACCESS}
-"""The columns of a result, and of what its strategy looked at, that hold numbers; each that is no field of `RunTable`
-is one of its costs."""
+"""Numeric columns of a result and of its access record; a column that `RunTable` has no field for is a cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the store knows of one sample, whatever the run."""
+    """Facts about one sample that do not depend on the run."""
 
     benchmark: str
     kind: str
@@ -50,36 +49,36 @@ class Facts:
     path: str
     level: str
     day: str | None = None
-    """The day of its code, as ``YYYY-MM-DD``; None if it is unknown."""
+    """The day of its code, as ``YYYY-MM-DD``; None if unknown."""
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge it, as of `bench.types.Sample`."""
+        """Whether tests judge it, as `bench.types.Sample` defines it."""
         return bool(is_tested(self.kind, self.level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The planned samples of one run, in order; columns of equal length."""
+    """The planned samples of one run, in order, as columns of equal length."""
 
     id: tuple[str, ...]
     key: tuple[int, ...]
-    """By which the narrow tables know a sample of this run."""
+    """Key of each sample of this run in the narrow tables."""
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
-    """The status of the result; None where there is none."""
+    """Status of each result; None without a result."""
     numbers: Mapping[str, tuple[float | None, ...]]
-    """Column of the result -> its values; None where there is no result."""
+    """Column of the result -> its values; None without a result."""
     kinds: tuple[Facts, ...]
-    """The facts without repetitions."""
+    """The distinct facts."""
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
-        """Return what became of each, as `status_of` says.
+        """Return the status of each sample, as `status_of` does.
 
         Args:
             verdicts: of the run.
-            n: completions a sample.
-            excluded: the samples that are left out.
+            n: completions per sample.
+            excluded: ids of the samples to exclude.
         """
         if not excluded and not any(facts.tested for facts in self.kinds):
             alike = {stored: status_of(self.kinds[0], stored, 0, n, excluded=False) for stored in set(self.stored)}
@@ -90,7 +89,7 @@ class Planned:
         )
 
     def only(self, language: str | None) -> bool:
-        """Return whether all of them are in one language, or none is asked for."""
+        """Return whether all samples are in `language`; True for None."""
         return language is None or {facts.language for facts in self.kinds} <= {language}
 
     def among(self, language: str) -> Planned:
@@ -115,7 +114,7 @@ class Planned:
 
     @property
     def seconds(self) -> tuple[float | None, ...]:
-        """What the strategy and the model took together."""
+        """Seconds of the strategy and the model together."""
         both = zip(self.numbers["strategy_seconds"], self.numbers["generator_seconds"], strict=True)
         return tuple([None if strategy is None or model is None else strategy + model for strategy, model in both])
 
@@ -132,7 +131,7 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
         .where(p.run == t.run_number(bindparam("run")))
         .order_by(p.ordinal)
     )
-    # Most runs of a set have the same samples: one tuple of names serves them all.
+    # Most runs of a set have the same samples, so they share one tuple of names.
     shared: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
     for run, digest in runs:
         rows = fetched(connection, query, run=run)
@@ -149,13 +148,13 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return what became of a sample, by the rules of `status_cases`; `stored` is the status of its result, if any."""
+    """Return the status of a sample by the rules of `status_cases`; `stored` is its result's status or None."""
     cases = status_cases(excluded=excluded, missing=stored is None, tested=facts.tested, judged=judged, n=n)
     return next((status for holds, status in cases if holds), None) or _STATUSES[str(stored)]
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
-    """Return each once; equal facts of one set are one object."""
+    """Return the distinct facts; equal facts of one set are one object."""
     return tuple({id(sample_facts): sample_facts for sample_facts in facts}.values())
 
 
@@ -164,16 +163,16 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
     dated = t.SAMPLE.outerjoin(t.DATED, (s.set_digest == d.set_digest) & (s.id == d.sample_id))
     columns = (s.id, s.benchmark, s.kind, s.language, s.repo, s.path, s.subkind, d.day)
     query = select(*columns).select_from(dated).where(s.set_digest == digest)
-    # Equal facts are one object: a file has few.
+    # Equal facts become one object: a file has few distinct ones.
     distinct: dict[tuple[str | None, ...], Facts] = {}
     return {id_: distinct.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
 
 def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str]:
-    """Return number -> metric of the metrics of some profiles, pass@k left out, in the order of profile and metric."""
+    """Return number -> metric for some profiles, ordered by profile and metric, without pass@k."""
     m = t.MEASURE.c
     query = select(m.profile, m.metric, m.number).where(m.profile.in_(sorted(profiles)), m.metric != PASS)
-    # Sorted here: a server's ORDER BY follows its locale.
+    # Sort in Python, because a server's ORDER BY follows its locale.
     return {number: metric for _, metric, number in sorted(map(tuple, connection.execute(query)))}
 
 
@@ -187,7 +186,7 @@ def stored_scores(
         metrics: as of `measures`.
         run: its id.
         planned: its samples.
-        language: of the samples whose scores are wanted; None for all of them.
+        language: read only samples in this language; None for all.
     """
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
@@ -200,14 +199,14 @@ def stored_scores(
     for number, metric in metrics.items():
         if stretch := stretches.get(number):
             column = {ids[key]: value for _, key, value in stretch}
-            # With several completions a sample has several rows.
+            # A sample with several completions has several rows.
             columns[metric] = column if len(column) == len(stretch) else _means(stretch, ids)
     return columns
 
 
 @functools.cache
 def _asked_scores(*, among: bool) -> Select[Any]:
-    """Return the question for the scores of a run, to be asked of any number of runs; `among` for one language."""
+    """Return the query for the scores of a run, with the run as a parameter; `among` adds a language parameter."""
     s, p, m = t.SCORE_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c
     of_run = t.run_number(bindparam("run"))
     query = (
@@ -222,7 +221,7 @@ def _asked_scores(*, among: bool) -> Select[Any]:
 
 
 def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
-    """Take the mean of each sample here: databases, and versions of one, add in ways that differ in the last digits."""
+    """Average in Python: databases, and versions of one database, sum in orders that change the last digits."""
     values: dict[str, list[float]] = defaultdict(list)
     for _, key, value in rows:
         values[ids[key]] += [] if value is None else [value]
@@ -231,29 +230,29 @@ def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSet:
-    """One sample set, or the first N samples of one, that runs were made over."""
+    """A sample set, or its first N samples, that has runs."""
 
     samples: str
     """As in `RunInfo.samples`."""
     name: str
-    """Its name alone."""
+    """The set's name alone."""
     digest: str
     languages: tuple[str, ...]
-    """The one with the most samples first."""
+    """Languages, the one with the most samples first."""
     generators: tuple[str, ...]
-    """Language models before the copy model, the one with the most runs first."""
+    """Generators, language models before the copy model, the one with the most runs first."""
     runs: int
     size: int
-    """Samples of a run."""
+    """Samples per run."""
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets, what a reader most likely wants to see first: of one's own, by a language model, the largest."""
+    """Return the sets in order of interest: with a run of the user's, with a language model, with more samples."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
             runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
-        # Runs of one part of a set have the same samples, so that one of them tells the languages.
+        # Runs of one part of a set have the same samples, so read the languages of only one.
         spoken = languages_of(connection, [runs[0][0] for runs in runs_by_set.values()])
         imported_ids = set(connection.execute(select(t.IMPORTED.c.run_id)).scalars())
     sets = []
@@ -280,7 +279,7 @@ def _most_first(counts: Counter[str]) -> tuple[str, ...]:
 
 
 def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:
-    """Return run -> language -> its planned samples, which may be a part of its set's."""
+    """Return run -> language -> number of planned samples, for a limited run only its part of the set."""
     p, s = t.PLANNED.c, t.SAMPLE.c
     query = (
         select(p.run_id, s.language, func.count())
@@ -296,7 +295,7 @@ def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleCount:
-    """How many samples of a set are alike."""
+    """Number of samples of a set with the same repository, language, kind and level."""
 
     benchmark: str
     repo: str
@@ -307,15 +306,15 @@ class SampleCount:
 
 
 def contents(store: Store, set_digest: str) -> list[SampleCount]:
-    """Count the stored samples of a set, by repository, language, kind and level.
+    """Count the stored samples of a set by repository, language, kind and level.
 
-    Only samples that a run was planned over are stored: of a set of which every run took a part, that part.
+    Only samples that a run has planned are stored: if every run was limited, the set is incomplete here.
     """
     s = t.SAMPLE.c
     alike = (s.benchmark, s.repo, s.language, s.kind, s.subkind)
     query = select(*alike, func.count()).where(s.set_digest == set_digest).group_by(*alike)
     with store.reading() as connection:
-        # Sorted here: a server's ORDER BY follows its locale.
+        # Sort in Python, because a server's ORDER BY follows its locale.
         rows = sorted(map(tuple, connection.execute(query)))
     return [
         SampleCount(benchmark=benchmark, repo=repo, language=language, kind=kind, level=level, samples=samples)

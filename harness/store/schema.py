@@ -2,27 +2,27 @@
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
-    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
-    attempt 1─* construction                         (seconds a repository and stage)
+    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables with times)
+    attempt 1─* construction                         (seconds per repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
-    run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    run 1─0..1 imported, 1─* remark                  (its import file; remarks for its readers)
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what its strategy looked at)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples that no score is to rest on, by set)
     dated                                            (the days of samples' code, by set)
     run 1─* named                                    (what people call it)
-    cutoff                                           (up to which day a generator was trained, as its spec said)
+    cutoff                                           (last day of a generator's training data, from its spec)
 
-A planned sample without a result row is missing. A result row is written in one transaction with
-everything below it, and its key makes a second one impossible.
+A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. Its
+key prevents a second one.
 
-What there are millions of is kept in narrow tables, `…_fact`, which name nothing but by number: a run, a sample, a pair
-of both (`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views
-show them with their names: `score_fact` as `score`. They are written as facts and read as views, or as facts where
-there are many to read; rows of one sample of one run are joined by their `key`.
+Narrow tables, `…_fact`, store millions of rows and refer to everything by number: a run, a sample, both together
+(`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views replace
+the numbers by names: `score` shows `score_fact`. Rows are written to the narrow tables and read from the views, or from
+the narrow tables in bulk. Rows of one sample of one run share a `key`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,12 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 SCHEMA_NUMBER = 28
-"""One more with each change of a table or view: a database of another number is refused."""
+"""Increases with each change of a table or view; a database with another number is refused."""
 METADATA = MetaData()
-"""The tables."""
 VIEWS = MetaData()
-"""What shows facts with their names."""
+"""The views that show facts with their names."""
 VIEW_QUERIES: dict[str, Select[Any]] = {}
-"""Name of a view -> its question."""
+"""Name of a view -> its query."""
 _KEY = String(64)
 
 
@@ -74,22 +73,22 @@ def _key(parent: str) -> Column[int]:
 
 
 def _number(name: str) -> Column[int]:
-    """A part of a key; SQLite would take a key of its own to be a number that it may give."""
+    """Define a column of a composite key, without SQLite's automatic numbering."""
     return Column(name, SmallInteger, primary_key=True, autoincrement=False)
 
 
 def _fact(name: str, *items: SchemaItem) -> Table:
-    """A narrow table, whose rows SQLite keeps in the order of their key."""
+    """Define a narrow table, whose rows SQLite stores in the order of their key."""
     return Table(f"{name}_fact", METADATA, *items, sqlite_with_rowid=False)
 
 
 def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
-    """Return the number of the run with an id, as part of a question."""
+    """Return the number of the run with an id, as a subquery."""
     return select(RUN.c.number).where(RUN.c.id == run).scalar_subquery()
 
 
 SCHEMA = Table("schema_number", METADATA, Column("number", Integer, primary_key=True, autoincrement=False))
-"""One row: the `SCHEMA_NUMBER` of the version that made the tables."""
+"""One row: the `SCHEMA_NUMBER` of the version that created the tables."""
 RUN = Table(
     "run",
     METADATA,
@@ -103,9 +102,9 @@ RUN = Table(
     Column("seed", BigInteger, nullable=False),
     Column("tokenizer", Text, nullable=False),
     Column("code", Text, nullable=False),
-    # YYYY-MM-DD where only samples dated after that day were chosen of the set.
+    # YYYY-MM-DD if only samples dated after that day were chosen from the set.
     Column("samples_after", String(10)),
-    # Empty where the run's own generator wrote the summaries.
+    # Empty if the run's own generator wrote the summaries.
     Column("summariser", Text, nullable=False),
     Column("summariser_version", Text, nullable=False),
     Column("summarises_tests", Boolean, nullable=False),
@@ -122,13 +121,13 @@ SAMPLE = Table(
     Column("col", Integer, nullable=False),
     Column("number", Integer),
     Index("sample_number_key", "number", unique=True),
-    # A sample is looked up by its name where the set is not known.
+    # For lookups by sample name without a set.
     Index("sample_by_id", "id"),
 )
 DATED = Table(
     "dated",
     METADATA,
-    # Not a column of the samples: their days may become known after a run has put them in here.
+    # Not a column of the samples: their days may become known after a run has stored them.
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     # YYYY-MM-DD, in UTC.
@@ -137,7 +136,7 @@ DATED = Table(
 CUTOFF = Table(
     "cutoff",
     METADATA,
-    # A canonical spec; of several days that were given for it the last one counts.
+    # A canonical spec; of several days the one stored last counts.
     Column("generator", Text, primary_key=True),
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("day", String(10), nullable=False),
@@ -155,7 +154,7 @@ PACK = Table(
     "pack",
     METADATA,
     Column("number", Integer, primary_key=True),
-    # Compressed by LZMA: prompts in UTF-8, one behind the other.
+    # Prompts in UTF-8, concatenated and compressed by LZMA.
     Column("data", LargeBinary, nullable=False),
 )
 PROMPT = Table(
@@ -164,14 +163,14 @@ PROMPT = Table(
     Column("number", Integer, primary_key=True),
     Column("digest", _KEY, nullable=False, unique=True),
     Column("pack", ForeignKey("pack.number"), nullable=False),
-    # Bytes of the pack.
+    # Position in the pack, in bytes.
     Column("start", Integer, nullable=False),
     Column("size", Integer, nullable=False),
 )
 SOURCE = Table(
     "source",
     METADATA,
-    # Two writers may number the same one at once; it has two numbers then.
+    # Two writers may number the same entry at once; it then has two numbers.
     Column("number", Integer, primary_key=True),
     *_texts("generator", "version", "sampling"),
 )
@@ -188,9 +187,9 @@ GENERATION_FACT = Table(
     Column("tokens_in", Integer, nullable=False),
     Column("tokens_out", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
-    # Of `tokens_in`, those that the service had at hand.
+    # Part of `tokens_in` that the service read from its cache.
     Column("cached", Integer, nullable=False),
-    # US dollars, as of when it was asked; null where nobody knows.
+    # US dollars at the time of the call; null if unknown.
     Column("price", Float),
 )
 CODER = Table(
@@ -262,7 +261,7 @@ GAIN_FACT = _fact(
     "block_gain",
     Column("key", Integer, primary_key=True, autoincrement=False),
     _number("ordinal"),
-    # What priced it: another version of it may be asked again.
+    # The coder that priced it; another version of the coder may price it again.
     Column("coder", String(500), primary_key=True),
     Column("gain", Float, nullable=False),
     ForeignKeyConstraint(["key", "ordinal"], ["block_fact.key", "block_fact.ordinal"]),
@@ -286,8 +285,8 @@ MEASURE = Table(
 )
 SCORE_FACT = _fact(
     "score",
-    # The measure stands before the sample, so that a leaderboard reads one stretch of the table. No foreign keys: a
-    # server would look up three rows for each of the many scores, which are only ever written below their result.
+    # The measure comes before the sample, so that a leaderboard reads one contiguous range. No foreign keys: a server
+    # would look up three rows for each of many scores, and a score is only written after its result.
     Column("run", Integer, primary_key=True, autoincrement=False),
     _number("measure"),
     Column("key", Integer, primary_key=True, autoincrement=False),
@@ -297,7 +296,7 @@ SCORE_FACT = _fact(
 VERDICT = Table(
     "verdict",
     METADATA,
-    # A digest of the next three, and of what besides them decides a verdict.
+    # A digest of the next three columns and of everything else that decides a verdict.
     Column("key", _KEY, primary_key=True),
     Column("sample_digest", _KEY, nullable=False),
     Column("text_digest", _KEY, nullable=False),
@@ -307,9 +306,9 @@ VERDICT = Table(
     Column("seconds", Float, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
     Column("flags", Text, nullable=False),
-    # What its tests said before, where they were run once more at once; else empty.
+    # Verdict and reason of the first test run, if the tests were repeated at once; empty otherwise.
     Column("earlier", Text, nullable=False),
-    # The run that it alone counts for, where a merged shard brought it; else empty.
+    # The only run that a verdict from a merged shard counts for; empty for other verdicts.
     Column("run", Text, nullable=False),
 )
 JUDGED_FACT = _fact(
@@ -328,7 +327,7 @@ ATTEMPT = Table(
     Column("isolation", Text, nullable=False),
     # Whether its process held the lock on the run until the attempt ended.
     Column("locked", Integer, nullable=False, server_default="0"),
-    # How much was done at once; null where nobody noted it.
+    # Concurrency of the attempt; null if not recorded.
     Column("workers", Integer),
     Column("requests", Integer),
     Column("cores", Integer),
@@ -375,7 +374,7 @@ IMPORTED = Table(
 MARK = Table(
     "mark",
     METADATA,
-    # Samples are found invalid when their set is made, before any run has put its samples in here.
+    # Samples are marked when their set is built, before any run has stored them here.
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     Column("mark", String(32), primary_key=True),
@@ -394,7 +393,7 @@ NAMED = Table(
     "named",
     METADATA,
     Column("run_id", ForeignKey("run.id"), primary_key=True),
-    # The last one counts.
+    # The last name counts.
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
 )
@@ -407,11 +406,11 @@ _NUMBERED: Mapping[str, tuple[Table, Sequence[ColumnElement[Any]]]] = {
     "coder": (CODER, [CODER.c.coder, CODER.c.language]),
     "measure": (MEASURE, [MEASURE.c.profile, MEASURE.c.metric]),
 }
-"""Column of a number -> the table that it is of, and the columns that a view shows in its place."""
+"""Column with a number -> the table of that number, and the columns that a view shows instead."""
 
 
 def _view(facts: Table, *others: ColumnElement[Any]) -> Table:
-    """Define the view of a narrow table: names in place of its numbers, those of run and sample in place of a key."""
+    """Define the view of a narrow table: it replaces numbers by names, and a key by run and sample."""
     by_number = {
         column.name: column for column in facts.c if column.name in _NUMBERED and not isinstance(column.type, String)
     }
@@ -437,7 +436,7 @@ SCORE, JUDGED = _view(SCORE_FACT), _view(JUDGED_FACT)
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:
-    """Return the key of a sample of a run, as part of a question: found without a look at the run's other samples."""
+    """Return the key of a sample of a run as a subquery that does not read the run's other samples."""
     f, s = PLANNED_FACT.c, SAMPLE.c
     of_name = f.sample.in_(select(s.number).where(s.id == sample))
     return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

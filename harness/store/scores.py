@@ -1,7 +1,7 @@
-"""Numbers of the samples of stored runs: scores under a profile, pass@k, costs, and gains of blocks.
+"""Numbers for the samples of stored runs: scores under a profile, pass@k, costs, gains of blocks.
 
-Sums are taken by the database. Databases add floating-point numbers in different orders, so sums of these are rounded
-to what no sample's cost needs.
+The database computes sums. Databases add floats in different orders, so sums are rounded to more digits than any
+sample's cost needs.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ctxbench.harness.store.write import load, number_or_null, parts
 from ctxbench.strategies.api import SUMMARY_ROLE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
-"""The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
+"""The values of k shown for a run with at least k completions per sample, beside those asked for."""
 Counts = Mapping[str, tuple[int, int]]
-"""Sample -> completions that have a verdict, and those of them that passed."""
+"""Sample -> (completions with a verdict, completions that passed)."""
 _SECONDS, _DOLLARS = 9, 15
-"""Decimals that are kept of a sum."""
+"""Decimals kept of a sum."""
 _EXACT = "em"
 
 
 def kinds_of(run: str) -> Select[Any]:
-    """Return the question for the (profile, metric) of a run's scores: a look at each measure, not at the scores."""
+    """Return the query for the (profile, metric) pairs of a run's scores; it looks up each measure, not each score."""
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
 
 def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> list[UnscoredCompletion]:
-    """Return the completions of a run that lack one of a profile's metrics, in the order of the plan."""
+    """Return the completions of a run that lack one of a profile's metrics, in the plan's order."""
     c, p, s = t.COMPLETION.c, t.PLANNED.c, t.SCORE.c
     scored = (
         select(s.key, s.idx, func.count().label("metrics"))
@@ -69,12 +69,12 @@ def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> li
 def add_scores(
     store: Store, run: str, profile: str, scores: Mapping[tuple[str, int], Mapping[str, float | None]]
 ) -> None:
-    """Append the scores of a run's completions under a profile; those that are there already stay as they are.
+    """Append the scores of a run's completions under a profile; existing ones stay unchanged.
 
     Args:
-        store: where the run is.
+        store: the database with the run.
         run: its id.
-        profile: whose metrics.
+        profile: the profile of the metrics.
         scores: (sample, index of the completion) -> metric -> value in the profile's own scale.
     """
     s, p = t.SCORE_FACT.c, t.PLANNED.c
@@ -110,7 +110,7 @@ def add_scores(
 def verdict_counts(
     connection: Connection, runs: Iterable[str], *, strict: bool = False
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return run -> sample -> verdicts and passes; if `strict`, only passes of plain completions."""
+    """Return run -> sample -> (verdicts, passes); with `strict`, only plain completions can pass."""
     s = t.SCORE.c
     runs = list(runs)
     doubted = passes_not_plain(connection, runs) if strict else {}
@@ -127,16 +127,16 @@ def verdict_counts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A completion that has a verdict."""
+    """A completion with a verdict, as judged completions are counted."""
 
     exact: bool
-    """Whether it is the reference, by the exact match of the profile ``ctxbench``."""
+    """Whether it equals the reference, by the exact match of the profile ``ctxbench``."""
     passed: bool
     """Whether its tests accept it."""
 
 
 def judged_completions(store: Store, run: str) -> Counter[Judged]:
-    """Return how many completions of a run with a verdict there are of each kind."""
+    """Return the number of a run's judged completions of each kind."""
     passes, exact = t.SCORE.alias("passes"), t.SCORE.alias("exact")
     p, e = passes.c, exact.c
     same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.key == e.key) & (p.idx == e.idx)
@@ -151,7 +151,7 @@ def judged_completions(store: Store, run: str) -> Counter[Judged]:
 
 
 def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
-    """Return ``pass@k`` -> sample -> value in 0..1, of samples all of whose `n` completions have a verdict."""
+    """Return ``pass@k`` -> sample -> value in 0..1, for samples whose `n` completions all have a verdict."""
     whole = {sample: passed for sample, (judged, passed) in counts.items() if judged == n}
     return {
         f"pass@{k}": {sample: pass_at_k(n, passed, k) for sample, passed in whole.items()}
@@ -162,7 +162,7 @@ def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the samples of one run cost; a sample without a result is in no column."""
+    """Costs of one run's samples; a sample without a result is in no column."""
 
     tokens_in: dict[str, float | None] = field(default_factory=dict)
     tokens_out: dict[str, float | None] = field(default_factory=dict)
@@ -170,20 +170,20 @@ class Costs:
     price: dict[str, float | None] = field(default_factory=dict)
     calls: dict[str, float | None] = field(default_factory=dict)
     test_seconds: dict[str, float | None] = field(default_factory=dict)
-    """Only of samples that have a verdict."""
+    """Seconds; only samples with a verdict."""
     summaries: Costs | None = None
-    """The calls that a summariser of its own answered, which are in none of the columns above; None without one."""
+    """Calls of a separate summariser, which are not in the columns above; None without one."""
     offline: dict[str, float | None] = field(default_factory=dict)
-    """Name of `OFFLINE_COSTS` -> the cost of the summaries of APIs, all together; empty if none was used."""
+    """Name of `OFFLINE_COSTS` -> total cost of the summaries of APIs; empty if none was used."""
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> what its samples cost, all of their calls together; those of a summariser of its own apart.
+    """Return run -> costs of its samples over all their calls; a separate summariser's costs are in `summaries`.
 
     Args:
         connection: to the database.
         runs: their rows.
-        prices: price the stored tokens by these rates; the price that was stored stays where they know none.
+        prices: rates for the stored tokens; a stored price stays if they lack the model.
     """
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
@@ -202,19 +202,19 @@ def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None 
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """What all calls of a run cost together, those of a summariser of its own included."""
+    """Total cost of all calls of a run, including those of a separate summariser."""
 
     samples: int
-    """With a result."""
+    """Samples with a result."""
     tokens_in: float
     tokens_out: float
     price: float | None
-    """US dollars as they were stored; None unless the price of every call is known."""
+    """US dollars as stored; None unless the price of every call is known."""
     generator_seconds: float
     strategy_seconds: float
 
     def __str__(self) -> str:
-        """Return them in words; the price only where it is known."""
+        """Return the costs in words; without the price if it is unknown."""
         price = "" if self.price is None else f", US$ {self.price:.2g}"
         return (
             f"{self.tokens_in:,.0f} tokens in, {self.tokens_out:,.0f} out{price}, "
@@ -223,7 +223,7 @@ class RunCosts:
 
 
 def costs_of_run(connection: Connection, run: str) -> RunCosts:
-    """Return what a run cost so far, as if it had been asked for alone."""
+    """Return what a run has cost so far, as if no call had been shared with another run."""
     p, c, g, r = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.RESULT.c
     joined = t.PLANNED_FACT.join(t.CALL_FACT, c.key == p.key).join(t.GENERATION_FACT, c.generation == g.number)
     calls = select(*_sums()).select_from(joined).where(p.run == t.run_number(run))
@@ -243,9 +243,9 @@ def costs_of_run(connection: Connection, run: str) -> RunCosts:
 def latest_costs(
     store: Store, set_digest: str, strategy: str, n: int, *, generator: str | None = None
 ) -> RunCosts | None:
-    """Return what a strategy's last run over a set with `n` completions a sample cost.
+    """Return the cost of a strategy's latest run over a set with `n` completions per sample.
 
-    None if none has a result; of a generator's runs alone if it is given, whatever model answered otherwise.
+    None if no such run has a result. With `generator`, only runs of that generator count.
     """
     r, a, i = t.RUN.c, t.ATTEMPT.c, t.IMPORTED.c
     query = (
@@ -266,7 +266,6 @@ def latest_costs(
 
 
 def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
-    """Return the costs of one run's calls."""
     rate = prices.rate(run.generator) if prices else None
     if not run.summariser:
         return _of_calls(fetched(connection, _asked_calls(None), run=run.id), rate)
@@ -276,7 +275,7 @@ def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
 
 
 def _sums() -> tuple[Any, ...]:
-    """Return what is added up of answers; the last but one counts those without a price."""
+    """Return the sums over answers; the last but one counts answers without a price."""
     g = t.GENERATION_FACT.c
     lacking = func.count() - func.count(g.price)
     return *map(func.sum, (g.tokens_in, g.tokens_out, g.cached, g.seconds, g.price)), lacking, func.count()
@@ -284,10 +283,10 @@ def _sums() -> tuple[Any, ...]:
 
 @functools.cache
 def _asked_calls(summaries: bool | None) -> Select[Any]:
-    """Return the question for the calls of a run: asked of a run at a time, so that few rows are held.
+    """Return the query for the calls of one run, so that few rows are in memory at a time.
 
     Args:
-        summaries: whether to ask for those that a summariser answered, or for the others; None for all.
+        summaries: True for the calls of a summariser, False for the others, None for all.
     """
     p, c, g, s = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.SAMPLE.c
     joined = (
@@ -304,7 +303,7 @@ def _asked_calls(summaries: bool | None) -> Select[Any]:
 
 
 def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None) -> dict[str, dict[str, float | None]]:
-    """Return run -> the costs of its summaries of APIs, for the runs that used any."""
+    """Return run -> costs of its summaries of APIs; runs without summaries are left out."""
     f, g, o, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.SOURCE.c, t.RUN.c
     joined = (
         t.SUMMARISED_FACT.join(t.RUN, f.run == r.number)
@@ -323,14 +322,14 @@ def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None)
 
 
 def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
-    """Return what the calls of one run's samples took, as columns."""
+    """Return the costs of one run's calls, as columns per sample."""
     ids, tokens_in, tokens_out, cached, seconds, stored, unknown, calls = [[row[at] for row in rows] for at in range(8)]
     if rate is None:
         prices = [None if lacks else price for price, lacks in zip(stored, unknown, strict=True)]
     else:
         prices = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
     rounded = [None if price is None else round(price, _DOLLARS) for price in prices]
-    # Some databases sum whole numbers to a type that is no Python integer.
+    # Some databases return sums of integers in another type than int.
     numbers: list[list[float | None]] = [
         list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached, calls)
     ]
@@ -351,7 +350,7 @@ class Gain:
 
 
 def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
-    """Return the samples of a run whose blocks a coder has priced."""
+    """Return the samples of a run whose blocks the coder has priced."""
     g = t.BLOCK_GAIN.c
     with store.reading() as connection:
         query = select(g.sample_id).where(g.run_id == run, g.coder == coder).distinct()
@@ -359,7 +358,7 @@ def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
 
 
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
-    """Append the gains of one sample's blocks, by ordinal; return False if they were there already."""
+    """Append the gains of one sample's blocks by ordinal; return False if they are stored already."""
 
     def append(connection: Connection) -> bool:
         g = t.GAIN_FACT.c
@@ -392,7 +391,7 @@ def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
 
 
 def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return run -> sample -> the mean gain of a block, in bits; of several coders the run's own, else the last."""
+    """Return run -> sample -> mean gain of a block in bits; with several coders by the run's own, or the last one."""
     g, r = t.BLOCK_GAIN.c, t.RUN.c
     query = (
         select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)
@@ -413,11 +412,11 @@ def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[st
 
 
 EngineCosts = Mapping[str, Mapping[str, float]]
-"""Name of `ENGINE_COSTS` -> sample -> its cost at all engines together."""
+"""Name of `ENGINE_COSTS` -> sample -> cost of all engines together."""
 
 
 def engine_costs(connection: Connection, runs: Sequence[str]) -> dict[str, EngineCosts]:
-    """Return run -> what its engines cost; runs that asked none are not among them."""
+    """Return run -> costs of its engines; runs without an engine are left out."""
     u = t.ENGINE_USE.c
     sums = (
         *(func.sum(column) for column in (u.index_seconds, u.query_seconds, u.calls, u.places, u.cut)),

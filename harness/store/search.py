@@ -1,7 +1,7 @@
-"""Search the samples of a run: by words, place, status, score, verdict and flag, a page at a time.
+"""Search the samples of a run by words, place, status, score, verdict and flag, one page at a time.
 
-A sample counts as it does on the leaderboard (`harness.results`); here the database evaluates the rules, so that no
-more than a page of samples is read.
+A sample counts as on the leaderboard (`harness.results`). The database evaluates the rules, so that Python reads only
+one page of samples.
 """
 
 from __future__ import annotations
@@ -24,39 +24,40 @@ Order = Literal["plan", "lowest", "highest", "difference"]
 Differs = Literal["", "any", "first", "second"]
 
 NOT_PLAIN = "not plain"
-"""The flag of samples whose verdicts carry remarks."""
+"""The flag of samples whose verdicts have flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric in which samples are searched and compared."""
+    """A metric for searching and comparing samples."""
 
     profile: str
     metric: str
     worst: float | None = None
-    """What a model-failed sample counts as, in the profile's own scale; None: as its own value."""
+    """Value of a model-failed sample, in the profile's own scale; None for its own value."""
     lower_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
-    """Which samples are looked for; what is empty or None does not matter."""
+    """The conditions of a search; an empty field or None matches all samples."""
 
     run: str
     measure: Measure
     words: str = ""
-    """Part of the id, the path or the repository, in small letters or large."""
+    """Part of the id, the path or the repository; case-insensitive."""
     language: str = ""
     repo: str = ""
     level: str = ""
     status: Status | None = None
     verdict: str = ""
-    """Of any of its completions, as is the flag; or the prompt's flag."""
+    """Verdict of any of its completions; `flag` is a flag of the prompt or of any completion."""
     flag: str = ""
     other: str = ""
-    """A run to compare with, sample by sample."""
+    """Id of a run to compare with, sample by sample."""
     differs: Differs = ""
-    """Only samples that count in both runs and differ; or only those where this run, or the other, is better."""
+    """``any``: samples that count in both runs with different values; ``first``, ``second``: where that run is better.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +65,24 @@ class FoundSample:
     """A sample in a listing."""
 
     ordinal: int
-    """Its place in the run's plan."""
+    """Position in the run's plan."""
     id: str
     repo: str
     path: str
     line: int
-    """Of the cursor, 0-based."""
+    """Line of the cursor, 0-based."""
     level: str
     status: Status
     value: float | None
-    """Mean over its completions, in the profile's own scale; None where it does not count."""
+    """Mean over its completions, in the profile's own scale; None if the sample does not count."""
     other: float | None = None
-    """That of the run it is compared with."""
+    """Value in the run to compare with."""
 
 
 def search(
     store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
-    """Return how many samples fit, and a page of them in order; by difference only with another run."""
+    """Return the number of matching samples and one page of them; an order by difference needs another run."""
     matching = _found(sample_filter)
     by = _by(matching, order)
     total = select(func.count()).select_from(matching).scalar_subquery()
@@ -97,12 +98,12 @@ def search(
 def neighbours(
     store: Store, sample_filter: SampleFilter, ordinal: int, *, order: Order = "plan"
 ) -> tuple[str | None, str | None, int]:
-    """Return the samples that fit before and after a place in the run's plan, None at either end; and its own number.
+    """Return the matching samples before and after a position in the plan (None at either end), and its own number.
 
-    That counts from 1 among those that fit. Beside a sample that does not fit itself, of number 0, there is the first
-    one that does.
+    Numbers count matching samples from 1. A sample that does not match has number 0, and its next sample is the first
+    match.
     """
-    # Values of the other run matter only where they decide which samples fit, or in which order.
+    # Read the other run's values only if they decide the match or the order.
     compared = sample_filter.differs or order == "difference"
     matching = _found(sample_filter if compared else replace(sample_filter, other=""))
     by, sample = _by(matching, order), matching.c.id
@@ -123,32 +124,31 @@ def neighbours(
 
 
 def _by(matching: CTE, order: Order) -> list[ColumnElement[Any]]:
-    """Return what samples that fit are ordered by."""
     if order == "plan":
         return [matching.c.ordinal]
     key = func.abs(matching.c.value - matching.c.other) if order == "difference" else matching.c.value
-    # Databases differ in where NULL stands.
+    # Databases sort NULL differently.
     return [key.is_(None), key if order == "lowest" else key.desc(), matching.c.ordinal]
 
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:
-    """Return where a sample stands in a run's plan; None if it is not in it."""
+    """Return the position of a sample in a run's plan; None if the plan lacks it."""
     p = t.PLANNED_FACT.c
     with store.reading() as connection:
         return connection.scalar(select(p.ordinal).where(p.key == t.key_of(run, sample)))
 
 
 def _found(sample_filter: SampleFilter) -> CTE:
-    """Return the samples of the run that fit as a table that the database makes once, and whole.
+    """Return the matching samples of the run as a table that the database builds once and completely.
 
-    Left to itself, a newer SQLite finds them again for each use; and PostgreSQL, asked for a few, prefers plans that
-    find the first one soon and take minutes for the rest.
+    Otherwise newer versions of SQLite compute it for each use, and PostgreSQL, asked for a few rows, chooses plans that
+    find the first row quickly and take minutes for the rest.
     """
     return _fitting(sample_filter).cte("found").prefix_with("MATERIALIZED")
 
 
 def _fitting(sample_filter: SampleFilter) -> Select[Any]:
-    """Return the samples of the run that fit, with the columns of `FoundSample`."""
+    """Return the matching samples of the run, with the columns of `FoundSample`."""
     samples = _counted(sample_filter.run, sample_filter.measure).subquery()
     conditions = _conditions(samples, sample_filter)
     columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
@@ -165,7 +165,7 @@ def _fitting(sample_filter: SampleFilter) -> Select[Any]:
 
 
 def _counted(run: str, measure: Measure) -> Select[Any]:
-    """Return the samples of a run with status and value, as the leaderboard counts them."""
+    """Return the samples of the run with status and value, as the leaderboard counts them."""
     p, m, r, n = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c, t.RUN.c
     values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
     joined = (
@@ -211,7 +211,7 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
 
 
 def _means(run: str, profile: str, metric: str) -> Subquery:
-    """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
+    """Return sample -> mean of a metric and number of completions with it; it reads one range of the scores."""
     s = t.SCORE.c
     return (
         select(s.key, func.avg(s.value).label("value"), func.count().label("made"))
@@ -231,7 +231,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
     }
     conditions: list[ColumnElement[bool]] = [f[name] == value for name, value in exact.items() if value]
     if sample_filter.words:
-        # Escaped: an underscore is part of many names.
+        # Escaped, because names often contain an underscore.
         conditions.append(
             or_(*(f[name].icontains(sample_filter.words, autoescape=True) for name in ("id", "path", "repo")))
         )
@@ -263,20 +263,20 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """What the samples of a run can be filtered by; each sorted."""
+    """The values that the samples of a run can be filtered by, each sorted."""
 
     languages: tuple[str, ...]
     repos: tuple[str, ...]
     levels: tuple[str, ...]
     verdicts: tuple[str, ...]
     flags: tuple[str, ...]
-    """Of prompts and of completions."""
+    """Flags of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
     """(profile, metric) of the run's scores."""
 
 
 def facets(store: Store, run: str) -> Facets:
-    """Return what the samples of a run can be filtered by."""
+    """Return the values that the samples of a run can be filtered by."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)

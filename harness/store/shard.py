@@ -1,11 +1,11 @@
-"""`Shard`: what one process made of some samples of a run, as a file that any store of the same samples can take in.
+"""`Shard`: one process's results for some samples of a run, as a file that a store of the same samples can merge.
 
-A file of gzipped JSON Lines. The first line, the manifest, says what the work is of, by digests; then come prompts,
-answers, verdicts and finished samples, in an order of their own. What a repetition may give otherwise (seconds, bytes
-of memory, outputs of tests) stands at the end: the lines before are equal for equal work, and their digest is in the
-file's name. So a unit that is done twice is one file.
+A file of gzipped JSON Lines. The first line, the manifest, names its run and sample set by their digests. Prompts,
+answers, verdicts and finished samples follow, sorted. Values that differ between repetitions (seconds, bytes of memory,
+test output) come last. The lines before them are equal for equal work, and the file name contains their digest. A unit
+that is done twice is therefore one file.
 
-A file with an `AttemptLog` tells of one attempt: faults, times of construction, summaries, remarks.
+A file with an `AttemptLog` describes one attempt: faults, construction times, summaries, remarks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TIMES: Mapping[str, tuple[str, ...]] = {
     "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),
     "sample": ("strategy_seconds", "generator_seconds", "engines"),
 }
-"""Kind of a line -> what a repetition may give otherwise."""
+"""Kind of a line -> fields that differ between repetitions."""
 _KEYS = {"answer": "id", "verdict": "key", "sample": "sample_id"}
 _LEVEL = 6
 R = TypeVar("R")
@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLog:
-    """One attempt at a run, or at a part of it, that has ended."""
+    """One finished attempt at a run, or at a part of it."""
 
     started: float
     """Seconds since 1970."""
@@ -63,22 +63,22 @@ class AttemptLog:
     faults: tuple[StoredFault, ...] = ()
     constructions: tuple[StoredConstruction, ...] = ()
     summaries: tuple[str, ...] = ()
-    """Ids of the answers that summarised APIs."""
+    """Ids of the answers that contain summaries of APIs."""
     remarks: tuple[str, ...] = ()
     cutoff: str | None = None
-    """The last day of what the generator was trained on, where its spec says so."""
+    """The last day of the generator's training data, if its spec states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Finished samples of one run with all that they refer to; or verdicts on samples of it; or an attempt at it."""
+    """Finished samples of one run with everything they refer to; or verdicts on its samples; or an attempt at it."""
 
     samples: str
     """Name of the sample set."""
     samples_digest: str
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Repository -> digest of its files, for those of the samples."""
+    """Repository -> digest of its files, for the repositories of the samples."""
     generations: tuple[StoredGeneration, ...] = ()
     verdicts: tuple[StoredVerdict, ...] = ()
     finished: tuple[Finished, ...] = ()
@@ -96,7 +96,7 @@ class ShardManifest:
     spec: RunSpec
     snapshots: dict[str, str]
     finished: tuple[str, ...]
-    """Ids of its samples."""
+    """Ids of its finished samples."""
 
 
 def encode(shard: Shard) -> tuple[str, bytes]:
@@ -108,15 +108,15 @@ def encode(shard: Shard) -> tuple[str, bytes]:
 
 
 def write(folder: Path, name: str, content: bytes) -> None:
-    """Write a shard into a folder, whole or not at all; one of the same name holds the same facts."""
+    """Write a shard into a folder atomically; a file of the same name has the same facts."""
     write_atomic(folder / name, content)
 
 
 def manifest_of(path: Path) -> ShardManifest:
-    """Return what a shard is of; the rest of the file is not read.
+    """Return a shard's manifest without reading the rest of the file.
 
     Raises:
-        InputFault: if it is no shard.
+        InputFault: if the file is not a shard.
     """
     for number, line in read_lines(path):
         return _manifest(_record(line, str(path), number), f"{path}:{number}")
@@ -127,19 +127,19 @@ def read(path: Path) -> Shard:
     """Read a shard and check it against its name.
 
     Raises:
-        InputFault: naming file and line, if it is no shard or was changed.
+        InputFault: naming file and line, if the file is not a shard or was changed.
     """
     return decode((line for _, line in read_lines(path)), path.name, str(path))
 
 
 def unpack(name: str, content: bytes) -> Shard:
-    """Return the shard that `encode` gave; raises as `read`."""
+    """Decompress and return the shard that `encode` produced; raises as `read`."""
     # Not `splitlines`, which also cuts at U+2028 inside a JSON string.
     return decode(io.StringIO(gzip.decompress(content).decode(), newline="\n"), name, name)
 
 
 def decode(lines: Iterable[str], name: str, where: str) -> Shard:
-    """Return the shard that lines hold, checked against the file's name; raises as `read`."""
+    """Return the shard in some lines, checked against the file's name; raises as `read`."""
     facts: list[str] = []
     prompts: dict[str, str] = {}
     records: list[tuple[str, str, dict[str, Any]]] = []
@@ -172,7 +172,7 @@ def decode(lines: Iterable[str], name: str, where: str) -> Shard:
 
 
 def _lines(shard: Shard) -> tuple[list[str], list[str]]:
-    """Return the lines of the facts and those of the times."""
+    """Return the lines of the facts and the lines of the times."""
     manifest = ShardManifest(
         format=FORMAT,
         run=shard.spec.id,
@@ -206,7 +206,7 @@ def _lines(shard: Shard) -> tuple[list[str], list[str]]:
 
 
 def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
-    """Return the record of a finished sample; its prompts' texts are put among the others."""
+    """Return the record of a finished sample, and add its prompts to `prompts`."""
     record = dataclasses.asdict(sample)
     prompts[sample.prompt_digest] = record.pop("prompt")
     for cost in record["bits"]:
@@ -217,7 +217,7 @@ def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
 
 
 def _dump(record: object) -> str:
-    """Return a JSON line; what no database takes is replaced, as it is before it is stored."""
+    """Return a JSON line; characters that no database accepts are replaced, as before storing."""
     return json.dumps(_cleaned(record), ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
@@ -245,8 +245,6 @@ def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
 def _shard(
     manifest: ShardManifest, prompts: Mapping[str, str], records: Sequence[tuple[str, str, dict[str, Any]]]
 ) -> Shard:
-    """Return a shard from (place, kind, record) of its lines."""
-
     def of_kind(kind: str) -> list[tuple[str, dict[str, Any]]]:
         return [(where, record) for where, name, record in records if name == kind]
 
@@ -279,8 +277,7 @@ def _finished(record: dict[str, Any], prompts: Mapping[str, str], where: str) ->
 
 
 def _typed(kind: type[R], record: Mapping[str, Any], where: str) -> R:
-    """Return a record of that type."""
-    from pydantic import ValidationError  # noqa: PLC0415 - whoever merges nothing needs none of it
+    from pydantic import ValidationError  # noqa: PLC0415 - needed only for merging
 
     try:
         adapter: Any = _adapter(kind)  # type: ignore[arg-type]  # a class is hashable

@@ -1,9 +1,9 @@
-"""`ShardStore`: a store whose finished samples leave as shards, for work that others will merge.
+"""`ShardStore`: a store that delivers its finished samples as shards, for another process to merge.
 
-Answers, costs in bits and verdicts are kept in its database, so that nothing is asked twice; but a sample counts as
-finished only once a shard holds it. Killed in the middle of a unit, the work does that unit again, from what is kept.
-Verdicts on samples that left without any follow as a shard of no run. Its database may be lost: it gets what the shards
-hold.
+Its own database keeps answers, costs in bits and verdicts, so that no request is repeated. A sample counts as finished
+only when a shard contains it. A process that is killed in the middle of a unit repeats the unit from the kept answers.
+Verdicts on samples that were delivered without one follow in a shard of their own. If the database is lost, it is
+filled again from the shards.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from ctxbench.harness.store.write import (
 )
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
-"""Run, its samples -> the units that are done here."""
+"""Run, its samples -> the units of this process."""
 Deliver = Callable[[str, bytes], None]
-"""Takes a shard: its name and its content."""
+"""Delivers a shard, given its name and its content."""
 Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
-"""Run, ids of samples -> the shards that hold some of them; None for the run -> those of verdicts."""
+"""Run, ids of samples -> delivered shards with some of the samples, or with verdicts only."""
 R = TypeVar("R")
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _OpenUnit:
-    """A unit that is being done."""
+    """A unit that is not finished."""
 
     unit: WorkUnit
     left: set[str]
@@ -65,7 +65,7 @@ class _OpenUnit:
 
 
 class ShardStore(Store):
-    """A database of a process's own, and the shards that it delivers. Safe to use from many threads."""
+    """A process's own database with the shards that it delivers. Safe to use from many threads."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class ShardStore(Store):
         snapshots: Mapping[str, str],
         earlier: Earlier = lambda _, __: (),
     ) -> None:
-        """Use the database of another store, which stays open for it.
+        """Use the database of another store, which must stay open.
 
         Args:
-            store: an open one.
-            cut: says which units are done here.
-            deliver: takes each shard as soon as its unit is done, or the attempt at it has ended.
+            store: an open store.
+            cut: selects the units of this process.
+            deliver: called with a shard when its unit is finished, or when the attempt ends.
             snapshots: repository -> digest of its files.
-            earlier: returns the shards that were delivered already.
+            earlier: returns the shards that were delivered before.
         """
         super().__init__(store._engine, store.where)
         self._cut, self._deliver, self._snapshots = cut, deliver, snapshots
@@ -93,10 +93,10 @@ class ShardStore(Store):
         self._open_units: dict[str, list[_OpenUnit]] = {}
         self._attempts: dict[int, tuple[str, AttemptLog]] = {}
         self._unlinked: dict[str, list[tuple[str, Mapping[int, StoredVerdict]]]] = defaultdict(list)
-        """Run -> samples that earlier shards hold without these verdicts."""
+        """Run -> (sample, its verdicts) for samples that an earlier shard delivered without these verdicts."""
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Note a run, its samples, and the units of it that are done here; return the run's id."""
+        """Record a run, its samples, and its units in this process; return the run's id."""
         run = super().add_run(spec, planned, days)
         work_units = self._cut(run, planned)
         self._specs[run] = spec
@@ -107,7 +107,7 @@ class ShardStore(Store):
         return run
 
     def _take_up(self, run: str, mine: Sequence[Sample]) -> None:
-        """Note which samples earlier shards hold, and make up for what the database or the shards have lost of them."""
+        """Read the earlier shards: restore their samples into the database, and deliver verdicts that they lack."""
         spec, in_shards, delivered = self._specs[run], self._done[run], set[str]()
         ids = {sample.id for sample in mine}
         for shard in self._earlier(run, ids):
@@ -117,13 +117,13 @@ class ShardStore(Store):
             super().add_all_finished(run, spec.coder, finished, generations=shard.generations, verdicts=shard.verdicts)
         if not in_shards or not any(sample.tested for sample in mine):
             return
-        # A verdict that came after its sample is in a shard without samples.
+        # A verdict that followed its sample is in a shard without samples.
         judged = {key for sample, key in verdicts.judged(self, run) if sample in in_shards}
         if judged - delivered:
             self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of the samples that shards hold, or are about to; of these, if they are given."""
+        """Return the ids of the samples that are in shards or will be; only those in `among`, if given."""
         ids = self._done[run]
         return frozenset(ids if among is None else ids.intersection(among))
 
@@ -136,7 +136,7 @@ class ShardStore(Store):
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Take finished samples, and deliver the units that are whole; return how many were taken."""
+        """Store finished samples, and deliver each unit that is complete; return the number of samples."""
         finished = list(finished)
         super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)
@@ -149,12 +149,12 @@ class ShardStore(Store):
         return len(finished)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Take the verdicts of a sample that an earlier shard holds; they are linked once a shard holds them too."""
+        """Keep the verdicts of a sample from an earlier shard, and link them once they are in a shard too."""
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
     def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
-        """Note that work on a run begins; return the attempt's number."""
+        """Record that work on a run begins; return the attempt's number."""
         attempt = super().start_attempt(run, isolation, load=load, locked=locked)
         with self.reading() as connection:
             started = connection.scalar(select(t.ATTEMPT.c.started).where(t.ATTEMPT.c.id == attempt)) or 0.0
@@ -165,20 +165,20 @@ class ShardStore(Store):
         return attempt
 
     def add_fault(self, attempt: int, fault: StoredFault) -> None:
-        """Note why a sample is missing."""
+        """Record why a sample is missing."""
         super().add_fault(attempt, fault)
         run, log = self._attempts[attempt]
         self._attempts[attempt] = run, replace(log, faults=(*log.faults, fault))
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
-        """Note what was made of repositories in an attempt."""
+        """Record the construction times of repositories in an attempt."""
         stages = tuple(built)
         super().add_construction(attempt, stages)
         run, log = self._attempts[attempt]
         self._attempts[attempt] = run, replace(log, constructions=stages)
 
     def add_summaries(self, run: str, answers: Iterable[str]) -> None:
-        """Note which stored answers summarised APIs for a run."""
+        """Record which stored answers summarise APIs for a run."""
         ids = tuple(sorted(answers))
         super().add_summaries(run, ids)
         for attempt, (of_run, log) in self._attempts.items():
@@ -186,7 +186,7 @@ class ShardStore(Store):
                 self._attempts[attempt] = run, replace(log, summaries=ids)
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
-        """Note that it ended, and deliver what there is of units that are not whole, and its log."""
+        """Record the end of an attempt, and deliver the finished samples of incomplete units and the attempt's log."""
         super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
         run, log = self._attempts.pop(attempt)
         for open_unit in self._open_units[run]:
@@ -204,7 +204,6 @@ class ShardStore(Store):
         self._deliver(*encode(self._shard(run, attempt=log, answers=log.summaries)))
 
     def _send(self, run: str, open_unit: _OpenUnit) -> None:
-        """Deliver what is finished of a unit."""
         finished = tuple(
             open_unit.finished[sample.id] for sample in open_unit.unit.samples if sample.id in open_unit.finished
         )
@@ -212,7 +211,7 @@ class ShardStore(Store):
         self._deliver(*encode(self._shard(run, repo=open_unit.unit.repo, finished=finished)))
 
     def _send_verdicts(self, run: str) -> None:
-        """Deliver what was judged after its sample was delivered, and link it here."""
+        """Deliver verdicts on samples that were delivered before, and link them here."""
         unlinked = self._unlinked.pop(run, [])
         if not unlinked:
             return
@@ -250,7 +249,7 @@ class ShardStore(Store):
 
 
 def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
-    """Return stored answers with their prompts, by their ids, in no order."""
+    """Return stored answers with their prompts by their ids, in no order."""
     g = t.GENERATION.c
     query = select(*(column for column in g if column.name != "number"))
     with store.reading() as connection:
@@ -264,14 +263,14 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
 
 
 def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
-    """Return what the generator of a run answered for some samples in all runs over the same set, in no order."""
+    """Return the answers of a run's generator for some samples in all runs over the same set, in no order."""
     r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
     same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
     runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)
     ids: set[str] = set()
     with store.reading() as connection:
         for part in parts([sample.id for sample in samples]):
-            # Question in question, so that no table is read whole.
+            # Nested queries, so that no table is read completely.
             keys = select(p.key).where(p.run.in_(runs), p.sample.in_(select(s.number).where(s.id.in_(part))))
             answers = select(c.generation).where(c.key.in_(keys))
             ids.update(connection.scalars(select(g.id).where(g.number.in_(answers))))
@@ -281,11 +280,11 @@ def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[
 def open_share(
     share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
 ) -> AbstractContextManager[ShardStore]:
-    """Open what a share of the runs over a sample set is stored in; it goes on with the shards that are there.
+    """Open the store for a share of the runs over a sample set; it continues from existing shards.
 
     Args:
-        share: the part that is done here.
-        folder: where its shards are, and its own database unless that is elsewhere; made if it is missing.
+        share: the part of the work.
+        folder: contains the shards, and the database unless `url` is given; created if missing.
         sample_set: the set.
         url: of another database.
 
@@ -305,7 +304,7 @@ def open_share(
 
 
 def _shards_in(folder: Path, set_digest: str) -> Earlier:
-    """Return what reads the shards of a sample set that are in a folder; a damaged one is named and left out."""
+    """Return a reader of the shards in a folder for one sample set; damaged shards are skipped with a warning."""
     by_run: dict[str, list[tuple[Path, ShardManifest]]] = defaultdict(list)
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         for manifest in _sound(manifest_of, file):
@@ -314,7 +313,7 @@ def _shards_in(folder: Path, set_digest: str) -> Earlier:
 
     def earlier(run: str, samples: Collection[str]) -> Iterator[Shard]:
         for file, manifest in by_run[run]:
-            # A shard without samples may hold verdicts on those of others.
+            # A shard without samples may contain verdicts on samples of other shards.
             if not manifest.finished or not set(samples).isdisjoint(manifest.finished):
                 yield from _sound(read, file)
 
@@ -322,7 +321,7 @@ def _shards_in(folder: Path, set_digest: str) -> Earlier:
 
 
 def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
-    """Yield what a file holds; say so if it cannot be read."""
+    """Yield the content of a file; if it cannot be read, log a warning."""
     try:
         yield reader(file)
     except InputFault as fault:

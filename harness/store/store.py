@@ -1,10 +1,10 @@
-"""`Store`: opens the database, appends rows, looks up what the runner needs. Never changes a row.
+"""`Store`: opens the database, appends rows, looks up what the runner needs. It never changes a row.
 
-Readers (a dashboard, a report) may point at a database that somebody else's run is filling: `open_reader` neither waits
-for that run nor keeps it waiting.
+Readers (a dashboard, a report) can open a database while another process fills it: with `open_reader` neither blocks
+the other.
 
-One process works at a run at a time (`harness.store.database`). Whoever stores a row that is there already, such as an
-answer that another run has asked for meanwhile, drops its own copy.
+Only one process works on a run at a time (`harness.store.database`). If another run has stored the same row meanwhile,
+such as an answer, the row that is stored already stays.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ _TRIES = 3
 
 
 def _last(connection: Connection, column: Column[int]) -> int:
-    """Return the last number that a column gave."""
     return connection.scalar(select(func.max(column))) or 0
 
 
@@ -75,10 +74,10 @@ class Store:
         self._engine = engine
         self._turn = threading.Lock()
         self.where = where
-        """The database, for messages; without a password."""
+        """Name of the database in messages, without a password."""
 
     def __enter__(self) -> Store:
-        """Return itself."""
+        """Return the store."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -91,7 +90,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database and keeps no writer waiting."""
+        """Yield a connection that sees one state of the database and never blocks a writer."""
         with explained(self.where), self._engine.connect() as plain:
             connection = for_reading(plain)
             with connection.begin():
@@ -99,8 +98,8 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self, *, together: bool = False) -> Iterator[Connection]:
-        """Give a connection for a transaction that writes alone, or together with others where the database can."""
-        # A lock of our own is handed on at once; SQLite's is asked for again and again, with pauses that grow.
+        """Yield a connection in a write transaction; `together` allows other writers where the database does."""
+        # A Python lock passes on at once; SQLite's is polled, with growing pauses.
         turn = contextlib.nullcontext() if together and self._engine.dialect.name == "postgresql" else self._turn
         with turn, explained(self.where), self._engine.connect() as plain:
             connection = with_others(plain) if together else plain
@@ -108,14 +107,14 @@ class Store:
                 try:
                     yield connection
                 except BaseException:
-                    # An interrupt may leave psycopg in the middle of its pipeline, where nothing can be rolled back.
-                    # The server does that when the connection ends.
+                    # An interrupt may leave psycopg in the middle of its pipeline, where it cannot roll back. The
+                    # server rolls back when the connection ends.
                     if self._engine.dialect.name == "postgresql":
                         connection.invalidate()
                     raise
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
-        """Hold the lock on a run; gives whether it is held.
+        """Hold the lock on a run; yields whether it is held, as `database.run_lock`.
 
         Raises:
             InputFault: if another process holds it.
@@ -123,12 +122,12 @@ class Store:
         return run_lock(self._engine, self.where, run)
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Note a run and its samples, unless they are there already; return the run's id.
+        """Record a run and its samples, unless they are stored already; return the run's id.
 
         Args:
-            spec: what decides it.
+            spec: the run's choices.
             planned: its samples, in order.
-            days: sample -> the day of its code; noted also of samples that are there already.
+            days: sample -> the day of its code; also recorded for samples that are stored already.
         """
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
@@ -144,7 +143,7 @@ class Store:
         return id_
 
     def _plan(self, connection: Connection, run: int, set_digest: str, planned: Sequence[Sample]) -> None:
-        """Plan the samples of a new run, by its number; their keys follow each other."""
+        """Plan the samples of a new run, given by its number; their keys are consecutive."""
         s, p = t.SAMPLE.c, t.PLANNED_FACT.c
         query = select(s.id, s.number).where(s.set_digest == set_digest)
         stored: dict[str, int] = dict(connection.execute(query).all())
@@ -156,7 +155,7 @@ class Store:
         load(connection, t.PLANNED_FACT, ("key", "run", "sample", "ordinal"), rows)
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of the samples that a run has results for; of these, if they are given."""
+        """Return the ids of a run's samples with a result; only those in `among`, if given."""
         r = t.RESULT.c
         query = select(r.sample_id).where(r.run_id == run)
         queries = [query] if among is None else [query.where(r.sample_id.in_(part)) for part in parts(among)]
@@ -164,17 +163,17 @@ class Store:
             return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
     def locked(self, runs: Collection[str]) -> set[str] | None:
-        """Return which of these runs a process works at; None where nobody can tell."""
+        """Return which of these runs a process works on, or None where locks cannot be read."""
         with self.reading() as connection:
             return locked(self._engine, connection, runs)
 
     def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
-        """Note that work on a run begins; return the attempt's number.
+        """Record that work on a run begins; return the attempt's number.
 
         Args:
             run: its id.
-            isolation: how strategies are kept apart, and where tests run.
-            load: how much is done at once; None if nothing is measured.
+            isolation: how strategies are isolated, and where tests run.
+            load: the attempt's concurrency; None if no times are measured.
             locked: whether this process holds the lock on the run until the attempt ends.
         """
         values = {"run_id": run, "started": time.time(), "isolation": isolation}
@@ -184,20 +183,20 @@ class Store:
             return int(inserted.inserted_primary_key[0]) if inserted.inserted_primary_key else 0
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
-        """Note that it ended: ``done``, ``faults``, ``interrupted`` or ``failed``."""
+        """Record the end of an attempt: ``done``, ``faults``, ``interrupted`` or ``failed``."""
         row = {"attempt_id": attempt, "ended": time.time(), "reason": reason, "finished": finished, "missing": missing}
         with self._writing() as connection:
             connection.execute(insert(t.OUTCOME), row)
 
     def add_fault(self, attempt: int, fault: StoredFault) -> None:
-        """Note why a sample is missing."""
+        """Record why a sample is missing."""
         with self._writing() as connection:
             count = connection.scalar(select(func.count()).where(t.FAULT.c.attempt_id == attempt))
             row = {key: clean(value) for key, value in dataclasses.asdict(fault).items()}
             connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
-        """Note what was made of repositories in an attempt, and how long that took; once an attempt."""
+        """Record the construction times of repositories in an attempt; call it once per attempt."""
         content = [
             {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(construction)}
             for ordinal, construction in enumerate(built)
@@ -206,7 +205,7 @@ class Store:
             append(connection, t.CONSTRUCTION, content)
 
     def add_summaries(self, run: str, answers: Iterable[str]) -> None:
-        """Note which stored answers summarised APIs for a run; those that are noted already stay."""
+        """Record which stored answers summarise APIs for a run; existing rows stay unchanged."""
 
         def added(connection: Connection) -> None:
             f, g, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.RUN.c
@@ -230,7 +229,7 @@ class Store:
         return responses
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
-        """Append answers; those that are there already stay as they are."""
+        """Append answers; existing ones stay unchanged."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
         self.settle(
             lambda connection: append_generations(connection, generations, add_prompts(connection, prompts)),
@@ -250,7 +249,7 @@ class Store:
         return {key: value for key, value in costs.items() if key in requested}
 
     def add_finished(self, run: str, coder: str, finished: Finished) -> bool:
-        """Append one finished sample; return False if it was there already."""
+        """Append one finished sample; return False if it is stored already."""
         return self.add_all_finished(run, coder, [finished]) == 1
 
     def add_all_finished(
@@ -262,17 +261,17 @@ class Store:
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Append finished samples of one run in one transaction: a batch, or all of a shard.
+        """Append finished samples of one run in one transaction: a batch, or a whole shard.
 
         Args:
             run: its id.
-            coder: what priced their contexts.
+            coder: the coder that priced their contexts.
             finished: the samples.
-            generations: answers that they name and that may not be stored yet.
-            verdicts: likewise.
+            generations: answers of the samples that may not be stored yet.
+            verdicts: verdicts of the samples that may not be stored yet.
 
         Returns:
-            How many samples were not there already; those that were stay as they are.
+            The number of new samples; existing ones stay unchanged.
         """
         samples, answers, judgements = list(finished), list(generations), list(verdicts)
 
@@ -283,15 +282,15 @@ class Store:
         return self.settle(added, together=True)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
+        """Link verdicts and scores to completions (by index) of a finished sample; return the number of new links."""
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run an appending function in a transaction, again if another process was faster with the same row.
+        """Run an appending function in a transaction; repeat it if another process stored the same row first.
 
         Args:
-            append: what to run.
-            together: whether it may append while others do, because it passes over what they append meanwhile.
+            append: the function.
+            together: whether it may run beside other writers, because it skips rows that they append meanwhile.
         """
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
@@ -301,15 +300,15 @@ class Store:
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
-    """Open a database, and make its tables if it is empty.
+    """Open a database, and create its tables if it is empty.
 
     Args:
         url: a SQLAlchemy URL.
-        create: whether to make a SQLite file that is missing.
+        create: whether to create a missing SQLite file.
 
     Raises:
-        InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is no
-            database or another version made it.
+        InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is not a
+            database, or another version created it.
         MachineFault: if the disk is full or the server does not answer.
     """
     with explained(url.partition("@")[2] or url):
@@ -330,7 +329,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
 _SNAPSHOT = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
-"""A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
+"""A snapshot lists the transactions whose rows are visible; a standby's snapshot does not list running ones."""
 
 
 def open_reader(url: str) -> Store:
@@ -340,8 +339,8 @@ def open_reader(url: str) -> Store:
         url: a SQLAlchemy URL.
 
     Raises:
-        InputFault: if the URL, its user, password or database is wrong, its driver is missing, there is no file, the
-            file is no database of ours, or its schema is not this version's.
+        InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is missing or
+            not a database of ctxbench, or its schema has another version.
         MachineFault: if the server does not answer.
     """
     with explained(url.partition("@")[2] or url):
@@ -358,7 +357,7 @@ def open_reader(url: str) -> Store:
 
 
 def _check(engine: Engine, where: str) -> None:
-    """Refuse a schema that our questions do not fit."""
+    """Refuse a schema of another version or program."""
     with engine.connect() as connection:
         number = schema_of(connection)
     if number is None:
@@ -367,23 +366,24 @@ def _check(engine: Engine, where: str) -> None:
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a database to read; of a server nobody knows before asking it."""
+    """Return False for a SQLite file that does not exist, True otherwise; servers are not asked."""
     parsed = read_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
 
 
 def which(url: str) -> str:
-    """Return what tells one database under a URL from the next: a SQLite file may be removed and made again."""
+    """Return the file number of a SQLite database, which differs after it is deleted and created again, or ""."""
     parsed = read_url(url)
     path = Path(str(parsed.database))
     return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""
 
 
 def version(store: Store, url: str) -> str:
-    """Return a text that changes whenever rows were added; cheap, whatever the size of the database.
+    """Return a text that changes whenever rows are added; its cost does not depend on the size of the database.
 
-    Of a SQLite file: when it and its log were last written, and how far. Of PostgreSQL: which transactions are seen,
-    those of other databases of the server included; of its standby: how far the log was replayed.
+    For SQLite it contains the times and sizes of the file and its log. For PostgreSQL it contains the visible
+    transactions, also those of other databases on the server; for a standby the position up to which the log was
+    replayed.
 
     Raises:
         InputFault: if the file is gone.

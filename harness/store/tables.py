@@ -1,7 +1,7 @@
-"""The tables in a database: made where it is empty, kept from changes, and rid of a run or of its verdicts.
+"""The tables of a database: creation, protection from changes, and deletion of a run or of its verdicts.
 
-A number says which schema a database has. There is no way from one schema to another: a database of another number is
-refused. Nothing but the two deletions takes rows away. Answers of models stay, since other runs use them too.
+Each schema has a number. There are no migrations: a database with another number is refused. Only the two deletions
+remove rows. They keep the answers of models, because other runs use them too.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def schema_of(connection: Connection) -> int | None:
 
 
 def check_schema(number: int, *, where: str) -> None:
-    """Refuse a database whose schema is not this version's.
+    """Refuse a database with another version's schema.
 
     Args:
-        number: its schema's.
+        number: of its schema.
         where: the database, for messages.
 
     Raises:
-        InputFault: if it is another one.
+        InputFault: if the number is not `SCHEMA_NUMBER`.
     """
     if number != SCHEMA_NUMBER:
         raise InputFault(
@@ -53,14 +53,14 @@ def check_schema(number: int, *, where: str) -> None:
 
 
 def create_tables(connection: Connection, *, where: str) -> None:
-    """Make what is missing in an empty database; one that has the tables stays as it is.
+    """Create the tables in an empty database; a database with the tables stays unchanged.
 
     Args:
         connection: a connection in a transaction that holds the write lock.
         where: the database, for messages.
 
     Raises:
-        InputFault: if another version or another program made the database.
+        InputFault: if another version or another program created the database.
     """
     number = schema_of(connection)
     if number is not None:
@@ -95,7 +95,7 @@ def _refuse_changes(connection: Connection, table: str) -> None:
 
 
 def _check_blank(connection: Connection, where: str) -> None:
-    """Refuse a database that our tables cannot be made in."""
+    """Refuse a database in which the tables cannot be created."""
     tables = set(inspect(connection).get_table_names())
     if connection.dialect.name == "sqlite":
         if tables:
@@ -122,14 +122,14 @@ def _check_blank(connection: Connection, where: str) -> None:
 
 
 def delete_run(store: Store, run: str) -> int:
-    """Delete all that is stored of one run, for good; return how many rows. No process may be at work on it."""
+    """Delete all rows of one run permanently; return their number. No process may be working on the run."""
 
     def remove(connection: Connection) -> int:
         attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
         number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
         keys = select(t.PLANNED_FACT.c.key).where(t.PLANNED_FACT.c.run == number)
         count = 0
-        # Children stand behind their parents.
+        # In reverse order, children before their parents.
         for table in reversed(t.METADATA.sorted_tables):
             if "run_id" in table.c:
                 rows = table.c.run_id == run
@@ -150,7 +150,7 @@ def delete_run(store: Store, run: str) -> int:
 
 
 def forget_unbegun(store: Store, run: str) -> None:
-    """Delete a run of which no attempt has stored or noted anything."""
+    """Delete a run if no attempt has stored anything for it."""
     attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
     with store.reading() as connection:
         is_begun = connection.scalar(
@@ -161,9 +161,9 @@ def forget_unbegun(store: Store, run: str) -> None:
 
 
 def delete_verdicts(store: Store, run: str) -> int:
-    """Delete the verdicts on a run's completions; return how many. No process may be at work on the run.
+    """Delete the verdicts on a run's completions; return their number. No process may be working on the run.
 
-    Other runs with an equal completion lose that verdict too: for all of them it is given anew.
+    Other runs with an equal completion lose the verdict too, and are judged again.
     """
 
     def remove(connection: Connection) -> int:
@@ -190,7 +190,7 @@ def _delete_rows(connection: Connection, table: Table, rows: ColumnElement[bool]
 
 @contextlib.contextmanager
 def _deletable(connection: Connection, table: str) -> Iterator[None]:
-    """Let rows of a table be deleted within the block, in the connection's transaction; nobody else can meanwhile."""
+    """Let only this transaction delete a table's rows within the block."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
         yield

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.store.store import Store
 
 PROFILE, PASS = "ctxbench", metrics.PASS
-"""Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
+"""Profile and metric of a completion's score: 1 if it passed its tests, 0 otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 
 def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the verdicts on what is asked for, by the digests of sample and text; all images count.
+    """Return the stored verdicts on some contents, given as (sample digest, text digest), whatever the image.
 
-    Of the verdicts that merged shards brought, only those for this run are among them.
+    Of the verdicts from merged shards, only those for this run are included.
     """
     pairs = set(contents)
     stored: dict[tuple[str, str], StoredVerdict] = {}
@@ -63,24 +63,24 @@ def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tupl
 
 
 def verdict_of(row: Mapping[str, Any]) -> StoredVerdict:
-    """Return the verdict of a row."""
+    """Build a verdict from its row."""
     return StoredVerdict(**{**row, "flags": read_flags(row["flags"])})
 
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
-    """Append a verdict; return the stored one, which is another if somebody was faster."""
+    """Append a verdict; return the stored one, which may be another process's."""
     add_all(store, [verdict])
     return find(store, [verdict.key])[verdict.key]
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append many verdicts at once; those that are there already stay as they are."""
+    """Append many verdicts at once; existing ones stay unchanged."""
     content = list(verdicts)
     store.settle(lambda connection: append_verdicts(connection, content))
 
 
 def append_links(connection: Connection, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-    """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
+    """Link verdicts and scores to completions (by index) of a finished sample; return the number of new links."""
     s = t.SCORE_FACT.c
     key = connection.scalar(select(t.key_of(run, sample)))
     number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
@@ -94,12 +94,12 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
 
 
 def passed(verdict: StoredVerdict) -> float:
-    """Return the score of a verdict: 1 for ``PASSED`` and for nothing else."""
+    """Return the score of a verdict: 1 for ``PASSED``, 0 for all others."""
     return float(verdict.verdict == "PASSED")
 
 
 def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return run -> sample -> completions that passed and are not plain; runs and samples without any are left out."""
+    """Return run -> sample -> number of passes with flags; runs and samples without any are left out."""
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
         select(j.run_id, j.sample_id, func.count())
@@ -114,10 +114,10 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
-    """Return the completions of a run's functions that have no score yet, in the order of the plan.
+    """Return a run's function completions without a score, in the plan's order.
 
     Args:
-        store: where the run is.
+        store: the database with the run.
         run: its id.
         among: ids of the samples to look at; None for all.
     """
@@ -143,14 +143,14 @@ def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list
 
 
 def judged(store: Store, run: str) -> list[tuple[str, str]]:
-    """Return the sample of each completion of a run that tests judged, with the key of its verdict."""
+    """Return (sample, key of the verdict) for each judged completion of a run."""
     j = t.JUDGED.c
     with store.reading() as connection:
         return list(map(tuple, connection.execute(select(j.sample_id, j.verdict_key).where(j.run_id == run))))
 
 
 def passes(store: Store, run: str, n: int) -> list[int]:
-    """Return how many of its `n` completions passed, for each sample that has a score for all of them."""
+    """Return the number of passes for each sample whose `n` completions all have a score."""
     s = t.SCORE.c
     query = (
         select(func.count(), func.sum(s.value))
@@ -163,7 +163,7 @@ def passes(store: Store, run: str, n: int) -> list[int]:
 
 
 def all_equal(store: Store, run: str) -> bool:
-    """Return whether a run has samples with several completions, and no sample has two that differ."""
+    """Return whether a run has samples with several completions, and all completions of each sample are equal."""
     c = t.COMPLETION.c
     per_sample = (
         select(func.count().label("made"), func.count(c.text.distinct()).label("texts"))

@@ -1,8 +1,8 @@
-"""Progress and choices of stored runs, and the attempts at them: when they were made, how they ended, what went wrong.
+"""Progress and choices of stored runs, and the attempts at them: their times, outcomes and faults.
 
-Reads only; a few statements however many runs there are. A result tells no time, so that a stored run is the same
-whenever it is made; only attempts do. Whether a process still works on an attempt without an end is in no row: it holds
-the lock on its run (`harness.store.database`).
+Queries only read, in a few statements whatever the number of runs. Times are stored with attempts and never with
+results, so that a stored run does not depend on when it was made. No row says whether a process still works on an
+attempt without an end: the lock on its run does (`harness.store.database`).
 """
 
 from __future__ import annotations
@@ -28,44 +28,45 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, read_flags, versions
 
 JUDGING = "tests "
-"""How the isolation of an attempt begins that ran tests and nothing else."""
+"""Prefix of an attempt's isolation if it only ran tests."""
 _TESTS = ", tests in "
-"""Stands before the name of the back end in the isolation of an attempt."""
+"""Separator before the back end's name in an attempt's isolation."""
 _NODES = " Ray nodes"
-"""How the isolation of an attempt ends that nodes of a cluster made, with tests in what each of them offers."""
+"""Suffix of an attempt's isolation if it used nodes of a cluster, where each node chooses its back end."""
 _SAMPLES_LISTED = 20
 """Samples listed with a group of faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWork:
-    """How far one run is."""
+    """Progress of one run."""
 
     id: str
     choices: StoredChoices
     samples_digest: str
     versions: Mapping[str, str]
-    """What else decides the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
+    """Versions that are part of the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
     planned: int
     statuses: Mapping[str, int]
-    """Status of `harness.results.Status` -> finished samples."""
+    """Status of `harness.results.Status` -> number of finished samples."""
     unjudged: int
-    """Completions of functions that have no verdict yet."""
+    """Number of completions of functions without a verdict."""
     languages: tuple[str, ...]
-    """Of the set's samples that the store knows."""
+    """Languages of the set's stored samples."""
     functions: bool
-    """Whether tests judge some of them."""
+    """Whether tests judge some of the samples."""
     attempts: tuple[Attempted, ...]
-    """In the order in which they began."""
+    """Attempts in the order of their start."""
     remarks: tuple[str, ...]
     imported: Imported | None
     file: ImportedFile | None
-    """How to import it again; None for a run that was made here."""
+    """The import file with its options; None for a run that was made here."""
     alive: bool | None = None
-    """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
-    no such attempt, or nobody can tell."""
+    """Whether a process works on the run. False if the last attempt has no end and its process is gone; None if there
+    is no such attempt, or the locks cannot be read.
+    """
     name: str = ""
-    """What people call it; empty if nothing."""
+    """The run's name; empty if it has none."""
 
     @property
     def origin(self) -> Origin:
@@ -74,12 +75,12 @@ class RunWork:
 
     @property
     def finished(self) -> int:
-        """How many samples have a result."""
+        """The number of samples with a result."""
         return sum(self.statuses.values())
 
 
 def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
-    """Return how far runs are, the one begun last first; all of them, or those with the ids `runs`."""
+    """Return the progress of all runs, or of the runs with these ids; the run begun last comes first."""
     r = t.RUN.c
     query = select(t.RUN) if runs is None else select(t.RUN).where(r.id.in_(list(runs)))
     with store.reading() as connection:
@@ -119,10 +120,10 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
 
 
 def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
-    """Return how far runs are.
+    """Return the progress of some runs.
 
     Raises:
-        InputFault: if a process works at one of them.
+        InputFault: if a process works on one of them.
     """
     stored = works(store, ids)
     for work in stored:
@@ -136,7 +137,7 @@ def _newest_first(work: RunWork) -> tuple[float, str]:
 
 
 def watched(store: Store, runs: Iterable[RunWork]) -> list[RunWork]:
-    """Return runs with what is known at this moment of the processes that work at them, which no row tells."""
+    """Return runs with the current state of their locks, which is not stored."""
     runs = list(runs)
     begun = [run.id for run in runs if any(_begun(attempt) for attempt in run.attempts)]
     locked = store.locked(begun) if begun else None
@@ -152,7 +153,7 @@ def _alive(work: RunWork, locked: Collection[str] | None) -> bool | None:
         return None
     if work.id in locked:
         return True
-    # That an earlier attempt was killed says nothing of a later one.
+    # A killed earlier attempt says nothing about a later one.
     return False if _begun(work.attempts[-1]) else None
 
 
@@ -171,7 +172,7 @@ def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, in
 
 
 def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """Return digest of a set -> languages of its stored samples, and whether tests judge some of them."""
+    """Return digest of a set -> (languages of its stored samples, whether tests judge some of them)."""
     s = t.SAMPLE.c
     facts_by_set: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
     query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
@@ -187,7 +188,6 @@ def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[s
 
 
 def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
-    """Count the completions that tests are to judge, less those that have a verdict."""
     c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
     joined = t.COMPLETION.join(t.PLANNED, (c.key == p.key)).join(
         t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id)
@@ -208,7 +208,7 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
 
 
 def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, list[Any]]:
-    """Return digest of a file -> the labels of all runs that were imported from it."""
+    """Return digest of an import file -> (strategy, generator) of all its runs."""
     i, r = t.IMPORTED.c, t.RUN.c
     digests = sorted({file.sha256 for file in files})
     query = select(i.sha256, r.strategy, r.generator).select_from(t.IMPORTED.join(t.RUN, i.run_id == r.id))
@@ -219,10 +219,10 @@ def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, li
 
 
 def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) -> str:
-    """Return what ``--sandbox`` was, as far as the attempts tell; empty if it made no difference."""
+    """Return the value of ``--sandbox`` according to the attempts; empty if it made no difference."""
     if imported or not functions or not attempts:
         return ""
-    # Tests are run by every attempt, unless it was told to leave them out; nodes may each have chosen a back end.
+    # Every attempt runs tests unless told not to; each node may have chosen its own back end.
     unsaid = "" if any(attempt.isolation.endswith(_NODES) for attempt in attempts) else "none"
     return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), unsaid)
 
@@ -251,7 +251,7 @@ def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[st
     return ImportedFile(
         format=source.format,
         source=source.source,
-        # Where the file itself told what its samples are, no version of ours decided its scores.
+        # Empty if the file itself describes its samples: then no version of ctxbench decided its scores.
         has_sample_set=bool(run.code),
         language=languages[0] if len(languages) == 1 else "",
         labels=tuple(label for label, values in shared.items() if len(values) == 1),
@@ -264,49 +264,49 @@ class Attempted:
 
     id: int
     started: float
-    """Seconds since 1970."""
+    """Start in seconds since 1970."""
     isolation: str
-    """How strategies were kept apart, and where tests ran."""
+    """How strategies were isolated, and where tests ran."""
     ended: float | None
-    """None: no end was noted. It goes on, or its process was killed."""
+    """End in seconds since 1970; None if the attempt still runs or its process was killed."""
     reason: str
     """``done``, ``faults``, ``interrupted`` or ``failed``; empty without an end."""
     finished: int | None
-    """Samples that it stored; None without an end."""
+    """Number of samples that it stored; None without an end."""
     missing: int | None
     faults: int
     locked: bool = False
     """Whether its process held the lock on the run until the attempt ended."""
     load: Load | None = None
-    """How much it did at once; None where nobody noted it."""
+    """Concurrency of the attempt; None if not recorded."""
 
     @property
     def sandbox(self) -> str:
-        """The back end that ran tests; empty if none did."""
+        """The back end that ran tests; empty if no tests ran."""
         return self.isolation.partition(_TESTS)[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultGroup:
-    """Equal faults of one run: of one kind, with one message."""
+    """Equal faults of one run, with the same kind and message."""
 
     kind: str
     """``machine`` or ``strategy``."""
     message: str
     count: int
     attempt: int
-    """The latest attempt that met it."""
+    """The latest attempt with this fault."""
     started: float
-    """When that attempt began: a fault itself tells no time."""
+    """Start of that attempt, in seconds since 1970; faults have no times of their own."""
     samples: tuple[str, ...]
-    """The first of its samples."""
+    """The first samples with this fault."""
     detail: str
-    """Of the latest of them: the strategy's own traceback, if it raised."""
+    """Detail of the latest fault: the strategy's traceback, if it raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstructionTime:
-    """How long a stage of making one repository searchable took, in one attempt."""
+    """Seconds of one construction stage for one repository in one attempt."""
 
     run: str
     attempt: int
@@ -316,7 +316,7 @@ class ConstructionTime:
 
 
 def faults_of(store: Store, run: str) -> list[FaultGroup]:
-    """Return the faults of a run, equal ones together: those of the latest attempt first, then the most frequent."""
+    """Return the faults of a run in groups of equal ones: the latest attempt's first, then the most frequent."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.kind, f.message, f.attempt_id, f.ordinal, f.sample_id, a.started)
@@ -351,7 +351,7 @@ def faults_of(store: Store, run: str) -> list[FaultGroup]:
 
 
 def flags_of(store: Store, run: str) -> dict[str, int]:
-    """Return flag -> the samples of a run whose prompt or completion has it, the most frequent first."""
+    """Return flag -> number of a run's samples with it in prompt or completion, the most frequent first."""
     samples: dict[str, set[str]] = defaultdict(set)
     with store.reading() as connection:
         for c in (t.RESULT.c, t.COMPLETION.c):
@@ -364,7 +364,7 @@ def flags_of(store: Store, run: str) -> dict[str, int]:
 
 
 def failed_on(store: Store, run: str) -> frozenset[str]:
-    """Return the ids of the samples that the run's strategy failed on in an attempt, done since or not."""
+    """Return the ids of the samples that the run's strategy has ever failed on, even if they are finished now."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.sample_id)
@@ -376,7 +376,7 @@ def failed_on(store: Store, run: str) -> frozenset[str]:
 
 
 def construction_times(store: Store, runs: Iterable[str]) -> list[ConstructionTime]:
-    """Return how long runs took to make repositories searchable, in the order in which it happened."""
+    """Return the construction times of runs, in chronological order."""
     c, a = t.CONSTRUCTION.c, t.ATTEMPT.c
     query = (
         select(a.run_id, c.attempt_id, c.repo, c.stage, c.seconds)
@@ -392,7 +392,7 @@ def construction_times(store: Store, runs: Iterable[str]) -> list[ConstructionTi
 
 
 def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[Attempted]]:
-    """Return run -> its attempts, in the order in which they began."""
+    """Return run -> its attempts, in the order of their start."""
     a, o, f = t.ATTEMPT.c, t.OUTCOME.c, t.FAULT.c
     failed = select(f.attempt_id, func.count().label("faults")).group_by(f.attempt_id).subquery()
     joined = t.ATTEMPT.outerjoin(t.OUTCOME, a.id == o.attempt_id).outerjoin(failed, a.id == failed.c.attempt_id)
@@ -418,7 +418,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
 
 
 def loads_of(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load | None, ...]]:
-    """Return run -> the loads under which its stored samples were made, each once; see `RunInfo.loads`."""
+    """Return run -> the distinct loads under which its stored samples were made; see `RunInfo.loads`."""
     return {
         run: tuple(
             dict.fromkeys(

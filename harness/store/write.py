@@ -1,7 +1,7 @@
-"""Records handed to the store (a finished sample with its completions, verdicts, faults), their rows, their writing.
+"""Records for the store (finished samples, completions, verdicts, faults), and how they become rows.
 
-Rows are appended within a transaction that the caller holds; what is there already stays as it is. Many rows go as
-plain tuples, by one prepared statement: SQLAlchemy inserts dictionaries, a row each, which takes four times as long.
+Rows are appended in the caller's transaction; existing rows stay unchanged. Many rows are inserted as plain tuples by
+one prepared statement, because SQLAlchemy's insert of a dictionary per row takes four times as long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctxbench.harness.store import schema as t
 V = TypeVar("V")
 Rows = Sequence[tuple[Any, ...]]
 _MANY = 500
-"""Keys looked up at once; databases bound the number of parameters."""
+"""Keys per lookup, because databases limit the number of parameters."""
 Row = dict[str, Any]
 
 
@@ -46,14 +46,14 @@ class StoredGeneration:
     tokens_out: int
     seconds: float
     cached: int = 0
-    """How many of `tokens_in` the service had at hand."""
+    """Part of `tokens_in` that the service read from its cache."""
     price: float | None = None
-    """US dollars, as of when it was asked; None where nobody knows."""
+    """US dollars at the time of the call; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBits:
-    """What a target costs after a prompt."""
+    """Cost in bits of a target after a prompt."""
 
     language: str
     prompt_digest: str
@@ -64,14 +64,14 @@ class StoredBits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBlock:
-    """A stretch of the final prompt, or one that was left out of it."""
+    """A block of the final prompt, or a block that was left out of it."""
 
     kind: str
     places: str
     """JSON: a list of [path, start, end]."""
     score: float | None
     tokens: int
-    """0 for one that was left out and whose tokens are not known."""
+    """Tokens; 0 for a block that was left out and whose tokens are unknown."""
     state: str
     """``kept``, ``cut`` or ``dropped``."""
     reason: str
@@ -81,7 +81,7 @@ class StoredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVerdict:
-    """What the tests said of one text, under the key of everything that decided it."""
+    """The verdict of the tests on one text, under the key of everything that decided it."""
 
     key: str
     sample_digest: str
@@ -90,18 +90,19 @@ class StoredVerdict:
     sandbox: str
     """Name of the back end."""
     verdict: str
-    """Never ``BROKEN``: that is no verdict to use again."""
+    """Verdict; never ``BROKEN``, which may not be used again."""
     reason: str
     tests_run: int
     output: str
     seconds: float
     peak_bytes: int
     flags: tuple[str, ...] = ()
-    """What of the text is not plain, with the lines. It changes no score."""
+    """Suspicious features of the text, with their lines. They do not change scores."""
     earlier: str = ""
-    """What the tests said before, if they were run once more at once, with no other job beside them; else empty."""
+    """Verdict and reason of the first run, if the tests were repeated at once with no other job beside them; or empty.
+    """
     run: str = ""
-    """The run that it alone counts for, where somebody else's shard brought it; empty for one made here."""
+    """The only run that the verdict counts for, if a merged shard brought it; empty for a verdict made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +116,23 @@ class StoredCompletion:
     scores: Mapping[tuple[str, str], float | None]
     """(profile, metric) -> value in the profile's own scale."""
     verdict: str | None = None
-    """Key of the stored verdict; None for lines, for an empty completion, and for what nobody judged yet."""
+    """Key of the stored verdict; None for lines, for an empty completion, and for a completion that is not judged yet.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAccess:
-    """What a strategy looked at for a sample, and what of that, and of what it showed, was of use."""
+    """What a strategy read of the repository for a sample, and how much of it the answer uses."""
 
     opened: int
-    """Files that it read."""
+    """Number of files that it read."""
     searches: int
     characters: int
-    """That it was handed."""
+    """Characters of the repository that the strategy received."""
     explored_files: int
-    """In which it was handed something."""
+    """Number of files from which it received text."""
     explored_recall: float | None
-    """Share of the definitions that the answer uses; None where none is known."""
+    """Share of the definitions used in the answer that were in the received text; None if no definition is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,33 +146,33 @@ class Finished:
     context_tokens: int
     flags: tuple[str, ...]
     strategy_seconds: float
-    """Time the strategy worked, its waiting for the model left out."""
+    """Seconds of the strategy, without its waiting for the model."""
     generator_seconds: float
     calls: tuple[tuple[str, str], ...]
-    """(role, generation id) in order, the final one last."""
+    """(role, generation id) in order, the final call last."""
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
     scores: Mapping[tuple[str, str], float | None] = dataclasses.field(default_factory=dict)
-    """(profile, metric) -> value of the prompt, where the run has no completions that could have it."""
+    """(profile, metric) -> value of the prompt, if the run has no completions to score."""
     engines: tuple[EngineUse, ...] = ()
-    """The work of context engines."""
+    """Work of context engines."""
     access: StoredAccess | None = None
-    """None where no strategy worked, or nobody noted it."""
+    """Access record; None if no strategy ran or the record is missing."""
 
     @property
     def all_scores(self) -> tuple[Mapping[tuple[str, str], float | None], ...]:
-        """The scores of each completion; those of the prompt alone where there is none."""
+        """Scores of each completion, or those of the prompt if there are no completions."""
         return tuple(completion.scores for completion in self.completions) or (self.scores,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConstruction:
-    """How long one thing took that a repository is searched by, made once for many samples."""
+    """Seconds of building one search structure of a repository, which many samples share."""
 
     repo: str
     stage: str
-    """What was made, e.g. ``units function()`` or ``index bm25 of function()``."""
+    """Name of the structure, e.g. ``units function()`` or ``index bm25 of function()``."""
     seconds: float
 
 
@@ -187,14 +189,14 @@ class StoredFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A sample of a set that no score is to rest on."""
+    """A sample of a set that is excluded from scores."""
 
     sample_id: str
     mark: str
     """``broken`` (its own answer fails its tests) or ``vacuous`` (an empty body passes them)."""
     reason: str = ""
     image: str = ""
-    """What its tests were run in, when it was found out."""
+    """The image in which its tests ran when it was marked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,17 +205,17 @@ class Imported:
 
     format: str
     source: str
-    """The path as given; of reference results the name of their standard set."""
+    """The path as given; for reference results the name of their standard set."""
     sha256: str
 
     @property
     def origin(self) -> Origin:
-        """The origin of a run that was read from it."""
+        """The origin of a run from this file."""
         return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
 def sample_row(set_digest: str, record: Sample) -> Row:
-    """Return the row of a sample's public facts; its answer is not stored."""
+    """Return the row of a sample's public facts; the answer is not stored."""
     return {
         "set_digest": set_digest,
         "id": record.id,
@@ -235,17 +237,17 @@ def verdict_row(record: StoredVerdict) -> Row:
 
 
 def read_flags(stored: str | None) -> tuple[str, ...]:
-    """Return flags as they were before they were stored; none where there is no row."""
+    """Return the flags from their stored text; empty without a row."""
     return tuple(json.loads(stored)) if stored else ()
 
 
 def number_or_null(value: float | None) -> float | None:
-    """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN; so with an infinite one."""
+    """Return NULL for NaN and infinite values; SQLite converts NaN by itself, other databases do not."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def versions(run: Any) -> dict[str, str]:
-    """Return what made a run, from its row; an import says nothing of the generator's version."""
+    """Return the versions behind a run, from its row; an import does not know its generator's version."""
     named = {
         "ctxbench": run.code,
         "strategy": run.strategy_version,
@@ -258,14 +260,14 @@ def versions(run: Any) -> dict[str, str]:
 
 
 def shown_samples(run: Any) -> str:
-    """Return how the sample set of a run is named, from the run's row."""
+    """Return the name of a run's sample set with its limit, from the run's row."""
     return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
 def shown_generator(run: Any) -> str:
-    """Name a run's generator, apart where it was shown what follows the cursor, or where another one summarised.
+    """Return the generator's name, different for a run that fills in the middle or has its own summariser.
 
-    Runs are ranked together only where these names are equal.
+    Only runs with equal names are ranked together.
 
     Args:
         run: a row of the table of runs.
@@ -287,16 +289,16 @@ def append(connection: Connection, table: Table, content: Sequence[Mapping[str, 
 
 
 def append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
-    """Append the rows whose key is not there yet."""
+    """Append the rows whose key is not stored yet."""
     stored_keys: set[str] = set()
     for part in parts(sorted(content)):
         stored_keys.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
-    # Sorted, so that writers at once meet the same rows in one order.
+    # Sorted, so that concurrent writers meet the same rows in the same order.
     append(connection, table, [content[row_key] for row_key in sorted(content.keys() - stored_keys)])
 
 
 def append_days(connection: Connection, set_digest: str, days: Mapping[str, date | None]) -> None:
-    """Append the days of samples' code that are known, and not there yet."""
+    """Append the known days of samples' code; existing ones stay unchanged."""
     d = t.DATED.c
     stored_ids = set(connection.scalars(select(d.sample_id).where(d.set_digest == set_digest)))
     append(
@@ -311,7 +313,7 @@ def append_days(connection: Connection, set_digest: str, days: Mapping[str, date
 
 
 def clean(value: V) -> V:
-    """Replace what no database takes: lone surrogates and NUL; other values pass."""
+    """Replace lone surrogates and NUL, which no database accepts; return other values unchanged."""
     if isinstance(value, str):
         # "replace" writes a question mark for each lone surrogate.
         return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")  # type: ignore[return-value]
@@ -319,25 +321,25 @@ def clean(value: V) -> V:
 
 
 def load(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append rows that are not there yet.
+    """Append rows that are not stored yet.
 
     Args:
         connection: in a transaction.
-        table: where to.
+        table: the target.
         names: of the columns, in the order of a row's values.
         rows: their values.
 
     Raises:
-        IntegrityError: if one of them is there.
+        IntegrityError: if one of the rows exists.
     """
     if rows:
         connection.exec_driver_sql(_insert(connection, table, names), list(rows))
 
 
 def merge(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append those of the rows that are not there yet; another process may be appending equal ones.
+    """Append the rows that are not stored yet; another process may be appending equal rows.
 
-    Writers meet equal rows in the same order, that of their first column, so that none waits for one that waits for it.
+    All writers sort rows by the first column, so that they cannot deadlock.
     """
     if rows:
         statement = f"{_insert(connection, table, names)} ON CONFLICT DO NOTHING"
@@ -345,13 +347,13 @@ def merge(connection: Connection, table: Table, names: Sequence[str], rows: Rows
 
 
 def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]) -> dict[str, int]:
-    """Return the key of rows -> their numbers, of those that are there.
+    """Return key -> number for the rows that exist.
 
     Args:
         connection: to the database.
         table: one with a column ``number``.
         name: the column of the keys.
-        keys: what to look for.
+        keys: the keys to look up.
     """
     column, number = table.c[name], table.c.number
     stored: dict[str, int] = {}
@@ -363,7 +365,7 @@ def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]
 def name_numbers(
     connection: Connection, table: Table, names: Sequence[str], keys: Set[tuple[str, ...]]
 ) -> Mapping[tuple[str, ...], int]:
-    """Return key -> number, in a small table that gives every key a number; keys without one are given one."""
+    """Return key -> number in a small table of numbered keys, and number the new keys."""
     columns: list[Column[Any]] = [table.c[name] for name in names]
     query = select(*columns, table.c.number).order_by(table.c.number.desc())
     if len(keys) < 20:
@@ -381,7 +383,7 @@ def name_numbers(
 
 
 def parts(keys: Sequence[V]) -> Iterator[Sequence[V]]:
-    """Split keys into as many as one statement may look up."""
+    """Split keys into lookups that respect the databases' limit."""
     for start in range(0, len(keys), _MANY):
         yield keys[start : start + _MANY]
 
