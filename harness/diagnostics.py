@@ -1,6 +1,6 @@
 """Static diagnostics: the use and cost of a context, and the names that a completion invents. No model is asked.
 
-Definitions, ranges and limits are in docs/diagnostics.md. They are stored beside context gain, whatever the metric
+Definitions, ranges and limits are in docs/metrics.md. They are stored beside context gain, whatever the metric
 profile, and rank nothing unless asked to, but where no model completes anything.
 """
 

@@ -1,4 +1,4 @@
-"""Do we and jedi find the same definitions? ``python -m scripts.definitions --home HOME`` writes docs/diagnostics.md.
+"""Do we and jedi find the same definitions? ``python -m scripts.definitions --home HOME`` writes docs/metrics.md.
 
 Each name of another file that the reference of a Python line uses is looked up twice: by
 `ctxbench.harness.diagnostics.Diagnostics.definitions`, and by jedi's ``goto`` at its place in the true file. The
@@ -25,7 +25,7 @@ from ctxbench.harness.diagnostics import Diagnostics, needed
 from ctxbench.harness.run.spec import planned_samples
 from scripts import write_section
 
-PAGE = Path(__file__).parent.parent / "docs" / "diagnostics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 BEGIN, END = "<!-- definitions -->\n", "<!-- end of definitions -->"
 SAMPLES = 300
 SAME = "same file and line"
