@@ -1,6 +1,6 @@
 """Static diagnostics: the use and cost of a context, and the names that a completion invents. No model is asked.
 
-docs/diagnostics.md has definitions, ranges and limits. The values are stored beside context gain for every metric
+docs/metrics.md has definitions, ranges and limits. The values are stored beside context gain for every metric
 profile. They rank only on request, or if no model completes anything.
 """
 

@@ -1,4 +1,4 @@
-"""Compare ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/diagnostics.md.
+"""Compare ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md.
 
 The script looks up each name of another file in the reference of a Python line twice: with
 `ctxbench.harness.diagnostics.Diagnostics.definitions`, and with jedi's ``goto`` at its position in the true file. It

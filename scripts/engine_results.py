@@ -313,14 +313,12 @@ def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MOD
     _write(f"installed engines by {generator}", "\n\n".join(installed_parts(place, name, int(limit), generator)))
     if generator == COPY_MODEL:
         _write("what installed engines need", "\n".join(built_lines(place, name, int(limit))))
-        head = (PAGE.with_name("engines.md")).read_text(encoding="utf-8").partition("\n## 1.")[0].rstrip()
-        lines = "\n".join(page_lines(place, name, int(limit)))
-        PAGE.with_name("engines.md").write_text(f"{head}\n{lines}\n", encoding="utf-8")
+        _write("samples", "\n".join(page_lines(place, name, int(limit))), PAGE.with_name("engines.md"))
 
 
-def _write(title: str, text: str) -> None:
+def _write(title: str, text: str, page: Path = PAGE) -> None:
     write_section(
-        PAGE, f"<!-- {title}: python -m scripts.engine_results -->\n", f"<!-- end of {title} -->", f"{text}\n"
+        page, f"<!-- {title}: python -m scripts.engine_results -->\n", f"<!-- end of {title} -->", f"{text}\n"
     )
 
 

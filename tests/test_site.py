@@ -59,13 +59,13 @@ def test_nothing_is_asked_of_other_hosts(built: Path) -> None:
 def test_links_that_lead_nowhere_end_it(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     shutil.copytree(site.ROOT / "docs", docs)
-    for page, link in (("costs.md", "nowhere.md"), ("verdicts.md", "metrics.md#nothing")):
+    for page, link in (("board.md", "nowhere.md"), ("verdicts.md", "metrics.md#nothing")):
         with (docs / page).open("a", encoding="utf-8") as file:
             file.write(f"\n[there]({link})\n")
     with pytest.raises(SystemExit) as fault:
         site.build(tmp_path / "site", docs)
     assert "2 issues found" in str(fault.value), fault.value
-    assert "costs.md:" in str(fault.value) and "verdicts.md:" in str(fault.value)
+    assert "board.md:" in str(fault.value) and "verdicts.md:" in str(fault.value)
     assert not (tmp_path / "site").exists()
 
 

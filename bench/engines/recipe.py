@@ -324,9 +324,7 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
     methods = _methods(classes, entry)
     for method in ("index", "search"):
         if method not in methods:
-            raise InputFault(
-                f"the class {entry} has no method {method!r}", where=place, cure="see docs/writing-an-engine.md"
-            )
+            raise InputFault(f"the class {entry} has no method {method!r}", where=place, cure="see docs/engine.md")
     if "__init__" not in methods:
         return ()
     arguments = methods["__init__"].args

@@ -102,7 +102,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     "--max-cost",
     type=Finite(min=0, min_open=True),
     metavar="DOLLARS",
-    help="Begin no more samples once the new answers cost so much (see docs/costs.md).",
+    help="Begin no more samples once the new answers cost so much (see docs/board.md#costs).",
 )
 @run_workers_option
 @strategy_seconds_option

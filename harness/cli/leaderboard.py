@@ -138,7 +138,7 @@ chosen = click.command("chosen")(board_options(lambda *, query: query))
 @click.option(
     "--diagnostics",
     is_flag=True,
-    help="Show what each context brought and what was made up (docs/diagnostics.md); JSON and CSV always do.",
+    help="Show what each context brought and what was made up (docs/metrics.md#diagnostics); JSON and CSV always do.",
 )
 @click.option(
     "--by",

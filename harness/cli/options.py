@@ -290,7 +290,7 @@ prices_option = click.option(
     "--prices",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Price the stored tokens by the rates of this file (docs/costs.md); default: as when they were asked for.",
+    help="Price the stored tokens by this file's rates (docs/board.md#costs); default: as when they were asked for.",
 )
 """``--prices``; the command receives a path, or None for the stored prices."""
 

@@ -223,7 +223,7 @@ _SANDBOX = sandbox_choice("Whose boxes engines live in.")
 
 @click.group()
 def engine() -> None:
-    """List, show and check context engines, and measure whether one leaks (see docs/writing-an-engine.md)."""
+    """List, show and check context engines, and measure whether one leaks (see docs/engine.md)."""
 
 
 @engine.command("list")

@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     type=Finite(min=0, min_open=True),
     metavar="DOLLARS",
     help="Begin no more samples once this command's new answers cost so much; the model's rate must be known (see "
-    "docs/costs.md).",
+    "docs/board.md#costs).",
 )
 @seed_option("Seed of strategies and decoding.")
 @repeat_option

@@ -1,4 +1,4 @@
-"""A board by the documents alone: docs/statistics.md, docs/metrics.md, docs/costs.md, and the tables.
+"""A board by the documents alone: docs/statistics.md, docs/metrics.md, docs/board.md, and the tables.
 
 Plain and slow, with sqlite3, numpy and scipy, and nothing of ctxbench. Runs are those of one set, profile `ctxbench`.
 """

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["mcp>=1.20,<3"]
 # ///
-"""Any server of the Model Context Protocol over stdio, as a TOML file describes it (docs/writing-an-engine.md)."""
+"""Any server of the Model Context Protocol over stdio, as a TOML file describes it (docs/engine.md)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ctxbench.bench.home import Home
 from ctxbench.sandbox.types import Sandbox
 from tests.bench.engines.rooms import attempt, make_set, prompts
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "writing-an-engine.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "engine.md"
 ENGINES = PAGE.parent / "engines"
 STRATEGY = """\
 from ctxbench import Context, EngineSpec, Query, Repository, Snippet, strategy
