@@ -25,7 +25,7 @@ from ctxbench.harness.diagnostics import Diagnostics, needed
 from ctxbench.harness.run.spec import planned_samples
 from scripts import write_section
 
-PAGE = Path(__file__).parent.parent / "docs" / "diagnostics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 BEGIN, END = "<!-- definitions -->\n", "<!-- end of definitions -->"
 SAMPLES = 300
 SAME = "same file and line"

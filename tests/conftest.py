@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-pytest_plugins = ("tests.helpers.cells", "tests.helpers.homes", "tests.helpers.sandboxes")
+pytest_plugins = ("tests.helpers.browsers", "tests.helpers.cells", "tests.helpers.homes", "tests.helpers.sandboxes")
 
 SHARED = Path(os.environ.get("CTXBENCH_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 """Official outputs and released files of others, which are no part of the project."""

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from scripts import site
-from tests.dashboard.browser import ARGUMENTS, CHROMIUM
 from tests.dashboard.test_accessible import findings
-from tests.helpers.extras import missing
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
 
@@ -69,18 +67,11 @@ def test_links_that_lead_nowhere_end_it(tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
-@pytest.fixture(scope="module")
-def page(built: Path) -> Iterator[Page]:
-    """Return a page of a browser that reads the site from a disk."""
-    program = shutil.which(CHROMIUM)
-    if program is None:
-        missing("no browser: `apt-get install chromium`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        yield opened.new_page()
-        opened.close()
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Return an empty page."""
+    with browser.new_page() as opened:
+        yield opened
 
 
 def test_the_search_works_from_a_disk_and_typing_in_it_goes_nowhere_else(built: Path, page: Page) -> None:

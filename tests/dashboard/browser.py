@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
     from streamlit.testing.v1 import AppTest
 
-CHROMIUM = "chromium"
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 DESKTOP, PHONE = (1280, 900), (390, 844)
 PATIENCE = 90
 """Seconds that a page may take on a busy machine."""

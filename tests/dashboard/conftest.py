@@ -1,10 +1,9 @@
-"""Fixtures of the page tests: one database, one server, one browser."""
+"""Fixtures of the page tests: one database, one server, one window."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctxbench.bench.home import Home
-from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, Site, own_main, serving
+from tests.dashboard.browser import DESKTOP, Site, own_main, serving
 from tests.dashboard.stored import make_database
-from tests.helpers.extras import missing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -49,20 +47,6 @@ def server(database: Home) -> Iterator[Site]:
     """Return the site of `database`."""
     with serving(database.root) as site:
         yield site
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Return a Chromium without a window."""
-    program = shutil.which(CHROMIUM)
-    if program is None:
-        missing("no browser: `apt-get install chromium`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, headless=True, args=list(ARGUMENTS))
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctxbench.bench.home import Home
-from tests.dashboard.browser import ARGUMENTS, CHROMIUM, Site, serving, settled
+from tests.dashboard.browser import Site, serving, settled
+from tests.helpers.browsers import ARGUMENTS, CHROMIUM
 from tests.helpers.cli import assert_fault, run_cli
 
 if TYPE_CHECKING:
