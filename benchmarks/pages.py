@@ -17,7 +17,8 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.app import PAGES
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.store import open_store
-from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, serving
+from tests.dashboard.browser import DESKTOP, serving
+from tests.helpers.browsers import ARGUMENTS, CHROMIUM
 from tests.helpers.sets import make_set
 
 AIM = 3.0
