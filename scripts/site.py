@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from ctxbench.harness.cli.options import WithShapes
 
 ROOT = Path(__file__).resolve().parents[1]
 _NOTEBOOK = "notebook.ipynb"
-_SHIM = "https://unpkg.com/iframe-worker/shim"
+_SHIM = re.compile(r'https://[^"]+/iframe-worker/shim')
 """The generator makes every page request this from another host, so that the search works from a disk."""
 _HEAD = """# Commands
 
@@ -59,7 +60,7 @@ def build(folder: Path, docs: Path = ROOT / "docs") -> None:
         if built.returncode:
             raise SystemExit(f"site: {built.stdout}{built.stderr}")
         for page in (root / "site").glob("*.html"):
-            page.write_text(page.read_text(encoding="utf-8").replace(_SHIM, "site/site.js"), encoding="utf-8")
+            page.write_text(_SHIM.sub("site/site.js", page.read_text(encoding="utf-8")), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(root / "site", folder)
 
