@@ -101,7 +101,8 @@ def main() -> int:
         print(f"{room}: {vague} of {total} names are vague ({100 * vague / total:.1f} %){where}")
         count, lines = stilted(room)
         over |= len(lines) > PHRASE_LIMIT * count
-        print(f"{room}: {len(lines)} of {count} docstrings and comments are stilted ({100 * len(lines) / count:.1f} %)")
+        share = 100 * len(lines) / max(count, 1)
+        print(f"{room}: {len(lines)} of {count} docstrings and comments are stilted ({share:.1f} %)")
         if "--phrases" in sys.argv:
             print(*lines, sep="\n")
     twice = {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED}

@@ -286,33 +286,33 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, p
     seconds = _pilot(home, runs, cards, whole, _WARM)
     if time.monotonic() < end:
         seconds = _pilot(home, runs, cards, whole, _PILOT)
-    left = (end - time.monotonic()) * _MARGIN
-    each = sum(seconds)
-    count = fitting(left, each, most=len(whole.samples))
+    time_left = (end - time.monotonic()) * _MARGIN
+    per_sample = sum(seconds)
+    count = fitting(time_left, per_sample, most=len(whole.samples))
     if not count:
         fewest = min(_FEWEST, len(whole.samples))
-        needed = (fewest * each / _MARGIN - (end - time.monotonic())) / 60
+        needed = (fewest * per_sample / _MARGIN - (end - time.monotonic())) / 60
         raise InputFault(
-            f"{fewest} samples take about {fewest * each:.0f} s, and there are {max(0.0, left):.0f} s for them",
+            f"{fewest} samples take about {fewest * per_sample:.0f} s, and {max(0.0, time_left):.0f} s are left",
             where="--budget",
             cure=f"give about {max(1, round(needed + 0.5))}m more, or --limit N",
         )
     named = ", ".join(f"{card.spec} {of:.2g} s" for card, of in zip(cards, seconds, strict=True))
-    say(f"a sample takes: {named}; {count} samples take about {count * each:.0f} s")
+    say(f"a sample takes: {named}; {count} samples take about {count * per_sample:.0f} s")
     planned.keep(count)
     return _over(home, runs, whole, count)
 
 
-def fitting(seconds: float, each: float, *, most: int) -> int:
+def fitting(seconds: float, per_sample: float, *, most: int) -> int:
     """Return how many samples fit in some seconds: `most`, or a smaller planned size; 0 if not even the fewest.
 
     Args:
         seconds: seconds for all samples.
-        each: seconds per sample, for all strategies together.
+        per_sample: seconds per sample, for all strategies together.
         most: number of samples available.
     """
-    sizes = [size for size in _SIZES if size < most and size * each <= seconds]
-    return most if most * each <= seconds else max(sizes, default=0)
+    sizes = [size for size in _SIZES if size < most and size * per_sample <= seconds]
+    return most if most * per_sample <= seconds else max(sizes, default=0)
 
 
 def _pilot(home: Home, runs: Runs, cards: Sequence[StrategyCard], whole: SampleSet, count: int) -> list[float]:
