@@ -35,7 +35,7 @@ TRIES = 5
 """Workers that a unit may lose before this attempt gives its samples up."""
 _MOMENT = 1.0
 """Seconds between two checks of the nodes."""
-_CLOSING = 10.0
+_CLOSING = 60.0
 """Seconds for idle workers to end their cells and boxes before they are killed."""
 _PATIENCE = 120.0
 """Seconds without any node after which the run ends."""

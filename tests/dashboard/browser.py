@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,8 +78,8 @@ class Site:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def _note_request(self, url: str) -> None:
-        host = re.sub(r"^\w+://", "", url).partition("/")[0]
-        if not url.startswith(("data:", "blob:")) and host != re.sub(r"^\w+://", "", self.address):
+        host, own = (re.sub(r"^\w+://", "", address).partition("/")[0] for address in (url, self.address))
+        if not url.startswith(("data:", "blob:")) and host != own:
             self.foreign.append(url)
 
     def _note_console(self, kind: str, text: str, place: str) -> None:
@@ -91,28 +91,32 @@ class Site:
     def visit(self, page: Page, name: str, **query: str | Sequence[str]) -> None:
         """Go to a page of the site and wait until it is complete; see `settled` and `check`."""
         address = f"{self.address}/{name}" + (f"?{urlencode(query, doseq=True)}" if query else "")
-        while not self._loaded(page, address):
-            self.errors.clear()
+        self.load(page, lambda: page.goto(address))
         self.check(page)
         title = tab_title(next(info.title for info in PAGES if info.name == (name or PAGES[0].name)))
         assert page.title() == title, page.title()
 
-    def _loaded(self, page: Page, address: str) -> bool:
-        """Load a page; return whether the machine kept its networks meanwhile.
+    def load(self, page: Page, *steps: Callable[[], object]) -> None:
+        """Take steps that each load a page, and wait until it is complete.
 
-        A browser drops what it is loading whenever a container somewhere on the machine comes or goes.
+        A browser drops what it is loading whenever a container somewhere on the machine comes or goes: all steps are
+        then taken again.
         """
         from playwright.sync_api import Error
 
-        try:
-            page.goto(address)
-            page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
-            settled(page)
-        except Error as error:
-            if NETWORK_CHANGED not in " ".join([str(error), *self.errors]):
-                raise
-            return False
-        return NETWORK_CHANGED not in " ".join(self.errors)
+        while True:
+            try:
+                for step in steps:
+                    step()
+                    page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
+                    settled(page)
+            except Error as error:
+                if NETWORK_CHANGED not in " ".join([str(error), *self.errors]):
+                    raise
+            else:
+                if NETWORK_CHANGED not in " ".join(self.errors):
+                    return
+            self.errors.clear()
 
     def check(self, page: Page) -> None:
         """Refuse a page with an exception, an error on the console, a script's work or a request to elsewhere."""

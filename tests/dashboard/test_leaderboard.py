@@ -306,9 +306,13 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
     gains = [row["copyable_bits"]["mean"] for row in records]
     assert sorted(range(len(means)), key=means.__getitem__) == sorted(range(len(gains)), key=gains.__getitem__)
     assert "metric=copyable_bits" in page.url and "baseline=lc.infile" in page.url
-    table.get_by_role("link").first.click()
-    page.wait_for_url("**/samples?**")
-    settled(page)
+    board = page.url
+
+    def follow() -> None:
+        table.get_by_role("link").first.click()
+        page.wait_for_url("**/samples?**")
+
+    server.load(page, lambda: page.goto(board), follow)
     server.check(page)
 
 
@@ -355,8 +359,12 @@ def test_a_harmful_name_is_text(server: Site, page: Page) -> None:
 @pytest.mark.slow
 def test_a_choice_is_carried_to_the_next_page(server: Site, page: Page) -> None:
     server.visit(page, "leaderboard", samples="functions", metric="em")
-    page.get_by_role("link", name="Cost").click()
-    page.wait_for_url("**/cost?**")
-    settled(page)
+    board = page.url
+
+    def follow() -> None:
+        page.get_by_role("link", name="Cost").click()
+        page.wait_for_url("**/cost?**")
+
+    server.load(page, lambda: page.goto(board), follow)
     server.check(page)
     assert "samples=functions" in page.url and "metric=em" in page.url

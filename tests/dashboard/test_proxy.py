@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctxbench.bench.home import Home
-from tests.dashboard.browser import Site, serving, settled
+from tests.dashboard.browser import Site, serving
 from tests.helpers.browsers import ARGUMENTS, CHROMIUM
 from tests.helpers.cli import assert_fault, run_cli
 
@@ -39,6 +39,7 @@ def forwarding(port: int) -> Iterator[int]:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 sink.sendall(data)
+        with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
 
     class Server(socketserver.ThreadingTCPServer):
@@ -61,11 +62,13 @@ def test_the_pages_and_their_links_work_below_the_path_of_a_proxy(database: Home
             resolving = browser.browser_type.launch(executable_path=shutil.which(CHROMIUM), args=[*ARGUMENTS, named])
             proxied = Site(f"http://{NAME}:{outer}{PATH}", database.root)
             page = resolving.new_page()
-            page.on("pageerror", lambda error: proxied.errors.append(str(error)))
-            proxied.visit(page, "runs")
-            page.get_by_role("link", name="Leaderboard").first.click()
-            page.wait_for_url(f"**{PATH}/leaderboard*")
-            settled(page)
+            proxied.watch(page)
+
+            def follow() -> None:
+                page.get_by_role("link", name="Leaderboard").first.click()
+                page.wait_for_url(f"**{PATH}/leaderboard*")
+
+            proxied.load(page, lambda: page.goto(f"{proxied.address}/runs"), follow)
             proxied.check(page)
             resolving.close()
 
