@@ -191,7 +191,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
         raise InputFault(f"field {name or 'text'}{what}", where=where, cure=cure) from None
 
 
-class Odd(Exception):
+class FieldError(Exception):
     """A field that contradicts another one or is unfit for its purpose."""
 
     def __init__(self, field: str, what: str) -> None:
@@ -202,10 +202,10 @@ class Odd(Exception):
 
 @contextlib.contextmanager
 def explained(where: str, cure: str) -> Iterator[None]:
-    """Turn an `Odd` into an `InputFault` with file, line, field and cure."""
+    """Turn an `FieldError` into an `InputFault` with file, line, field and cure."""
     try:
         yield
-    except Odd as odd:
+    except FieldError as odd:
         raise InputFault(f"field {odd.field}: {odd.what}", where=where, cure=cure) from None
 
 
@@ -213,10 +213,10 @@ def inside(field: str, path: str) -> str:
     """Return a path if it lies inside a repository.
 
     Raises:
-        Odd: if the path is empty, absolute, or leaves the repository.
+        FieldError: if the path is empty, absolute, or leaves the repository.
     """
     if any(part in ("", ".", "..") for part in path.split("/")) or "\\" in path:
-        raise Odd(field, f"{path!r} is not a path inside a repository")
+        raise FieldError(field, f"{path!r} is not a path inside a repository")
     return path
 
 
@@ -224,10 +224,10 @@ def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
     """Return the repository and the path inside it from path parts, of which the first is the repository's folder.
 
     Raises:
-        Odd: if the parts do not form a path inside a repository.
+        FieldError: if the parts do not form a path inside a repository.
     """
     if any("/" in part for part in parts):
-        raise Odd(field, f"{parts} are not the parts of a path inside a repository")
+        raise FieldError(field, f"{parts} are not the parts of a path inside a repository")
     repo, _, path = inside(field, "/".join(parts)).partition("/")
     return repo, path
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from ctxbench.bench.dates import read_date
-from ctxbench.bench.visible import visible
+from ctxbench.bench.escaping import visible
 from ctxbench.dashboard import data, show
 from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.store.samples import StoredSet

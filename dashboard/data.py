@@ -19,8 +19,8 @@ from ctxbench.dashboard.views import metrics
 from ctxbench.harness import cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
-from ctxbench.harness.leaderboard.choices import over
-from ctxbench.harness.leaderboard.numbers import newer
+from ctxbench.harness.leaderboard.scales import newer
+from ctxbench.harness.leaderboard.selection import over
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.bench.visible import visible
+from ctxbench.bench.escaping import visible
 from ctxbench.dashboard.views import Figure
 from ctxbench.dashboard.views.leaderboard import DrawnTable, markup, style
 from ctxbench.harness.leaderboard.columns import COLUMNS

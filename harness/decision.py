@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 
+from ctxbench.bench.escaping import visible
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet, find
-from ctxbench.bench.visible import visible
 from ctxbench.harness import cutoffs
 from ctxbench.harness.diagnostics import RETRIEVED
-from ctxbench.harness.leaderboard import Board, Group, Row, board, numbers
+from ctxbench.harness.leaderboard import Board, Group, Row, board, scales
 from ctxbench.harness.leaderboard.columns import COLUMNS, label
-from ctxbench.harness.leaderboard.compare import compare, telling
+from ctxbench.harness.leaderboard.compare import compare, largest_differences
 from ctxbench.harness.leaderboard.render import records
 from ctxbench.harness.leaderboard.rows import listed, pair_verdict
 from ctxbench.harness.results import RunTable, only_copies
@@ -24,7 +24,7 @@ from ctxbench.harness.store.details import completion_texts, detail
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import RunCosts
 
-_TELLING, _PLACES = 3, 4
+_SHOWN, _PLACES = 3, 4
 """Most samples shown, and most places shown per sample if no model answered."""
 _BETTER, _WORSE = "better", "worse"
 
@@ -62,7 +62,7 @@ class DecisionReport:
     leader: Row
     """Row named in the sentence: the best of those compared with the first."""
     decision: Decision
-    telling: tuple[ShownSample, ...]
+    largest_differences: tuple[ShownSample, ...]
     costs: Mapping[str, str]
     """Strategy -> cost of its run."""
     seconds: float
@@ -82,17 +82,17 @@ class DecisionReport:
         verdict = {_BETTER: "is better than", _WORSE: "is worse than"}.get(
             _verdict(group, row), "is not shown to differ from"
         )
-        interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+        interval = scales.interval(difference.mean, difference.low, difference.high, sign=True)
         units = "" if difference.unit.refusal else f" in {difference.unit.count(difference.units)}"
         more = [
-            f"{numbers.amount(abs(gap))} {'more' if gap > 0 else 'fewer'} {what}"
+            f"{scales.amount(abs(gap))} {'more' if gap > 0 else 'fewer'} {what}"
             for key, what in (("context_tokens", "tokens"), ("seconds", "seconds"))
             if (gap := (row.costs.get(key) or 0.0) - (base.costs.get(key) or 0.0))
         ]
         verdict_text = pair_verdict(difference, unit)
         return (
             f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
-            f"{numbers.p_value(difference.p)}, over {difference.n_common} samples{units}"
+            f"{scales.p_value(difference.p)}, over {difference.n_common} samples{units}"
             f"{f', with {listed(more)} a sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
         )
 
@@ -119,7 +119,7 @@ class DecisionReport:
             "metric": self.group.metric,
             "baseline": self.group.baseline,
             "strategies": records(self.board),
-            "telling": [asdict(sample) for sample in self.telling],
+            "largest_differences": [asdict(sample) for sample in self.largest_differences],
             "seconds": round(self.seconds, 1),
         }
         return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -168,7 +168,7 @@ def answer_of(
         group=group,
         leader=leader,
         decision=Decision.WORSE if set(verdicts) == {_WORSE} else decision,
-        telling=tuple(_telling(store, sample_set, tables, leader.run.id, group.metric)),
+        largest_differences=tuple(_shown_samples(store, sample_set, tables, leader.run.id, group.metric)),
         costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
         seconds=seconds,
     )
@@ -203,7 +203,7 @@ def _brought(store: Store, run: str, sample: str) -> str:
     return ", ".join([*places[:_PLACES], *more]) or "shows nothing"
 
 
-def _telling(
+def _shown_samples(
     store: Store, sample_set: SampleSet, tables: Sequence[RunTable], leader: str, metric: str
 ) -> list[ShownSample]:
     """Return the samples at which the leader differs most from the first strategy, with both answers."""
@@ -214,7 +214,7 @@ def _telling(
         return visible(" ".join(text.split()))
 
     largest_gaps = []
-    for id_, gap in telling(pair, _TELLING):
+    for id_, gap in largest_differences(pair, _SHOWN):
         sample = find(sample_set, id_)
         place = f"{sample.path}:{sample.first_line + sample.cursor.line + 1}"
         answers = {of.run.strategy: line(_brought(store, of.run.id, id_)) for of in (base, other)}

@@ -60,7 +60,7 @@ class RunQuery:
             UnknownName: if no run or strategy of a run has that name.
             NothingStored: if the database does not exist.
         """
-        from ctxbench.harness.leaderboard.choices import is_named, newest_of
+        from ctxbench.harness.leaderboard.selection import is_named, newest_of
         from ctxbench.harness.store.runs import find_run
 
         found: dict[str, str] = {}
@@ -135,8 +135,8 @@ class RunQuery:
             NothingStored: if no run matches.
             InputFault: if the file of rates is invalid, or no sample is dated after the given day.
         """
-        from ctxbench.harness.leaderboard.choices import is_generator, over
-        from ctxbench.harness.leaderboard.numbers import newer
+        from ctxbench.harness.leaderboard.scales import newer
+        from ctxbench.harness.leaderboard.selection import is_generator, over
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
         from ctxbench.harness.results import Origin
@@ -204,7 +204,7 @@ class BoardQuery(RunQuery):
         """
         from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board
-        from ctxbench.harness.leaderboard.choices import with_rows_over_more
+        from ctxbench.harness.leaderboard.selection import with_rows_over_more
 
         try:
             tables = self.tables() if tables is None else tables

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from ctxbench.sandbox.living import Conversation
+    from ctxbench.sandbox.persistent import Conversation
 
 Report = Callable[[str], None]
 """Takes one line of progress."""
@@ -212,7 +212,7 @@ class Sandbox(Protocol):
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
         """Open one box in which a program stays and answers messages.
 
-        The environment is a prepared one of `sandbox.living.living`.
+        The environment is a prepared one of `sandbox.persistent.living`.
 
         Raises:
             SandboxUnavailable: if no box can be started, or the environment does not work in it.

@@ -38,7 +38,7 @@ from ctxbench.harness.store.details import StoredPiece, completion_texts, detail
 from ctxbench.harness.store.runs import CONTEXT, run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.living import living
+from ctxbench.sandbox.persistent import living
 from scripts import write_section
 from scripts.reference_results import LANGUAGES, board_text, metric_cell, tokens_cell
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("bench", "harness", "sandbox", "strategies", "dashboard")
+PACKAGES = ("bench", "harness", "sandbox", "strategies", "dashboard")
 LIMIT = 0.005
 """Share of a room's bound names that may be vague: a local in a three-line loop may be right, a habit is not."""
 VAGUE = frozenset(
@@ -81,7 +81,7 @@ def main() -> int:
     """Print what was counted; return 1 if a room is over the limit or a class name stands twice."""
     over = False
     classes: dict[str, list[str]] = defaultdict(list)
-    for room in ROOMS:
+    for room in PACKAGES:
         total, vague = 0, 0
         places: dict[str, int] = {}
         for path in sorted((ROOT / room).rglob("*.py")):

@@ -25,7 +25,7 @@ from ctxbench.bench import standard
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.leaderboard import pairs, power, signflip, stats
-from ctxbench.harness.leaderboard.numbers import scale_of
+from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.results import RunTable

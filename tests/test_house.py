@@ -35,7 +35,7 @@ def test_names_are_those_that_something_is_bound_to() -> None:
 def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for room in names.ROOMS:
+    for room in names.PACKAGES:
         (tmp_path / room).mkdir()
         (tmp_path / room / "a.py").write_text("path = 1\n")
     monkeypatch.setattr(names, "ROOT", tmp_path)

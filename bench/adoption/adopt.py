@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ctxbench.bench.adoption.guess import MIXED, UNKNOWN, Guess, guess
-from ctxbench.bench.adoption.trial import MOST_NAMED, FetchedProject, Trial, Workbench, tried
+from ctxbench.bench.adoption.trial import MOST_NAMED, AdoptionTools, FetchedProject, Trial, tried
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
 from ctxbench.bench.home import Home
@@ -59,7 +59,7 @@ def adopt(
     ref: str,
     home: Home,
     folder: Path,
-    workbench: Workbench | None,
+    workbench: AdoptionTools | None,
     *,
     name: str = "",
     workers: int = 1,

@@ -30,7 +30,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workbench:
+class AdoptionTools:
     """The means to run tests."""
 
     sandbox: Callable[[], Sandbox]
@@ -83,7 +83,9 @@ class FetchedProject:
     """Path -> content of the files to guess from."""
 
 
-def tried(manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: Workbench, report: Report) -> Trial:
+def tried(
+    manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: AdoptionTools, report: Report
+) -> Trial:
     """Run the guessed tests, mend the suite by what is missing, and repeat until no change or round is left.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained
+from ctxbench.bench.checking import FieldError, Strict, checked, explained
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSample, Row
 from ctxbench.bench.functions.mining import Level
@@ -130,14 +130,14 @@ def _recorded(where: str, sample: Sample, results: Sequence[_Result], codes: Seq
         unmatched.subtract(answer.text for answer in answers)
         strange = next((number for number, answer in enumerate(answers) if unmatched[answer.text] < 0), None)
         if strange is not None:
-            raise Odd(f"generate_results.{strange}.generate_code", "is not among the record's code")
+            raise FieldError(f"generate_results.{strange}.generate_code", "is not among the record's code")
     answers += [_lacking(text) for text in unmatched.elements()]
     return RecordedSample(where=where, task=sample.id, answers=tuple(answers), sample=sample)
 
 
 def _answer(field: str, result: _Result) -> RecordedAnswer:
     if result.return_code is not None and result.is_pass != (result.return_code == 0):
-        raise Odd(f"{field}.is_pass", f"is {result.is_pass}, but return_code is {result.return_code}")
+        raise FieldError(f"{field}.is_pass", f"is {result.is_pass}, but return_code is {result.return_code}")
     if result.is_pass:
         return RecordedAnswer(text=result.generate_code, verdict=Verdict.PASSED)
     cause = f"return code {result.return_code}" if result.return_code is not None else "its test did not say true"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import records
 from ctxbench.bench.codereval.locate import Located, locate
-from ctxbench.bench.codereval.records import Fate, placed, record_of
+from ctxbench.bench.codereval.records import TaskReport, placed, record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import Task, codereval
 from ctxbench.bench.formats.hygiene import cleaned
@@ -230,9 +230,9 @@ _REFERENCE = ("reference_failed", "flaky")
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """The `Fate` of one task, and the task itself if it was kept."""
+    """The `TaskReport` of one task, and the task itself if it was kept."""
 
-    fate: Fate
+    fate: TaskReport
     task: Task | None = None
 
 
@@ -247,7 +247,7 @@ def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
     """
     record = record_of(task)
     return TaskOutcome(
-        Fate(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo)
+        TaskReport(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo)
     )
 
 
@@ -307,7 +307,7 @@ class _Rebuilding:
         judged = certify(
             self.survey.covering(spot), self.survey.runs, lambda tests: self.certificate(_with_tests(whole, tests))
         )
-        fate = Fate(
+        fate = TaskReport(
             id=task.sample.id,
             project=record_of(task).project,
             outcome=judged.outcome,

@@ -1,6 +1,6 @@
 """CoderEval's tasks: their records, the locations of their functions, and the outcome of each. Pure.
 
-Every task of a set has a `Fate`: it is kept, or has a reason why not. No task is dropped silently.
+Every task of a set has a `TaskReport`: it is kept, or has a reason why not. No task is dropped silently.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ TOO_SLOW = "too_slow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class TaskReport:
     """The outcome of one task, with its location and its tests."""
 
     id: str
@@ -255,7 +255,7 @@ class Fate:
         return f"{self.id} {self.project} {self.name}: {self.outcome}{f': {self.detail}' if self.detail else ''}"
 
 
-def account(fates: Sequence[Fate]) -> dict[str, Any]:
+def account(fates: Sequence[TaskReport]) -> dict[str, Any]:
     """Return the manifest's data on the tasks: each task, and counts per project and in total."""
     projects: dict[str, Counter[str]] = {}
     for fate in fates:
@@ -272,7 +272,7 @@ def account(fates: Sequence[Fate]) -> dict[str, Any]:
     }
 
 
-def remarks(fates: Iterable[Fate]) -> list[str]:
+def remarks(fates: Iterable[TaskReport]) -> list[str]:
     """Return the sentences that a reader of the set's numbers must know."""
     fates = list(fates)
     kept_count = sum(fate.outcome == KEPT for fate in fates)

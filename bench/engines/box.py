@@ -30,7 +30,7 @@ from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Sample
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
-from ctxbench.sandbox.living import Conversation, Flooded, Overdue, living
+from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
@@ -116,7 +116,7 @@ _MOST_STATE = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnginePatience:
+class EngineTimeLimits:
     """Seconds that an engine may take."""
 
     index: float = 600.0
@@ -125,7 +125,7 @@ class EnginePatience:
     """All searches of one sample together."""
 
 
-PATIENCE = EnginePatience()
+PATIENCE = EngineTimeLimits()
 
 
 class EngineBox:
@@ -232,7 +232,7 @@ _END_SECONDS = 5.0
 
 
 class RemoteTalk:
-    """Questions to a server about one tree, as in `sandbox.living.Conversation`. No answer is trusted."""
+    """Questions to a server about one tree, as in `sandbox.persistent.Conversation`. No answer is trusted."""
 
     def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
         """Store the tree; nothing is sent yet.

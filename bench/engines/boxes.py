@@ -39,7 +39,7 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.living import living
+from ctxbench.sandbox.persistent import living
 from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8

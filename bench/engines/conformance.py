@@ -13,7 +13,7 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.living import living
+from ctxbench.sandbox.persistent import living
 from ctxbench.sandbox.types import Report, Sandbox
 
 _TARGET, _GONE = "shop/checkout.py", "shop/vouchers.py"

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, inside
+from ctxbench.bench.checking import FieldError, Strict, checked, explained, inside
 from ctxbench.bench.codereval.locate import locate, within
 from ctxbench.bench.codereval.predictions import PREDICTIONS
 from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
@@ -351,20 +351,20 @@ def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
     inside("project", record["project"])
     if record["level"] not in {level.value for level in Level}:
         names = ", ".join(Level)
-        raise Odd(
+        raise FieldError(
             "level" if "file_path" in record else "level (code_level)", f"{record['level']!r} is not one of {names}"
         )
     if language == PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
-        raise Odd("file_path", f"{record['file_path']!r} is not a Python file")
+        raise FieldError("file_path", f"{record['file_path']!r} is not a Python file")
     return RecordedTask(record, language)
 
 
 def _check(whole: _Whole) -> None:
     for field in ("code", "file_content"):
         if not getattr(whole, field).strip():
-            raise Odd(field, "is empty")
+            raise FieldError(field, "is empty")
     if bool(whole.file_path) is bool(whole.file_name):
-        raise Odd("file_path", "either file_path (Python) or file_name (Java) is required")
+        raise FieldError("file_path", "either file_path (Python) or file_name (Java) is required")
     if whole.file_name:
         inside("file_name", whole.file_name)
     for field in ("lineno", "end_lineno"):
@@ -377,13 +377,13 @@ def number(field: str, value: str | int | None) -> int | None:
     """Return a line number that may be written as text; None if it is missing.
 
     Raises:
-        Odd: if it is not a number from 1.
+        FieldError: if it is not a number from 1.
     """
     if value is None or value == "":
         return None
     text = str(value).strip()
     if not text.isdecimal() or not int(text):
-        raise Odd(field, f"{value!r} is not a line number, counted from 1")
+        raise FieldError(field, f"{value!r} is not a line number, counted from 1")
     return int(text)
 
 
@@ -392,13 +392,13 @@ def _context(field: str, value: object) -> None:
     if value is None or value == "" or isinstance(value, dict):
         return
     if not isinstance(value, str):
-        raise Odd(field, "is neither an object nor the text of one")
+        raise FieldError(field, "is neither an object nor the text of one")
     try:
         read = json.loads(value)
     except ValueError:
         try:
             read = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise Odd(field, "is the text of neither a JSON object nor a Python one") from None
+            raise FieldError(field, "is the text of neither a JSON object nor a Python one") from None
     if not isinstance(read, dict):
-        raise Odd(field, "is not the text of an object")
+        raise FieldError(field, "is not the text of an object")

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.checking import FieldError, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import (
@@ -71,7 +71,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
             key = record.metadata.task_id
             with explained(where, _CURE):
                 if key in places:
-                    raise Odd("metadata.task_id", f"{key!r} is also at {places[key]}")
+                    raise FieldError("metadata.task_id", f"{key!r} is also at {places[key]}")
                 task = _task(record, name, where)
             places[key] = where
             with explained(where, _ONE_RELEASE):
@@ -117,11 +117,11 @@ def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable
     """Return the task of one record.
 
     Raises:
-        Odd: if a field is invalid.
+        FieldError: if a field is invalid.
     """
     data, name = record.metadata, record.metadata.task_id
     if "/" in inside("metadata.repository", data.repository):
-        raise Odd("metadata.repository", f"{data.repository!r} is not the name of a folder")
+        raise FieldError("metadata.repository", f"{data.repository!r} is not the name of a folder")
     language = language_of(inside("metadata.file", data.file))
     if language is None:
         return Unusable(id=name, reason="unsupported_language", where=where, detail=data.file)
@@ -152,7 +152,7 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     """Merge the records of one task from two files.
 
     Raises:
-        Odd: if they differ.
+        FieldError: if they differ.
     """
     if isinstance(old, Unusable):
         return old
@@ -169,11 +169,13 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     }
     for field, (this, that) in same.items():
         if this != that:
-            raise Odd(field, f"of {earlier.id!r} differs from the one at {old.where}")
+            raise FieldError(field, f"of {earlier.id!r} differs from the one at {old.where}")
     contexts = {context.name: context for context in earlier.stored}
     for context in later.stored:
         if contexts.setdefault(context.name, context) != context:
-            raise Odd("crossfile_context", f"{earlier.id!r} has another context {context.name!r} in an earlier file")
+            raise FieldError(
+                "crossfile_context", f"{earlier.id!r} has another context {context.name!r} in an earlier file"
+            )
     fields, more = old.reference.fields, new.reference.fields
     both = filled({key: {**more.get(key, {}), **fields.get(key, {})} for key in ("record", "metadata", "pieces")})
     sample = replace(earlier, stored=ordered(contexts.values()))
@@ -239,12 +241,12 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
         file: the name of a context that the record does not name itself.
 
     Raises:
-        Odd: if two contexts have the same name.
+        FieldError: if two contexts have the same name.
     """
     contexts: dict[str, StoredContext] = {}
     for name, context in _named(record, file):
         if name in contexts:
-            raise Odd("metadata.ctxbench", f"there are two contexts {name!r}")
+            raise FieldError("metadata.ctxbench", f"there are two contexts {name!r}")
         snippets = tuple(
             StoredSnippet(
                 path=item.filename, text=item.retrieved_chunk, score=item.score, name=_relation(item.model_extra or {})

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxbench.bench import records as own
-from ctxbench.bench.checking import Odd, Own, checked, explained, inside, language_of
+from ctxbench.bench.checking import FieldError, Own, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.formats import (
@@ -67,18 +67,18 @@ def _check(sample: Sample, reference: Reference) -> None:
     inside("path", sample.path)
     inside("repo", sample.repo)
     if language_of(sample.path) is not sample.language:
-        raise Odd("path", f"{sample.path!r} is not a {sample.language} file")
+        raise FieldError("path", f"{sample.path!r} is not a {sample.language} file")
     if not sample.id or reference.id != sample.id:
-        raise Odd("reference.id", f"is {reference.id!r}, the sample's is {sample.id!r}")
+        raise FieldError("reference.id", f"is {reference.id!r}, the sample's is {sample.id!r}")
     if not reference.target.strip() and not reference.fields.get("no_reference"):
-        raise Odd("reference.target", "is empty")
+        raise FieldError("reference.target", "is empty")
     # The prefix is the whole file up to the cursor, or the benchmark's stored prompt.
     lines = sample.prefix.split("\n")
     if sample.kind is Kind.LINE and (
         sample.first_line not in (0, sample.context_start) or sample.cursor.column != len(lines[-1])
     ):
         at = f"{sample.cursor.line}:{sample.cursor.column}"
-        raise Odd("cursor.line", f"the cursor is {at}, but prefix ends elsewhere in the file")
+        raise FieldError("cursor.line", f"the cursor is {at}, but prefix ends elsewhere in the file")
 
 
 def in_repository(task: Task, text: str) -> Task | None:
@@ -127,10 +127,10 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, in
         index = len(places[key]) if completion.index is None else completion.index
         with explained(where, f"{_PREDICTION_CURE}; the same text may come twice where each has an index"):
             if index in places[key]:
-                raise Odd("index", f"{index} of {completion.sample!r} is also at {places[key][index]}")
+                raise FieldError("index", f"{index} of {completion.sample!r} is also at {places[key][index]}")
             first = texts.setdefault((*key, sha256(completion.text)), where)
             if completion.index is None and first != where:
-                raise Odd("text", f"{completion.sample!r} has the same at {first}")
+                raise FieldError("text", f"{completion.sample!r} has the same at {first}")
         places[key][index] = where
         yield where, completion, index
 
@@ -142,9 +142,9 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
     for where, completion, index in completions(rows):
         with explained(where, _PREDICTION_CURE):
             if completion.verdict is Verdict.BROKEN:
-                raise Odd("verdict", "BROKEN means that the machine failed: leave it out")
+                raise FieldError("verdict", "BROKEN means that the machine failed: leave it out")
             if len(completion.flags) > MOST_FLAGS or any(flag != short(flag) for flag in completion.flags):
-                raise Odd("flags", f"more than {MOST_FLAGS}, or one that is too long or has line ends")
+                raise FieldError("flags", f"more than {MOST_FLAGS}, or one that is too long or has line ends")
         key = (completion.sample, completion.strategy, completion.generator)
         grouped[key][index] = RecordedAnswer(
             text=completion.text,

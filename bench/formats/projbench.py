@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, language_of, repository_path
+from ctxbench.bench.checking import FieldError, Strict, checked, explained, language_of, repository_path
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import (
     BenchmarkFormat,
@@ -147,9 +147,9 @@ def _converted(parsed: _Task) -> tuple[Sample, Reference]:
     repo, path, language = _place(data.fpath_tuple)
     target = data.ground_truth.rstrip()
     if not target:
-        raise Odd("metadata.ground_truth", "is empty")
+        raise FieldError("metadata.ground_truth", "is empty")
     if "\n" in target or "\r" in target:
-        raise Odd("metadata.ground_truth", "has several lines")
+        raise FieldError("metadata.ground_truth", "has several lines")
     subkind, column = _cursor(parsed)
     masked = _masked(data)
     prefix, context_start = _shown_text(parsed, masked)
@@ -181,7 +181,7 @@ def _place(parts: list[str]) -> tuple[str, str, Language]:
     repo, path = repository_path("metadata.fpath_tuple", parts)
     language = language_of(path)
     if language is None:
-        raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is neither a Python nor a Java file")
+        raise FieldError("metadata.fpath_tuple", f"{parts[-1]!r} is neither a Python nor a Java file")
     return repo, path, language
 
 
@@ -191,10 +191,10 @@ def _cursor(parsed: _Task) -> tuple[str, int]:
     field = "col" if data.col is not None else "col_no"
     column = data.col if data.col is not None else data.col_no
     if column is None:
-        raise Odd("metadata.col", "is missing (col or col_no)")
+        raise FieldError("metadata.col", "is missing (col or col_no)")
     partial = len(parsed.prompt.rpartition("\n")[2])
     if partial != max(column, 0):
-        raise Odd(f"metadata.{field}", f"is {column}, but the last line of prompt has {partial} characters")
+        raise FieldError(f"metadata.{field}", f"is {column}, but the last line of prompt has {partial} characters")
     if column == -1 or (column == 0 and data.task_type != "sl"):
         return NEXT_LINE, 0
     return SINGLE_LINE, column
@@ -202,13 +202,13 @@ def _cursor(parsed: _Task) -> tuple[str, int]:
 
 def _masked(data: _Metadata) -> tuple[Span, ...]:
     if data.import_no and (len(data.import_no) != 2 or data.import_no[0] > data.import_no[1]):
-        raise Odd("metadata.import_no", f"{data.import_no} is not [first line, last line]")
+        raise FieldError("metadata.import_no", f"{data.import_no} is not [first line, last line]")
     spans = [(data.import_no[0], data.import_no[1] + 1)] if data.import_no else []
     if data.ctxbench is not None and data.ctxbench.masked:
         spans = [(start, end) for start, end in data.ctxbench.masked]
     for start, end in spans:
         if not start < end <= data.line_no:
-            raise Odd("metadata.import_no", f"lines {start} to {end - 1} are not before line_no {data.line_no}")
+            raise FieldError("metadata.import_no", f"lines {start} to {end - 1} are not before line_no {data.line_no}")
     return tuple(spans)
 
 
@@ -222,7 +222,9 @@ def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
         return "\n".join(blanked(lines, masked, start)), start
     if deleted != len(hidden):
         expected = f"{data.line_no - start}, or {data.line_no - start - len(hidden)} where its masked lines are deleted"
-        raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {expected}")
+        raise FieldError(
+            "metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {expected}"
+        )
     visible_numbers = [number for number in range(data.line_no + 1) if number not in hidden]
     text_of = dict(zip(visible_numbers[start:], lines, strict=True))
     # A prompt from line 0 starts with the file's first line, even if that is a deleted import.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.checking import FieldError, Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
@@ -78,11 +78,11 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
     inside("repo_name", record.repo_name)
     language = language_of(path)
     if language is None:
-        raise Odd("file_path", f"{path!r} is neither a Python nor a Java file")
+        raise FieldError("file_path", f"{path!r} is neither a Python nor a Java file")
     pieces = 0 if isinstance(record.context, str) else len(record.context)
     if record.gold_snippet_index >= pieces:
         what = f"is {record.gold_snippet_index}, but context has {pieces} pieces"
-        raise Odd("gold_snippet_index", what)
+        raise FieldError("gold_snippet_index", what)
     name = f"{record.repo_name}/{path}#L{line + 1}"
     id_counts[name] += 1
     # The same line of a file may occur with several pieces.
@@ -91,7 +91,7 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
     if not target:
         return Unusable(id=name, reason="empty_target", where=where)
     if "\n" in target or "\r" in target:
-        raise Odd("next_line", "has several lines")
+        raise FieldError("next_line", "has several lines")
     sample = Sample(
         id=name,
         benchmark=BENCHMARK,
@@ -118,7 +118,7 @@ def _code(record: _Record) -> tuple[str, str]:
     field = "code" if record.all_code is None else "all_code"
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
-        raise Odd("all_code", "is missing (all_code, or code of v0)")
+        raise FieldError("all_code", "is missing (all_code, or code of v0)")
     return plain_newlines(text), field
 
 

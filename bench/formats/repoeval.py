@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from ctxbench.bench.checking import Odd, Strict, checked, explained, language_of, repository_path
+from ctxbench.bench.checking import FieldError, Strict, checked, explained, language_of, repository_path
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import (
@@ -90,7 +90,7 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
     if not target:
         return Unusable(id=data.task_id, reason="empty_target", where=where)
     if (data.line_no is None) == (data.lineno is None):
-        raise Odd("metadata.line_no", "is missing (line_no, or lineno of functions), or both are there")
+        raise FieldError("metadata.line_no", "is missing (line_no, or lineno of functions), or both are there")
     sample = Sample(
         id=data.task_id,
         benchmark=BENCHMARK,
@@ -119,7 +119,7 @@ def _function(sample: Sample, reference: Reference, data: _Metadata, where: str)
     declared, recorded_line = sample.context_start + head.line, data.lineno or 0
     # The format does not say whether it counts the declaration or the body, or from 0 or 1. Other values are errors.
     if not declared <= recorded_line <= line + 1:
-        raise Odd(
+        raise FieldError(
             "metadata.lineno", f"is {recorded_line}, but the function's head is on lines {declared} to {line - 1}"
         )
     function_sample = replace(
@@ -145,7 +145,7 @@ def _head_lines(sample: Sample, head: Head) -> list[str]:
 def _place(parts: list[str]) -> tuple[str, str]:
     repo, path = repository_path("metadata.fpath_tuple", parts)
     if language_of(path) != PYTHON:
-        raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is not a Python file, and RepoEval is of Python")
+        raise FieldError("metadata.fpath_tuple", f"{parts[-1]!r} is not a Python file, and RepoEval is of Python")
     return repo, path
 
 
@@ -157,7 +157,7 @@ def _prompt(record: _Record, joined: bool) -> str:
         joined: whether the prompts of its file are joined lines without the last newline.
 
     Raises:
-        Odd: if the prompt does not end where the record says.
+        FieldError: if the prompt does not end where the record says.
     """
     data, prompt = record.metadata, plain_newlines(record.prompt)
     if data.line_no is None:
@@ -166,7 +166,7 @@ def _prompt(record: _Record, joined: bool) -> str:
     whole = f"{prompt}\n" if joined and whole_lines else prompt
     if whole.count("\n") != whole_lines:
         what = f"prompt has {whole.count(chr(10))} whole lines from line {data.context_start_lineno}, not {whole_lines}"
-        raise Odd("metadata.line_no", what)
+        raise FieldError("metadata.line_no", what)
     return whole
 
 

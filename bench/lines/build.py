@@ -16,6 +16,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.hygiene import VerbatimIndex
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import FileFacts
+from ctxbench.bench.leakage import FileImports, SoughtLine, in_sight
 from ctxbench.bench.lines.candidates import (
     OURS,
     Cut,
@@ -31,7 +32,6 @@ from ctxbench.bench.masking import blanked
 from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.samples import SampleSet, account
-from ctxbench.bench.sight import FileImports, SoughtLine, in_sight
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 if TYPE_CHECKING:

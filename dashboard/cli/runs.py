@@ -205,7 +205,7 @@ def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterato
 
 
 def _cell(value: object) -> str:
-    from ctxbench.bench.visible import visible
+    from ctxbench.bench.escaping import visible
 
     return "" if value is None else visible(" ".join(str(value).split()))
 
@@ -213,7 +213,7 @@ def _cell(value: object) -> str:
 def _details(
     work: RunWork, faults_of: Sequence[FaultGroup], flags: Mapping[str, int], options: Sequence[str]
 ) -> Iterator[str]:
-    from ctxbench.bench.visible import visible
+    from ctxbench.bench.escaping import visible
     from ctxbench.dashboard.views import runs as view
     from ctxbench.harness.run.spec import judge_command, repeat_command
 

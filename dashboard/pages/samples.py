@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError, UnknownName
+from ctxbench.bench.escaping import hidden, visible
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import AnsweredTask, Answers
-from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view

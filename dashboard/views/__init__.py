@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard import scales, selection
 from ctxbench.harness.results import RunTable
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A5195", "#5F6B6D")
@@ -41,7 +41,7 @@ class Figure(float):
 
 def estimated(mean: float | None, low: float | None, high: float | None, *, sign: bool = False) -> Figure | None:
     """Return the cell of a mean with its interval, sorted by the mean; None without a mean."""
-    return None if mean is None else Figure(numbers.interval(mean, low, high, sign=sign), mean)
+    return None if mean is None else Figure(scales.interval(mean, low, high, sign=sign), mean)
 
 
 def metrics(tables: Sequence[RunTable]) -> list[str]:
@@ -49,5 +49,5 @@ def metrics(tables: Sequence[RunTable]) -> list[str]:
     names = {
         name for table in tables for name, column in table.metrics.items() if any(value is not None for value in column)
     }
-    ranking = choices.default_metric(sorted(names), tables[0].run) if names else ""
+    ranking = selection.default_metric(sorted(names), tables[0].run) if names else ""
     return sorted(names, key=lambda name: (name != ranking, name))

@@ -14,13 +14,13 @@ import numpy as np
 
 from ctxbench.dashboard.views import Figure, estimated
 from ctxbench.dashboard.views.leaderboard import DrawnTable
-from ctxbench.harness.leaderboard import choices, numbers
-from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
+from ctxbench.harness.leaderboard import scales, selection
 from ctxbench.harness.leaderboard.columns import INTERVAL, ColumnHead
 from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
-from ctxbench.harness.leaderboard.numbers import scale_of, values
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import Standing, pair_verdict
+from ctxbench.harness.leaderboard.scales import scale_of, values
+from ctxbench.harness.leaderboard.selection import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable
 
@@ -46,12 +46,12 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
     difference, (this, other) = pair.difference, (names[pair.this.id], names[pair.other.id])
     if difference.mean is None:
         return f"{this} shares no completed sample with {other}."
-    interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+    interval = scales.interval(difference.mean, difference.low, difference.high, sign=True)
     start = f"{this} to {other}: {interval} {pair.unit} of {pair.metric}"
     if pair.this.control or pair.other.control:
         return f"{start}; a control is not tested."
     verdict = "significant" if difference.significant else "not significant"
-    return f"{start}, p {numbers.p_value(difference.p)}: {verdict}."
+    return f"{start}, p {scales.p_value(difference.p)}: {verdict}."
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
@@ -65,7 +65,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
                 "strategy": names[pair.this.id],
                 f"difference {INTERVAL}": estimated(difference.mean, difference.low, difference.high, sign=True),
                 "over": _OVER[difference.over],
-                "p": None if control or difference.p is None else Figure(numbers.p_value(difference.p), difference.p),
+                "p": None if control or difference.p is None else Figure(scales.p_value(difference.p), difference.p),
                 "better": difference.wins,
                 "equal": difference.ties,
                 "worse": difference.losses,
@@ -135,8 +135,8 @@ def level_rows(pair: Compared) -> list[Row]:
         {
             "level": part.level,
             "samples": part.n,
-            "baseline": _digits(part.other, numbers.half_width(part.low, part.high)),
-            "this run": _digits(part.this, numbers.half_width(part.low, part.high)),
+            "baseline": _digits(part.other, scales.half_width(part.low, part.high)),
+            "this run": _digits(part.this, scales.half_width(part.low, part.high)),
             f"difference {INTERVAL}": estimated(part.mean, part.low, part.high, sign=True),
             "over": _OVER[part.over],
         }
@@ -146,7 +146,7 @@ def level_rows(pair: Compared) -> list[Row]:
 
 def unit_rows(pair: Compared) -> list[Row]:
     """Return one row per repository, or per file, for one pair, the largest gain first."""
-    half = numbers.half_width(pair.difference.low, pair.difference.high)
+    half = scales.half_width(pair.difference.low, pair.difference.high)
     # A unit has no interval of its own, so round it like the difference over all units.
     return [
         {
@@ -175,9 +175,9 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
             "open": address(samples[at]),
             "sample": samples[at],
             of_pair.of.unit.noun: of_pair.of.names[codes[at]],
-            "baseline": Figure(numbers.written(float(of_pair.other[at]), None)),
-            "this run": Figure(numbers.written(float(of_pair.this[at]), None)),
-            "difference": Figure(numbers.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
+            "baseline": Figure(scales.written(float(of_pair.other[at]), None)),
+            "this run": Figure(scales.written(float(of_pair.this[at]), None)),
+            "difference": Figure(scales.written(float(of_pair.this[at] - of_pair.other[at]), None, sign=True)),
         }
         for at in farthest[:MOST_ROWS]
         if of_pair.this[at] != of_pair.other[at]
@@ -185,7 +185,7 @@ def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
 
 
 def _digits(number: float | None, half: float | None) -> Figure | None:
-    return None if number is None else Figure(numbers.written(number, half))
+    return None if number is None else Figure(scales.written(number, half))
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
@@ -215,9 +215,9 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
 
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
     """Return the default baseline: the run of ``lc.infile``, or the first ranked one."""
-    newest = choices.newest(tables)
+    newest = selection.newest(tables)
     ranked = [index for index, table in enumerate(newest) if table.run.ranked]
-    at = choices.baseline(newest, ranked, ranked, None)
+    at = selection.baseline(newest, ranked, ranked, None)
     return newest[at or 0]
 
 
@@ -231,7 +231,7 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
     newest = [
         table
         for name in generators
-        for table in choices.newest([table for table in tables if table.run.generator == name])
+        for table in selection.newest([table for table in tables if table.run.generator == name])
         if table.run.ranked and table.run.id != baseline.run.id
     ]
     scale = scale_of(baseline.run.profile, metric)

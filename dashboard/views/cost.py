@@ -9,7 +9,7 @@ import altair as alt
 
 from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.dashboard.views.compare import Row, labels
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.columns import INTERVAL
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.sections import Curves
@@ -94,9 +94,9 @@ def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> 
     on_front = sorted((point for point in points if point.front), key=lambda point: point.cost or 0.0)
     if not on_front:
         return f"No ranked strategy here has both {metric} and {COSTS[name]}."
-    write = numbers.dollars if name == "price" else numbers.amount
+    write = scales.dollars if name == "price" else scales.amount
     cheapest, best = (
-        f"{point.name} reaches {numbers.interval(point.mean, point.low, point.high)} {unit} of {metric} "
+        f"{point.name} reaches {scales.interval(point.mean, point.low, point.high)} {unit} of {metric} "
         f"at {write(point.cost)} {COSTS[name]} a sample"
         for point in (on_front[0], on_front[-1])
     )
@@ -147,8 +147,8 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
             "low": point.low,
             "high": point.high,
             "kind": "control" if point.control else "on the front" if point.front else "not on the front",
-            "shown": f"{numbers.interval(point.mean, point.low, point.high)} {unit}",
-            "costs": (numbers.dollars if name == "price" else numbers.amount)(point.cost),
+            "shown": f"{scales.interval(point.mean, point.low, point.high)} {unit}",
+            "costs": (scales.dollars if name == "price" else scales.amount)(point.cost),
         }
         for point in points
         if point.cost is not None and point.mean is not None
@@ -185,7 +185,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 def amount(number: float | None, name: str = "") -> Figure | None:
     """Return the cell of a cost with three significant digits; `name` is one of `COSTS`."""
-    return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
+    return None if number is None else Figure((scales.dollars if name == "price" else scales.amount)(number))
 
 
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:
@@ -232,7 +232,7 @@ def curves_chart(picture: Curves) -> alt.LayerChart:
                     "mean": mean,
                     "low": mean if part.low is None else part.low,
                     "high": mean if part.high is None else part.high,
-                    "shown": f"{numbers.interval(part.mean, part.low, part.high)} {picture.unit}",
+                    "shown": f"{scales.interval(part.mean, part.low, part.high)} {picture.unit}",
                 }
             )
     names = [curve.strategy for curve in picture.curves]

@@ -1,6 +1,6 @@
 """Tables of a board with drawn intervals, for the Leaderboard page and the report. Pure.
 
-Numbers are those of the board, rounded as in `harness.leaderboard.numbers`; this module only computes positions on an
+Numbers are those of the board, rounded as in `harness.leaderboard.scales`; this module only computes positions on an
 axis. `markup` escapes all texts, because models, repositories and users write some of them.
 """
 
@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ctxbench.bench.visible import visible
-from ctxbench.harness.leaderboard import Board, Group, Row, numbers
+from ctxbench.bench.escaping import visible
+from ctxbench.harness.leaderboard import Board, Group, Row, scales
 from ctxbench.harness.leaderboard.columns import COLUMNS, INTERVAL, INTERVAL_HELP, ColumnHead, TextTable
 from ctxbench.harness.leaderboard.notes import PAGE
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
@@ -70,7 +70,7 @@ class Axis:
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
         for parts in (_TICKS, 2 * _TICKS):
-            step = numbers.round_step((self.most - self.least) / parts)
+            step = scales.round_step((self.most - self.least) / parts)
             multiples = range(math.ceil(self.least / step), math.floor(self.most / step) + 1)
             if len(multiples) > 1:
                 break

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ctxbench.bench.escaping import blanks, visible
 from ctxbench.bench.samples import AnsweredTask
-from ctxbench.bench.visible import blanks, visible
 from ctxbench.dashboard.views import Figure
-from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.numbers import Scale, scale_of
+from ctxbench.harness.leaderboard import scales
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics import COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.results import Status, only_copies
 from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
@@ -190,7 +190,7 @@ def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str)
         row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
         for name, completion in runs:
             value = completion.scores.get(kind) if completion else None
-            row[name] = None if value is None else Figure(numbers.written(value * scale.factor, None))
+            row[name] = None if value is None else Figure(scales.written(value * scale.factor, None))
         rows.append(row)
     return rows
 
@@ -226,7 +226,7 @@ def piece_label(number: int, piece: StoredPiece) -> str:
         f"score {piece.score:.3g}" if piece.score is not None else "",
         f"{piece.tokens} token{'s' * (piece.tokens != 1)}",
         piece.state,
-        f"gain {numbers.written(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
+        f"gain {scales.written(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 
@@ -275,7 +275,7 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
 
 def seconds(time: float | None) -> str:
     """Return a time with three digits, or ``<0.001``, because measurements are not more precise."""
-    return "<0.001" if time is not None and 0 < time < 0.001 else numbers.amount(time)
+    return "<0.001" if time is not None and 0 < time < 0.001 else scales.amount(time)
 
 
 def price(dollars: float | None) -> Figure | None:
@@ -289,7 +289,7 @@ def verdict(judged: StoredVerdict) -> str:
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
         f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
         f"{seconds(judged.seconds)} s",
-        f"{numbers.amount(judged.peak_bytes / 2**20)} MiB at most" if judged.peak_bytes else "",
+        f"{scales.amount(judged.peak_bytes / 2**20)} MiB at most" if judged.peak_bytes else "",
         f"in {judged.sandbox}" if judged.sandbox else "",
     ]
     return " · ".join(fact for fact in facts if fact)

@@ -136,7 +136,7 @@ def work(channel: socket.socket) -> None:
     job = protocol.take(channel)
     try:
         protocol.send(channel, _do(job, Ask(channel)), most=protocol.MESSAGE)
-    except (protocol.Garbage, MemoryError) as error:
+    except (protocol.ProtocolError, MemoryError) as error:
         protocol.send(channel, _error(error))
 
 

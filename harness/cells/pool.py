@@ -24,20 +24,20 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
 from ctxbench.harness.cells import protocol, wire
-from ctxbench.harness.cells.kernel import ended_for_memory
-from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, beside, visible_paths
-from ctxbench.harness.cells.protocol import StrategyBounds, StrategyCard, StrategyFault
-from ctxbench.harness.cells.talk import (
+from ctxbench.harness.cells.conversation import (
+    CellConversation,
     CellGone,
     Clock,
     Questions,
-    Talk,
     channel,
     fault_of,
     or_gone,
     three_texts,
     to_check,
 )
+from ctxbench.harness.cells.kernel import ended_for_memory
+from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, beside, visible_paths
+from ctxbench.harness.cells.protocol import StrategyBounds, StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.strategies import registry
 from ctxbench.strategies.api import Execute, Model, Prompt
@@ -79,7 +79,7 @@ class ForkedCells:
         """Folders that cells see in addition to the usual files (a strategy file's, or none) -> their server."""
         self._restarts = 0
         self._starting = threading.Lock()
-        self._telling = threading.Lock()
+        self._progress_lock = threading.Lock()
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
@@ -194,7 +194,7 @@ class ForkedCells:
     def _answer(
         self,
         message: dict[str, Any],
-        talk: Talk,
+        talk: CellConversation,
         questions: Questions,
         generate: Model,
         execute: Execute | None,
@@ -226,7 +226,7 @@ class ForkedCells:
         except InputFault as fault:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
-    def _elsewhere(self, talk: Talk, ask: Callable[[], T]) -> T:
+    def _elsewhere(self, talk: CellConversation, ask: Callable[[], T]) -> T:
         """Ask the model or the sandbox; meanwhile another cell may use the slot, and this cell's clock is paused."""
         with talk.paused():
             self._slots.release()
@@ -236,7 +236,7 @@ class ForkedCells:
                 self._slots.acquire()
 
     @contextlib.contextmanager
-    def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
+    def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[CellConversation]:
         """Start a cell and yield the conversation with it; always end the cell."""
         server = self._server(*beside(spec))
         mine, theirs = channel()
@@ -248,7 +248,7 @@ class ForkedCells:
             try:
                 with theirs, or_gone():
                     server.start(job, theirs, output)
-                yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
+                yield CellConversation(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
                 # If the server ended or the machine's memory ran out, the strategy is not to blame.
                 if server.ended(0.3):
@@ -276,7 +276,7 @@ class ForkedCells:
 
     def _remark(self, whose: str, words: str) -> None:
         """Log that a sample takes long, at most every `_REMARKS_EVERY` seconds."""
-        with self._telling:
+        with self._progress_lock:
             if time.monotonic() - self._remarked >= _REMARKS_EVERY:
                 self._remarked = time.monotonic()
                 _LOG.info("%s takes long: %s", whose, words)

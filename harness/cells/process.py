@@ -27,8 +27,8 @@ from typing import Any
 import ctxbench
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.escaping import visible
 from ctxbench.bench.files import explained
-from ctxbench.bench.visible import visible
 from ctxbench.harness.cells import protocol
 from ctxbench.harness.cells.protocol import END, ORDER, START
 from ctxbench.sandbox.bubblewrap import host
@@ -109,7 +109,7 @@ class ForkServer:
             protocol.send(self._control, setup)
             report: dict[str, str] = protocol.receive(self._control)[0]
             self._control.settimeout(None)
-        except (OSError, EOFError, protocol.Garbage) as error:
+        except (OSError, EOFError, protocol.ProtocolError) as error:
             self.close()
             raise MachineFault(
                 f"the process that runs strategies did not start ({type(error).__name__})",

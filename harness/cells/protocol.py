@@ -210,7 +210,7 @@ class Excess(Exception):
         super().__init__(what)
 
 
-class Account:
+class UsageMeter:
     """What a strategy has used on one sample. Belongs to one thread, and counts that thread's processor time."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
@@ -266,7 +266,7 @@ class Account:
                 self._indexing += time.thread_time() - began
 
 
-class Garbage(ValueError):
+class ProtocolError(ValueError):
     """Raised when a message breaks the protocol."""
 
 
@@ -282,11 +282,11 @@ def send(
         look: called after each timeout of the channel while the message waits; may raise to end the wait.
 
     Raises:
-        Garbage: if the message has more than `most` bytes.
+        ProtocolError: if the message has more than `most` bytes.
     """
     raw = json.dumps(message).encode("ascii")
     if len(raw) > most:
-        raise Garbage(f"a message of {len(raw)} bytes is over the limit of {most}")
+        raise ProtocolError(f"a message of {len(raw)} bytes is over the limit of {most}")
     unsent = memoryview(_LENGTH.pack(len(raw)) + raw)
     while unsent:
         unsent = unsent[_patiently(lambda unsent=unsent: channel.send(unsent), look) :]  # type: ignore[misc]
@@ -316,11 +316,11 @@ def receive(
 
     Raises:
         EOFError: if the other side has gone.
-        Garbage: if the message is not a JSON object, or over the limit.
+        ProtocolError: if the message is not a JSON object, or over the limit.
     """
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, look))
     if length > most:
-        raise Garbage(f"a message of {length} bytes is over the limit of {most}")
+        raise ProtocolError(f"a message of {length} bytes is over the limit of {most}")
     return _parsed(_exactly(channel, length, look)), length
 
 
@@ -359,31 +359,31 @@ def _parsed(raw: bytes) -> dict[str, Any]:
             object_pairs_hook=_object,
         )
     except (ValueError, RecursionError) as error:
-        raise Garbage(f"not JSON: {error}") from None
+        raise ProtocolError(f"not JSON: {error}") from None
     if not isinstance(message, dict):
-        raise Garbage("not a JSON object")
+        raise ProtocolError("not a JSON object")
     return message
 
 
 def _no_number(word: str) -> float:
-    raise Garbage(f"{word} is not a number")
+    raise ProtocolError(f"{word} is not a number")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise Garbage(f"{text:.20} is not a number")
+        raise ProtocolError(f"{text:.20} is not a number")
     return number
 
 
 def _int(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise Garbage(f"a number of {len(text)} digits")
+        raise ProtocolError(f"a number of {len(text)} digits")
     return int(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise Garbage("an object has a key twice")
+        raise ProtocolError("an object has a key twice")
     return members

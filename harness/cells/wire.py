@@ -1,6 +1,6 @@
 """Contents of the messages between a cell and the trusted side, as JSON data.
 
-Functions that read a cell's message raise `Garbage` if a part is missing, of another type, or over a limit of
+Functions that read a cell's message raise `ProtocolError` if a part is missing, of another type, or over a limit of
 `protocol`.
 """
 
@@ -20,7 +20,7 @@ from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import protocol
-from ctxbench.harness.cells.protocol import Garbage
+from ctxbench.harness.cells.protocol import ProtocolError
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.chat import KINDS, Chat, Message, Role, Tool, ToolCall, ToolParameter
 from ctxbench.strategies.registry import Registration
@@ -129,11 +129,11 @@ def load_asked(data: object) -> Prompt | Chat:
             tools=tuple(_load_tool(*tool) for tool in items(parts["tools"], protocol.FLAGS, "tools")),
         )
     except (TypeError, ValueError) as error:
-        raise Garbage(f"not a chat: {error}") from None
+        raise ProtocolError(f"not a chat: {error}") from None
     if chat.unanswered:
-        raise Garbage(f"not a chat: {chat.unanswered}")
+        raise ProtocolError(f"not a chat: {chat.unanswered}")
     if len(chat.text) > protocol.CHARACTERS:
-        raise Garbage(f"a chat with more than {protocol.CHARACTERS:,} characters")
+        raise ProtocolError(f"a chat with more than {protocol.CHARACTERS:,} characters")
     return chat
 
 
@@ -161,7 +161,7 @@ def _load_tool(name: object, help_text: object, parameters: object) -> Tool:
 
 def _load_tool_parameter(name: object, help_text: object, kind: object, optional: object) -> ToolParameter:
     if kind not in KINDS:
-        raise Garbage(f"{kind!r:.60} is not a kind of parameter")
+        raise ProtocolError(f"{kind!r:.60} is not a kind of parameter")
     return ToolParameter(
         name=word(name), help=text(help_text, protocol.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
     )
@@ -177,7 +177,7 @@ def load_prompt(data: object) -> Prompt:
             flags=tuple(word(flag) for flag in items(parts["flags"], protocol.FLAGS, "flags")),
         )
     except (TypeError, ValueError, OverflowError) as error:
-        raise Garbage(f"not a prompt: {error}") from None
+        raise ProtocolError(f"not a prompt: {error}") from None
     every: list[Block | Dropped] = [*prompt.blocks, *prompt.dropped]
     places = [place for block in every for place in block.places]
     for what, amount, most in (
@@ -186,7 +186,7 @@ def load_prompt(data: object) -> Prompt:
         ("lines that its places span", sum(place.end - place.start for place in places), protocol.LINES),
     ):
         if amount > most:
-            raise Garbage(f"a prompt with more than {most:,} {what}")
+            raise ProtocolError(f"a prompt with more than {most:,} {what}")
     return prompt
 
 
@@ -253,12 +253,12 @@ def load_registration(data: object, name: str) -> Registration:
             version=text(parts["version"], protocol.WORD),
         )
     except (TypeError, ValueError, OverflowError, InputFault) as error:
-        raise Garbage(f"not a registration: {error}") from None
+        raise ProtocolError(f"not a registration: {error}") from None
     names = [parameter.name for parameter in registration.parameters]
     if registration.name != name or not registration.kinds or len(set(names)) < len(names):
-        raise Garbage("not a registration: another name, no kinds, or a parameter twice")
+        raise ProtocolError("not a registration: another name, no kinds, or a parameter twice")
     if not _DIGEST.fullmatch(registration.version):
-        raise Garbage("not a registration: its version is not a digest")
+        raise ProtocolError("not a registration: its version is not a digest")
     return registration
 
 
@@ -266,7 +266,7 @@ def _load_parameter(data: object) -> Parameter:
     parts = fields(data, *_PARAMETER)
     name, kind, default = (parts[field] for field in ("name", "kind", "default"))
     if not _IDENTIFIER.fullmatch(word(name)):
-        raise Garbage(f"{name!r:.60} is not a valid parameter name")
+        raise ProtocolError(f"{name!r:.60} is not a valid parameter name")
     parameter = Parameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
@@ -286,7 +286,7 @@ def _load_bound(bound: object) -> float | None:
 
 
 def _no_type(kind: object) -> type:
-    raise Garbage(f"{kind!r:.60} is not a parameter type")
+    raise ProtocolError(f"{kind!r:.60} is not a parameter type")
 
 
 def _dump_place(place: Place) -> list[Any]:
@@ -304,17 +304,17 @@ def _load_place(path: object, start: object, end: object) -> Place:
 
 @contextlib.contextmanager
 def named(argument: str) -> Iterator[None]:
-    """Name the argument in a `Garbage` error raised inside the context."""
+    """Name the argument in a `ProtocolError` error raised inside the context."""
     try:
         yield
-    except Garbage as error:
-        raise Garbage(f"{argument}: {error}") from None
+    except ProtocolError as error:
+        raise ProtocolError(f"{argument}: {error}") from None
 
 
 def checked(value: Any, *kinds: type) -> Any:
     """Return the value if its type is exactly one of `kinds` (a bool is not an int)."""
     if type(value) not in kinds:
-        raise Garbage(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
+        raise ProtocolError(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
     return value
 
 
@@ -323,7 +323,7 @@ def fields(data: object, *names: str) -> dict[str, Any]:
     members: dict[str, Any] = checked(data, dict)
     if members.keys() != set(names):
         names_sent = ", ".join(sorted(members)) or "nothing"
-        raise Garbage(f"no {', '.join(names)}, but {names_sent:.100}")
+        raise ProtocolError(f"no {', '.join(names)}, but {names_sent:.100}")
     return members
 
 
@@ -331,7 +331,7 @@ def items(data: object, most: int, what: str) -> Sequence[Any]:
     """Return `data`, checked to be a list of at most `most` items; `what` names them in errors."""
     elements: list[Any] = checked(data, list)
     if len(elements) > most:
-        raise Garbage(f"{len(elements):,} {what} are over the limit of {most:,}")
+        raise ProtocolError(f"{len(elements):,} {what} are over the limit of {most:,}")
     return elements
 
 
@@ -339,7 +339,7 @@ def text(data: object, most: int) -> str:
     """Return `data`, checked to be a text of at most `most` characters."""
     string: str = checked(data, str)
     if len(string) > most:
-        raise Garbage(f"a text of {len(string):,} characters is over the limit of {most:,}")
+        raise ProtocolError(f"a text of {len(string):,} characters is over the limit of {most:,}")
     return string
 
 
@@ -347,7 +347,7 @@ def word(data: object) -> str:
     """Return `data`, checked to be a short text of printable characters, safe for terminals and databases."""
     string = text(data, protocol.WORD)
     if not string.isprintable():
-        raise Garbage(f"{string!r:.60} has characters that cannot be printed")
+        raise ProtocolError(f"{string!r:.60} has characters that cannot be printed")
     return string
 
 
@@ -355,7 +355,7 @@ def whole(data: object, least: int, most: int) -> int:
     """Return `data`, checked to be a whole number from `least` to `most`."""
     integer: int = checked(data, int)
     if not least <= integer <= most:
-        raise Garbage(f"{integer} is not from {least} to {most}")
+        raise ProtocolError(f"{integer} is not from {least} to {most}")
     return integer
 
 
@@ -363,7 +363,7 @@ def number(data: object, least: float, most: float) -> float:
     """Return `data` as a float, checked to be a finite number from `least` to `most`."""
     value = float(checked(data, float, int))
     if not math.isfinite(value) or not least <= value <= most:
-        raise Garbage(f"{value!r:.60} is not a number from {least:g} to {most:g}")
+        raise ProtocolError(f"{value!r:.60} is not a number from {least:g} to {most:g}")
     return value
 
 

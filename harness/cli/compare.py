@@ -96,24 +96,24 @@ def power(
     import json
 
     from ctxbench.bench.errors import UnknownName
-    from ctxbench.harness.leaderboard import choices
+    from ctxbench.harness.leaderboard import selection
     from ctxbench.harness.leaderboard.power import REPOSITORIES, SAMPLES, plans
     from ctxbench.harness.query import BoardQuery
 
     query = BoardQuery(home=home, db=db, samples=samples)
     tables = query.tables()
-    if not any(choices.is_named(baseline, table.run.strategy) for table in choices.file_labelled(tables)):
+    if not any(selection.is_named(baseline, table.run.strategy) for table in selection.file_labelled(tables)):
         with contextlib.suppress(UnknownName):
             [baseline] = query.ids_of([baseline])
-    telling, faults = plans(tables, baseline=baseline, effect=effect, metric=metric, rows=rows)
-    if faults and not telling:
+    planned, faults = plans(tables, baseline=baseline, effect=effect, metric=metric, rows=rows)
+    if faults and not planned:
         raise faults[0]
     for fault in faults:
         click.echo(str(fault), err=True)
     if form == "json":
-        click.echo(json.dumps([dataclasses.asdict(plan) for plan in telling], indent=2))
+        click.echo(json.dumps([dataclasses.asdict(plan) for plan in planned], indent=2))
         return
-    for number, plan in enumerate(telling):
+    for number, plan in enumerate(planned):
         click.echo(
             "\n" * bool(number) + f"{plan.samples}, {plan.language}, {plan.generator}: power for {plan.metric}\n"
         )

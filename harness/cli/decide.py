@@ -344,7 +344,7 @@ def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
 
 def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
     """Return the samples of a run and, if the metric's variances are known, the difference that it could show."""
-    from ctxbench.harness.leaderboard import numbers
+    from ctxbench.harness.leaderboard import scales
     from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
     from ctxbench.harness.metrics import COPYABLE
     from ctxbench.harness.results import only_copies
@@ -357,7 +357,7 @@ def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
     least = detectable(list(sizes.values()), WITHIN_ONE[metric], pairs=pairs)
     if least is None:
         return f"{drawn}: too few files for a test"
-    return f"{drawn}: a difference of about {numbers.amount(least)} in {metric} would be shown in four of five cases"
+    return f"{drawn}: a difference of about {scales.amount(least)} in {metric} would be shown in four of five cases"
 
 
 def _text(answer: DecisionReport) -> str:
@@ -370,7 +370,7 @@ def _text(answer: DecisionReport) -> str:
     lines = [answer.sentence, answer.claim, ""]
     lines += [printed([rich_table(screen_table(group, headings), WIDTH)], width=WIDTH)]
     lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]
-    for sample in answer.telling:
+    for sample in answer.largest_differences:
         rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
         lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
     lines += columns([(name, cost) for name, cost in answer.costs.items()])

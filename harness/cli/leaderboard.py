@@ -170,8 +170,8 @@ def leaderboard(
     A table shows the sample set and the generator of your newest run, and names the others; --all shows all of them, as
     the other forms do. What each number means is in docs/statistics.md.
     """
-    from ctxbench.harness.leaderboard.choices import of_newest_run
     from ctxbench.harness.leaderboard.notes import missing_scores
+    from ctxbench.harness.leaderboard.selection import of_newest_run
 
     names = [name.strip() for name in (columns or "").split(",") if name.strip()]
     if (names or explain or everything) and form != "table":

@@ -167,7 +167,7 @@ def _say(message: str, code: int = 1) -> int:
     if terminal.interrupted():
         # Interrupted work fails in many ways, so its message is hidden.
         return terminal.INTERRUPT_CODE
-    from ctxbench.bench.visible import visible  # messages may quote a server or a repository
+    from ctxbench.bench.escaping import visible  # messages may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
     return code

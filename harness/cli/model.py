@@ -24,7 +24,7 @@ def model() -> None:
 @model.command("list")
 def list_() -> None:
     """List the models: name, size, licence, window, fill in the middle, chat, whether fetched; then their sources."""
-    from ctxbench.bench.visible import visible
+    from ctxbench.bench.escaping import visible
     from ctxbench.harness.generators.models import table
 
     models = (*table.builtin(), *table.of_user())
@@ -87,27 +87,27 @@ def add(path: Path, name: str, license_name: str, chat: bool) -> None:
             _print_path(entry, None)
 
 
-def _print_path(entry: NamedModel, given: Path | None) -> None:
-    click.echo(f"{entry.name}\t{ensure_fetched(entry, given)}")
+def _print_path(entry: NamedModel, file: Path | None) -> None:
+    click.echo(f"{entry.name}\t{ensure_fetched(entry, file)}")
 
 
-def ensure_fetched(entry: NamedModel, given: Path | None = None) -> Path:
+def ensure_fetched(entry: NamedModel, file: Path | None = None) -> Path:
     """Return the path of a model; fetch it first if needed, with a progress bar."""
-    from ctxbench.bench.visible import visible
+    from ctxbench.bench.escaping import visible
     from ctxbench.harness.generators.models import fetching
 
     if entry.is_fetched:
         return entry.place
     with progress(f"{entry.name}, MB", round(entry.bytes / _MB)) as tick:
-        shown = 0
+        printed = 0
 
         def arrived(size: int) -> None:
-            nonlocal shown
-            step = round(size / _MB) - shown
+            nonlocal printed
+            step = round(size / _MB) - printed
             if step > 0:
-                shown += step
+                printed += step
                 tick(step)
 
-        path = fetching.fetch(entry, given=given, report=lambda line: say(visible(line)), arrived=arrived)
+        path = fetching.fetch(entry, given=file, report=lambda line: say(visible(line)), arrived=arrived)
         arrived(entry.bytes)
     return path

@@ -175,7 +175,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
     """Return the line of a check, with the checked code's text on one line and its control characters escaped."""
-    from ctxbench.bench.visible import visible
+    from ctxbench.bench.escaping import visible
 
     return f"{'pass' if passed else 'FAIL'}  {name:{width}}  {visible(' '.join(detail.split()))}"
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import CtxbenchError, InputFault
+from ctxbench.bench.escaping import visible
 from ctxbench.bench.home import Home
-from ctxbench.bench.visible import visible
 from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, sandbox_option, workers_option
 from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
-    from ctxbench.bench.adoption.trial import Workbench
+    from ctxbench.bench.adoption.trial import AdoptionTools
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
@@ -213,12 +213,12 @@ def add(
     return 0
 
 
-def workbench(sandbox: str | None, home: Home) -> Workbench:
+def workbench(sandbox: str | None, home: Home) -> AdoptionTools:
     """Return the sandbox and tools that run the tests of a new repository."""
-    from ctxbench.bench.adoption.trial import Workbench
+    from ctxbench.bench.adoption.trial import AdoptionTools
     from ctxbench.sandbox import wheels
 
-    return Workbench(
+    return AdoptionTools(
         sandbox=functools.partial(opened_sandbox, sandbox, home),
         lock=functools.partial(wheels.lock, cache=home.cache / "sandbox", report=say),
         beside=functools.partial(_beside, sandbox, home),

@@ -247,7 +247,7 @@ class _Steps:
             click.echo(printed(board(tables, cutoffs=cutoffs.of_home(self.home)), "table"), nl=False)
 
     def _show_answers(self, sample_set: SampleSet, ids: Sequence[str], texts: _Texts) -> None:
-        from ctxbench.bench.visible import visible
+        from ctxbench.bench.escaping import visible
 
         # Repositories that could not be fetched have no samples here.
         for id_ in [id_ for id_ in ids if id_ in sample_set.references]:

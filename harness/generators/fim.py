@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.leakage import masked_after
 from ctxbench.bench.masking import blanked
-from ctxbench.bench.sight import masked_after
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.harness.generators.fitting import fit

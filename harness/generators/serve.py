@@ -24,11 +24,11 @@ from typing import Any
 
 from ctxbench.bench.concurrency import cores
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.escaping import visible
 from ctxbench.bench.files import explained
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
-from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import models
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 from ctxbench.harness.generators.fim import Template

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
@@ -50,7 +50,7 @@ class Column:
         if self.text is not None:
             return self.text(group, row)
         value = self.value(group, row)
-        return numbers.UNKNOWN if value is None else str(value)
+        return scales.UNKNOWN if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ def mean_column(group: Group, metric: str) -> Column:
 
     def text(_: Group, row: Row) -> str:
         found = row.metrics.get(metric)
-        half = numbers.half_width(found.low, found.high) if found else None
-        return numbers.written(found.mean, half) if found else numbers.UNKNOWN
+        half = scales.half_width(found.low, found.high) if found else None
+        return scales.written(found.mean, half) if found else scales.UNKNOWN
 
     explained = group.scales[metric].explained if metric in group.scales else ""
     value = metric_column(group, metric).value
@@ -125,7 +125,7 @@ def baseline_label(group: Group) -> str:
 def rank(row: Row) -> str:
     """Return the ranks that significant differences allow, e.g. ``1-2``."""
     if row.rank_low is None:
-        return numbers.UNKNOWN
+        return scales.UNKNOWN
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
 
 
@@ -137,19 +137,19 @@ def mean(row: Row, metric: str) -> float | None:
 def interval_of(row: Row, metric: str) -> str:
     """Return a row's mean of a metric with its interval."""
     estimate = row.metrics.get(metric)
-    return numbers.interval(estimate.mean, estimate.low, estimate.high) if estimate else numbers.UNKNOWN
+    return scales.interval(estimate.mean, estimate.low, estimate.high) if estimate else scales.UNKNOWN
 
 
 def _mean_of_repositories(group: Group, row: Row) -> str:
     """Format the mean of repositories to the digits that the mean's interval justifies; empty without the metric."""
     estimate = row.metrics.get(group.metric)
-    half = numbers.half_width(estimate.low, estimate.high) if estimate else None
-    return numbers.written(estimate.mean_of_repositories, half) if estimate else ""
+    half = scales.half_width(estimate.low, estimate.high) if estimate else None
+    return scales.written(estimate.mean_of_repositories, half) if estimate else ""
 
 
 def _difference(row: Row, metric: str) -> str:
     difference = row.difference.get(metric)
-    return numbers.interval(difference.mean, difference.low, difference.high, sign=True) if difference else ""
+    return scales.interval(difference.mean, difference.low, difference.high, sign=True) if difference else ""
 
 
 def _p(row: Row, metric: str) -> float | None:
@@ -173,7 +173,7 @@ def _verdict(group: Group, row: Row) -> str:
 
 
 def _p_text(row: Row, metric: str) -> str:
-    return "" if row.difference.get(metric) is None else numbers.p_value(_p(row, metric))
+    return "" if row.difference.get(metric) is None else scales.p_value(_p(row, metric))
 
 
 def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
@@ -188,7 +188,7 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
 
     def text(_: Group, row: Row) -> str:
         of_part = estimate(row)
-        return numbers.interval(of_part.mean, of_part.low, of_part.high) if of_part else numbers.UNKNOWN
+        return scales.interval(of_part.mean, of_part.low, of_part.high) if of_part else scales.UNKNOWN
 
     count = Column(
         key=f"{part}_n",
@@ -212,7 +212,7 @@ def cost_column(
     heading: str = "",
     help: str = "",  # noqa: A002 - as the field is called
     *,
-    write: Callable[[float | None], str] = numbers.amount,
+    write: Callable[[float | None], str] = scales.amount,
 ) -> Column:
     """Declare the column of a cost, a key of a row's `costs`."""
     return Column(
@@ -231,8 +231,8 @@ def _offline_column(key: str) -> Column:
 def _middle_column(key: str, heading: str, text: str) -> Column:
     def written(group: Group, row: Row) -> str:
         estimate = row.metrics.get(group.metric)
-        half = numbers.half_width(estimate.low, estimate.high) if estimate else None
-        return numbers.written(getattr(estimate, key, None), half)
+        half = scales.half_width(estimate.low, estimate.high) if estimate else None
+        return scales.written(getattr(estimate, key, None), half)
 
     return Column(
         key=key,
@@ -338,7 +338,7 @@ _ALL = (
         PRICE,
         "US$",
         "Mean price of a sample in US dollars; a dash where the model's price is not known.",
-        write=numbers.dollars,
+        write=scales.dollars,
     ),
     cost_column("tokens_in", "tokens in", "Mean tokens that all calls of a sample sent."),
     cost_column("tokens_out", "tokens out", "Mean tokens that all calls of a sample wrote."),
@@ -349,7 +349,7 @@ _ALL = (
         "explored_recall",
         "explored %",
         "Of the definitions that the reference uses, the share that the strategy looked at.",
-        write=numbers.percent,
+        write=scales.percent,
     ),
     cost_column("explored_files", "explored", "Mean number of files that the strategy looked at."),
     Column(

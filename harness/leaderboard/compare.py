@@ -15,9 +15,9 @@ import numpy as np
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
-from ctxbench.harness.leaderboard.choices import coders_of, default_metric
-from ctxbench.harness.leaderboard.numbers import Scale, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
+from ctxbench.harness.leaderboard.scales import Scale, scale_of, values
+from ctxbench.harness.leaderboard.selection import coders_of, default_metric
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
@@ -102,7 +102,7 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed) for name in names))
 
 
-def telling(pair: Compared, count: int) -> list[tuple[str, float]]:
+def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
     """Return the samples at which two runs differ most, with this run minus the other, best for this run first.
 
     The largest difference in each direction is included. Equal differences are sorted by name.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard import scales, selection
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import COMBINED, Group, Overall, Row, Standing, listed
@@ -108,8 +108,8 @@ def _tails(group: Group) -> list[str]:
     for row in group.rows:
         value = row.metrics.get(group.metric)
         if value and value.mean is not None and value.trimmed is not None and value.mean * value.trimmed < 0:
-            half = numbers.half_width(value.low, value.high)
-            both = (numbers.written(number, half, sign=True) for number in (value.mean, value.trimmed))
+            half = scales.half_width(value.low, value.high)
+            both = (scales.written(number, half, sign=True) for number in (value.mean, value.trimmed))
             texts.append(f"{label(row)} ({' and '.join(both)})")
     if not texts:
         return []
@@ -173,7 +173,7 @@ def notes_of_overall(overall: Sequence[Overall]) -> tuple[str, ...]:
     """Return a sentence for each strategy that ran in both languages."""
     lines = []
     for strategy_means in overall:
-        name = next(iter(choices.passes(strategy_means.metrics)), min(strategy_means.metrics))
+        name = next(iter(selection.passes(strategy_means.metrics)), min(strategy_means.metrics))
         mean = strategy_means.metrics[name]
         lines.append(
             f"{strategy_means.run.strategy} by {strategy_means.run.generator}: {name} {mean.mean_of_levels:.2f}, "
@@ -394,17 +394,17 @@ def _sensitivity(group: Group, row: Row) -> str:
         return ""
     name = names[0]
     bounds, estimate = row.sensitivity[name], row.metrics[name]
-    half = numbers.half_width(estimate.low, estimate.high)
+    half = scales.half_width(estimate.low, estimate.high)
     return (
-        f"If all that {row.run.strategy} lacks were wrong, its {name} would be {numbers.written(bounds.worst, half)}; "
-        f"if all were right, {numbers.written(bounds.best, half)}."
+        f"If all that {row.run.strategy} lacks were wrong, its {name} would be {scales.written(bounds.worst, half)}; "
+        f"if all were right, {scales.written(bounds.best, half)}."
     )
 
 
 def group_warnings(group: Group) -> list[str]:
     """Warn of rows with different decoding, load, versions or samples."""
     runs = [row.run for row in group.rows]
-    return [*choices.run_warnings(runs), *choices.load_warnings(runs), *_samples(group)]
+    return [*selection.run_warnings(runs), *selection.load_warnings(runs), *_samples(group)]
 
 
 def _samples(group: Group) -> list[str]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctxbench.harness.leaderboard import signflip, stats
-from ctxbench.harness.leaderboard.numbers import Outcomes, Scale
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
+from ctxbench.harness.leaderboard.scales import Outcomes, Scale
 from ctxbench.harness.leaderboard.signflip import step_down
 from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, Estimate, FlipUnit, IntervalScope
 from ctxbench.harness.results import RunTable

@@ -21,13 +21,13 @@ import numpy as np
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cutoffs import NO_CUTOFFS
-from ctxbench.harness.leaderboard import choices, numbers, signflip, stats
+from ctxbench.harness.leaderboard import scales, selection, signflip, stats
 from ctxbench.harness.leaderboard.pairs import LEAST_FILES, NUMBERS, reach
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, listed
 from ctxbench.harness.leaderboard.signflip import step_down
 from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered
-from ctxbench.harness.leaderboard.table import GroupMaker, comparable
+from ctxbench.harness.leaderboard.table import GroupBuilder, comparable
 from ctxbench.harness.results import RunTable
 
 REPOSITORIES = (6, 8, 12, 16, 24, 40, 64)
@@ -209,7 +209,7 @@ class Plan:
         """Return a sentence with the repositories that the effect takes."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
         pair = "" if self.rows == 2 else f", corrected for {self.rows - 1} rows against the baseline"
-        effect = numbers.written(self.effect, self.effect)
+        effect = scales.written(self.effect, self.effect)
         if self.needed is None:
             return f"A difference of {effect} {self.unit} takes more than {NUMBERS[-1]} repositories of {size}{pair}."
         more = f"; with more samples of each it still takes {self.needed_at_least}"
@@ -220,7 +220,7 @@ class Plan:
 
     def basis(self) -> str:
         """Return a sentence with the runs behind the estimate, and how far the pairs differ."""
-        between, within = (numbers.written(deviation, deviation) for deviation in (self.between, self.within))
+        between, within = (scales.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; by the pair that varies least it would be {low}, by the one that varies most {high}"
         return (
@@ -248,10 +248,10 @@ def plans(
     Raises:
         UnknownName: if no run has that metric or that baseline.
     """
-    tables = choices.file_labelled(tables)
+    tables = selection.file_labelled(tables)
     strategy_by_run = {table.run.id: table.run.strategy for table in tables}
     strategy = strategy_by_run.get(baseline, baseline)
-    choices.check(tables, metric, strategy)
+    selection.check(tables, metric, strategy)
     plans_by_group: list[Plan] = []
     faults: list[InputFault] = []
     for members in comparable(tables).values():
@@ -260,8 +260,8 @@ def plans(
         # The named run of the baseline is used, or its newest one.
         named = [table for table in members if table.run.id == baseline]
         others = [table for table in members if not (named and table.run.strategy == strategy)]
-        maker = GroupMaker(
-            choices.of_one_coder(choices.newest(pooled([*others, *named])), members),
+        maker = GroupBuilder(
+            selection.of_one_coder(selection.newest(pooled([*others, *named])), members),
             ALL_LEVELS,
             metric=metric,
             baseline=strategy,
@@ -270,7 +270,7 @@ def plans(
             cutoffs=NO_CUTOFFS,
         )
         base = maker.base
-        if base is None or not choices.is_named(strategy, maker.tables[base].run.strategy):
+        if base is None or not selection.is_named(strategy, maker.tables[base].run.strategy):
             continue
         try:
             plans_by_group.append(_plan(maker, base, effect, rows))
@@ -279,28 +279,28 @@ def plans(
     return plans_by_group, faults
 
 
-def _plan(maker: GroupMaker, base: int, effect: float, rows: int) -> Plan:
+def _plan(maker: GroupBuilder, base: int, effect: float, rows: int) -> Plan:
     run, metric = maker.tables[base].run, maker.metric
     others = [index for index in maker.ranked if index != base] if base in maker.ranked else []
     gaps = [pair.gap for pair in maker.aligned([(index, base) for index in others], metric)]
     spreads = {index: spread(gap) for index, gap in zip(others, gaps, strict=True) if len(gap.sums)}
-    telling = {index: estimate for index, estimate in spreads.items() if estimate is not None}
-    if not telling:
+    estimated = {index: estimate for index, estimate in spreads.items() if estimate is not None}
+    if not estimated:
         raise _untold(maker, base, max((len(gap.sums) for gap in gaps), default=0))
     repositories = max(len(gap.sums) for gap in gaps)
     samples_each = max(1, round(sum(len(gap.values) for gap in gaps) / sum(len(gap.sums) for gap in gaps)))
     both = Spread(
-        between=statistics.fmean(estimate.between for estimate in telling.values()),
-        within=statistics.fmean(estimate.within for estimate in telling.values()),
+        between=statistics.fmean(estimate.between for estimate in estimated.values()),
+        within=statistics.fmean(estimate.within for estimate in estimated.values()),
     )
-    deviations = sorted(estimate.deviation(samples_each) for estimate in telling.values())
+    deviations = sorted(estimate.deviation(samples_each) for estimate in estimated.values())
     least, most = (repositories_needed(effect, deviation, rows=rows) for deviation in (deviations[0], deviations[-1]))
     return Plan(
         samples=run.samples,
         language=run.language,
         generator=run.generator,
         baseline=run.strategy,
-        strategies=tuple(maker.tables[index].run.strategy for index in telling),
+        strategies=tuple(maker.tables[index].run.strategy for index in estimated),
         metric=metric,
         unit=maker.scales[metric].unit,
         effect=effect,
@@ -320,7 +320,7 @@ def _plan(maker: GroupMaker, base: int, effect: float, rows: int) -> Plan:
     )
 
 
-def _untold(maker: GroupMaker, base: int, repositories: int) -> InputFault:
+def _untold(maker: GroupBuilder, base: int, repositories: int) -> InputFault:
     """Return why a group's runs give no variances, with the command that adds what is missing."""
     run = maker.tables[base].run
     place = f"{run.samples}, {run.language}, {run.generator}"

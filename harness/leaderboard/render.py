@@ -18,10 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.bench.visible import markdown as plain_markdown
+from ctxbench.bench.escaping import markdown as plain_markdown
 from ctxbench.harness.frames import ResultFrame
-from ctxbench.harness.leaderboard import numbers
-from ctxbench.harness.leaderboard.choices import bits_apart, run_warnings
+from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.columns import (
     COLUMNS,
     FRAME,
@@ -46,6 +45,7 @@ from ctxbench.harness.leaderboard.sections import (
     sections,
     short_names,
 )
+from ctxbench.harness.leaderboard.selection import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.stats import Estimate, IntervalScope
 from ctxbench.harness.results import PRICE, RunInfo
 
@@ -158,13 +158,13 @@ def comparison(compared: Sequence[Compared]) -> str:
             lines += _where(pair)
             lines += [f"  {claim}" for claim in [pair.difference.claim] if claim]
         difference = pair.difference
-        interval = numbers.interval(difference.mean, difference.low, difference.high, sign=True)
+        interval = scales.interval(difference.mean, difference.low, difference.high, sign=True)
         over = f"interval over {difference.over}" if difference.low is not None else "no interval"
         over = "interval of the test" if difference.over is IntervalScope.FLIPS else over
         control = pair.this.control or pair.other.control
         together = f", {difference.pairs} comparisons together" if difference.pairs > 1 else ""
         flips = f"sign flips of {difference.unit.count(difference.units)}{together}"
-        test = f"p {numbers.p_value(difference.p)} ({flips})"
+        test = f"p {scales.p_value(difference.p)} ({flips})"
         lines.append(
             f"  {pair.metric}: {interval} {pair.unit} ({over}), {'a control: not tested' if control else test}, "
             f"better {difference.wins}, equal {difference.ties}, worse {difference.losses} of {difference.n_common}"

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ctxbench.harness.leaderboard import choices, stats
-from ctxbench.harness.leaderboard.numbers import scale_of
+from ctxbench.harness.leaderboard import selection, stats
+from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
 
@@ -48,7 +48,7 @@ def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
 def _by_seed(members: Sequence[RunTable]) -> list[RunTable]:
     if len(members) == 1:
         return list(members)
-    distinct = choices.newest(members, _seed)
+    distinct = selection.newest(members, _seed)
     return sorted(distinct, key=lambda table: _seed(table.run))
 
 

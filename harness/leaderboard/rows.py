@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ctxbench.harness.leaderboard import numbers, signflip
-from ctxbench.harness.leaderboard.numbers import Scale, at_level, at_levels
+from ctxbench.harness.leaderboard import scales, signflip
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.repetitions import AnswerGaps, VarianceParts
+from ctxbench.harness.leaderboard.scales import Scale, at_level, at_levels
 from ctxbench.harness.leaderboard.stats import REPOSITORY, Estimate, FlipUnit
 from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
@@ -157,7 +157,7 @@ class Family:
         if not self.decidable:
             return (
                 f"No difference can be significant here: with {self.unit.count(self.units)} the smallest possible p "
-                f"is {numbers.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
+                f"is {scales.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
                 f"{self._more()}."
             )
         one, many = ("pair", "pairs") if self.against is None else ("other strategy", "other strategies")
@@ -194,7 +194,7 @@ class Family:
         if self.visible is None:
             return ""
         median = "; the median over the pairs" if self.pairs > 1 else ""
-        least = numbers.written(self.visible, self.visible)
+        least = scales.written(self.visible, self.visible)
         difference = f"A difference of {least} {unit}"
         return f"{difference} would be significant in about four of five such boards (80% power{median})."
 
@@ -350,7 +350,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
         )
     if not difference.wins and not difference.losses:
         return "both have the same value at every sample"
-    least = "" if difference.visible is None else numbers.written(difference.visible, difference.visible)
+    least = "" if difference.visible is None else scales.written(difference.visible, difference.visible)
     sight = f"one of {least} {unit} would be in about four of five cases" if least else ""
     return "; ".join(filter(None, ["this difference is not significant", sight, needed]))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import Spec, parse
-from ctxbench.harness.leaderboard import choices, numbers
+from ctxbench.harness.leaderboard import scales, selection
 from ctxbench.harness.leaderboard.columns import (
     BESIDE,
     COLUMNS,
@@ -201,7 +201,7 @@ def _nothing_ranked(group: Group) -> str:
 def _leads(group: Group, names: Sequence[str]) -> str:
     first, scale = group.rows[0], group.scales[group.metric]
     value = first.metrics[group.metric]
-    interval = f"{numbers.interval(value.mean, value.low, value.high)} {scale.unit}"
+    interval = f"{scales.interval(value.mean, value.low, value.high)} {scale.unit}"
     means = [row.metrics[group.metric].mean or 0.0 for row in group.ranked]
     if len(means) > 1 and len(set(means)) == 1:
         return f"All {len(means)} ranked rows have the same {group.metric}: {interval}."
@@ -431,7 +431,7 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
         def text(group: Group, row: Row) -> str:
             # Two decimals, as in the papers, for comparison with them.
             mean = value(group, row)
-            return numbers.UNKNOWN if mean is None else f"{mean:.2f}"
+            return scales.UNKNOWN if mean is None else f"{mean:.2f}"
 
         return Column(key=f"{level} {part}", heading=heading, value=value, text=text)
 
@@ -451,9 +451,9 @@ def beside(group: Group) -> list[str]:
 
 def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
     """Return the most useful metrics of a profile, in order, without `but`."""
-    passes = [name for name in choices.passes(metrics) if name != but][-_MOST_PASSES:]
-    own = choices.own_metrics(profile, metrics)
-    usual = _BESIDE_PASSES if choices.passes(metrics) else _BESIDE
+    passes = [name for name in selection.passes(metrics) if name != but][-_MOST_PASSES:]
+    own = selection.own_metrics(profile, metrics)
+    usual = _BESIDE_PASSES if selection.passes(metrics) else _BESIDE
     # A profile with none of the usual metrics shows its own first.
     others = (*([] if set(own) & set(usual) else own), *usual)
     return [*passes, *(name for name in others if name in metrics and name != but)]
@@ -528,7 +528,7 @@ class Curves:
                 [
                     curve.strategy,
                     *(
-                        interval_of(rows[value], self.metric) if value in rows else numbers.UNKNOWN
+                        interval_of(rows[value], self.metric) if value in rows else scales.UNKNOWN
                         for value in self.values
                     ),
                 ]

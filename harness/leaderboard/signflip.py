@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ctxbench.bench.doubles import rounded, term_bits
+from ctxbench.bench.float64 import rounded, term_bits
 from ctxbench.harness.leaderboard.stats import Array, generator
 
 ALPHA = 0.05

@@ -20,8 +20,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ctxbench.bench.doubles import rounded, term_bits
 from ctxbench.bench.elementary import exp, log
+from ctxbench.bench.float64 import rounded, term_bits
 
 FEWEST = 5
 """Fewest units for an interval over units."""

@@ -18,8 +18,7 @@ from dataclasses import replace
 
 from ctxbench.bench.elementary import running_sum
 from ctxbench.harness.cutoffs import NO_CUTOFFS, Cutoffs
-from ctxbench.harness.leaderboard import choices, pairs, signflip, stats
-from ctxbench.harness.leaderboard.numbers import completed, scale_of
+from ctxbench.harness.leaderboard import pairs, selection, signflip, stats
 from ctxbench.harness.leaderboard.pairs import Difference, MetricColumn, Paired, RunArrays, Samples, align
 from ctxbench.harness.leaderboard.published import Mode, listings
 from ctxbench.harness.leaderboard.repetitions import answer_gaps, pooled
@@ -36,6 +35,7 @@ from ctxbench.harness.leaderboard.rows import (
     overall_means,
 )
 from ctxbench.harness.leaderboard.rows import family as family_of
+from ctxbench.harness.leaderboard.scales import completed, scale_of
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import PRICE, Origin, RunTable, Status, only_copies
 
@@ -68,12 +68,12 @@ def board(
     Raises:
         UnknownName: if no run has that metric or strategy.
     """
-    tables = choices.file_labelled(tables)
-    choices.check(tables, metric, baseline)
+    tables = selection.file_labelled(tables)
+    selection.check(tables, metric, baseline)
     alike = comparable(tables)
     # Runs are chosen before the split into levels, so all levels of a strategy come from one run.
     newest_tables = {
-        key: choices.of_one_coder(choices.newest(pooled(members)), members) for key, members in alike.items()
+        key: selection.of_one_coder(selection.newest(pooled(members)), members) for key, members in alike.items()
     }
     parts_by_group: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for key, members in newest_tables.items():
@@ -82,9 +82,9 @@ def board(
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
     # A run without a sample of one level is whole at no level.
-    whole = {id(table.run) for members in newest_tables.values() for table in members if choices.complete(table)}
+    whole = {id(table.run) for members in newest_tables.values() for table in members if selection.complete(table)}
     make = functools.partial(
-        GroupMaker, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
+        GroupBuilder, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
     )
     groups = tuple(
         make(members, level).group(
@@ -110,7 +110,7 @@ Values = Mapping[str, MetricColumn]
 """Metric -> its values in the unit shown."""
 
 
-class GroupMaker:
+class GroupBuilder:
     """Builds one group."""
 
     def __init__(
@@ -134,7 +134,7 @@ class GroupMaker:
         self.scales = {name: scale_of(first.profile, name) for name in names}
         # Others' metrics must not change the user's ranking metric.
         of_own = _metrics([table for table in self.tables if table.run.origin is Origin.RUN])
-        self.metric = metric or choices.default_metric(of_own or names, first)
+        self.metric = metric or selection.default_metric(of_own or names, first)
         # A run's id is not part of the seed: it would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
@@ -149,12 +149,12 @@ class GroupMaker:
             index
             for index, table in enumerate(self.tables)
             if table.run.ranked
-            and (choices.complete(table) if whole is None else id(table.run) in whole)
+            and (selection.complete(table) if whole is None else id(table.run) in whole)
             and self.values[index].get(self.metric)
         ]
         self.own = [index for index in self.whole if self.tables[index].run.origin is Origin.RUN]
         self.ranked = self.whole if all_pairs or not self.own else self.own
-        self.base = choices.baseline(self.tables, self.ranked, self.whole, baseline)
+        self.base = selection.baseline(self.tables, self.ranked, self.whole, baseline)
         self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:

@@ -13,11 +13,11 @@ from rich.text import Text
 
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.escaping import markdown as plain_markdown
+from ctxbench.bench.escaping import visible
 from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Kind
-from ctxbench.bench.visible import markdown as plain_markdown
-from ctxbench.bench.visible import visible
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.columns import ColumnHead, TextTable
 from ctxbench.harness.leaderboard.compare import SolvedRegion
 from ctxbench.harness.leaderboard.notes import remarks
@@ -166,7 +166,7 @@ def _theirs(row: PaperRow, language: str, columns: Sequence[str]) -> Line:
 def _printed(row: PaperRow, language: str, column: str) -> str:
     number = row.printed.get(language, {}).get(column)
     if number is None:
-        return _SHORT.get(row.missing.get(language, {}).get(column, ""), numbers.UNKNOWN)
+        return _SHORT.get(row.missing.get(language, {}).get(column, ""), scales.UNKNOWN)
     text = f"{number:.0f}" if column in _WHOLE else f"{number:.2f}"
     return f"{text}?" if f"{language}.{column}" in row.flags else text
 
@@ -178,7 +178,7 @@ def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[s
         whose = f"ours: {samples}, {generator}"
         if language == _BOTH:
             mean = overall(of_set)
-            yield ["", whose, numbers.UNKNOWN if mean is None else f"{mean:.2f}"]
+            yield ["", whose, scales.UNKNOWN if mean is None else f"{mean:.2f}"]
         for result in of_set if language != _BOTH else ():
             if result.language == language:
                 yield ["", whose, *(_cell(result.cells.get(column), column) for column in columns)]
@@ -186,15 +186,15 @@ def _ours(compared: ComparedTable, spec: str, language: str, columns: Sequence[s
 
 def _average_line(average: Average, columns: Sequence[str]) -> Line:
     cells = (average.cells.get(column) for column in columns)
-    return [average.name, average.whose, *(numbers.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)]
+    return [average.name, average.whose, *(scales.UNKNOWN if cell is None else f"{cell:.2f}" for cell in cells)]
 
 
 def _cell(cell: OwnNumber | None, column: str) -> str:
     if cell is None:
-        return numbers.UNKNOWN
+        return scales.UNKNOWN
     if column in (*_WHOLE, "inference", "construction"):
-        return numbers.amount(cell.mean)
-    return numbers.interval(cell.mean, cell.low, cell.high)
+        return scales.amount(cell.mean)
+    return scales.interval(cell.mean, cell.low, cell.high)
 
 
 def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from ctxbench.bench.types import Kind, project_of
 from ctxbench.harness.generators.base import Generator, canonical, resolve, settings_of
 from ctxbench.harness.generators.local import AUTO, is_chat
 from ctxbench.harness.leaderboard.compare import Solved, solved
-from ctxbench.harness.leaderboard.numbers import Scale, at_level, completed, only, repositories, scale_of, values
 from ctxbench.harness.leaderboard.repetitions import pooled
+from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, only, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.paper_tables import LEVELS, HeadlineGain, PaperTable
 from ctxbench.harness.papers.presets import encoders_of, with_encoder

@@ -203,7 +203,7 @@ class Attempt:
             gave_up=self._tally.gave_up,
             # Samples delivered as shards are not in the store.
             costs=costs if costs.samples else None,
-            spent=self._resources.spent if self._resources.dear else None,
+            spent=self._resources.spent if self._resources.cost_limit_reached else None,
             remark="\n".join(filter(None, self._remarks())),
         )
 
@@ -332,7 +332,7 @@ class Attempt:
         engines = resources.engines if self._card.engines else None
         while True:
             lost = resources.batcher.lost or resources.summaries.batcher.lost
-            stops = lost or self._tally.gave_up or resources.dear
+            stops = lost or self._tally.gave_up or resources.cost_limit_reached
             if stops:
                 # Leave samples that have not begun to the next attempt.
                 for sample in under_way.drop():

@@ -147,7 +147,7 @@ class Resources:
         return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
 
     @property
-    def dear(self) -> bool:
+    def cost_limit_reached(self) -> bool:
         """Whether the cost limit is reached."""
         return self.max_cost is not None and self.spent >= self.max_cost
 

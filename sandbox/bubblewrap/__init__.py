@@ -16,7 +16,7 @@ from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.bubblewrap.box import BubblewrapLauncher
 from ctxbench.sandbox.bubblewrap.image import GUEST, LIBRARY, PYTHON, Image, layout, make
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.living import RESIDENT, Conversation, conversation
+from ctxbench.sandbox.persistent import RESIDENT, Conversation, conversation
 from ctxbench.sandbox.pool import open_pool
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 

@@ -19,8 +19,8 @@ from ctxbench.sandbox.docker.engine import ANSWER_SECONDS, Client, answers, conn
 from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
 from ctxbench.sandbox.docker.launcher import DockerLauncher
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.living import RESIDENT, Conversation, conversation
 from ctxbench.sandbox.ownership import exclusive_lock
+from ctxbench.sandbox.persistent import RESIDENT, Conversation, conversation
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
 __all__ = ["DockerSandbox", "answers"]

@@ -13,7 +13,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
@@ -56,7 +56,7 @@ def shows_amount(cell: float, recorded: float) -> bool:
 
     The table rounds what was measured and not what the JSON says: 0.0458496 is 0.0458, of the JSON's 0.04585 0.0459.
     """
-    low, high = (float(numbers.amount(recorded + rounded_off)) for rounded_off in (-5e-7, 5e-7))
+    low, high = (float(scales.amount(recorded + rounded_off)) for rounded_off in (-5e-7, 5e-7))
     return low <= cell <= high
 
 

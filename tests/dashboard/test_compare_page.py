@@ -13,7 +13,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.run.spec import RunOptions
 from tests.dashboard.browser import Site, app, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
@@ -79,15 +79,15 @@ def page_text(page: AppTest) -> str:
 
 def number(value: float | None, low: float | None, high: float | None) -> float | None:
     """Return a number with the digits that its interval justifies."""
-    return None if value is None else float(numbers.written(value, numbers.half_width(low, high)))
+    return None if value is None else float(scales.written(value, scales.half_width(low, high)))
 
 
 def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
     """Compare a line of the table of differences with the command's record."""
-    assert row["difference [95%]"] == numbers.interval(
+    assert row["difference [95%]"] == scales.interval(
         difference["mean"], difference["low"], difference["high"], sign=True
     )
-    assert row["p"] == numbers.p_value(difference["p"])
+    assert row["p"] == scales.p_value(difference["p"])
     counts = {"better": "wins", "equal": "ties", "worse": "losses", "common": "n_common"}
     assert {name: row[name] for name in counts} == {name: str(difference[key]) for name, key in counts.items()}
 
@@ -117,11 +117,11 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
         element.value for element in page.dataframe if list(element.value.columns[:2]) == ["repository", "samples"]
     ]
     by_name = {row["repository"]: row for row in repositories.to_dict("records")}
-    half = numbers.half_width(record["difference"]["low"], record["difference"]["high"])
+    half = scales.half_width(record["difference"]["low"], record["difference"]["high"])
     for at in record["repositories"]:
         row = by_name.pop(at["repository"])
         assert row["samples"] == at["n"]
-        assert row["baseline"] == float(numbers.written(at["baseline"], half))
+        assert row["baseline"] == float(scales.written(at["baseline"], half))
         assert row["difference"] == pytest.approx(at["this"] - at["baseline"], abs=0.51)
     assert not by_name
 

@@ -13,7 +13,7 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.views import cost as view
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs, shows_amount
 from tests.dashboard.test_compare_page import frame, page_text, stored
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 def amount(number: float) -> float:
     """Return a cost as the table shows it."""
-    return float(numbers.amount(number))
+    return float(scales.amount(number))
 
 
 @pytest.mark.parametrize("cost", ["tokens_in", "tokens_out", "context_tokens", "calls", "seconds"])

@@ -14,7 +14,7 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.report import report
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views import metrics
-from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.leaderboard import Group, board, scales
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
@@ -70,8 +70,8 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     assert [line["strategy"] for line in found] == ["repocoder", "infile", "theirs (imported)", "oracle (control)"]
     first, row = found[0], group.rows[0]
     value, difference = row.metrics["es"], row.difference["es"]
-    assert first["es % [95%]"] == numbers.interval(value.mean, value.low, value.high)
-    assert first["vs infile"].startswith("+50.0 [") and first["p"] == numbers.p_value(difference.p)
+    assert first["es % [95%]"] == scales.interval(value.mean, value.low, value.high)
+    assert first["vs infile"].startswith("+50.0 [") and first["p"] == scales.p_value(difference.p)
     assert [line["rank"] for line in found] == ["1", "2", "-", "-"]
     assert [line["verdict"] for line in found] == ["better", "baseline", "not significant", "control"]
 
@@ -207,17 +207,17 @@ def expected(record: dict[str, Any], metric: str, beside: set[str]) -> dict[str,
     """Return what the page must show of a row of the JSON, which has full precision: column -> cell."""
 
     def interval(of: dict[str, Any], *, sign: bool = False) -> str:
-        return numbers.interval(of["mean"], of["low"], of["high"], sign=sign)
+        return scales.interval(of["mean"], of["low"], of["high"], sign=sign)
 
     ranks = sorted({record["rank_low"], record["rank_high"]})
     cells = {"rank": "-".join(map(str, ranks)), "n": str(record["n"]), "missing": str(record["missing"])}
     cells |= {"origin": record["origin"], f"{metric} % [95%]": interval(record[metric])}
     if (other := record["difference"].get(metric)) and record["baseline"]:
-        cells |= {"vs": interval(other, sign=True), "p": numbers.p_value(other["p"])}
+        cells |= {"vs": interval(other, sign=True), "p": scales.p_value(other["p"])}
     for name, value in record.items():
         if name in beside:
-            half = numbers.half_width(value["low"], value["high"])
-            cells[f"{name} %"] = numbers.written(value["mean"], half)
+            half = scales.half_width(value["low"], value["high"])
+            cells[f"{name} %"] = scales.written(value["mean"], half)
     return cells
 
 

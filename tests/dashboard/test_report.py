@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.visible import visible
+from ctxbench.bench.escaping import visible
 from ctxbench.dashboard import report as page
 from ctxbench.dashboard.views.leaderboard import Axis
-from ctxbench.harness.leaderboard import board, numbers
+from ctxbench.harness.leaderboard import board, scales
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
@@ -144,20 +144,20 @@ def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
     for row, record in zip(rows, records, strict=True):
         cell = dict(zip(head, row, strict=True))
         es = record["es"]
-        assert cell["es % [95%]"] == numbers.interval(es["mean"], es["low"], es["high"])
+        assert cell["es % [95%]"] == scales.interval(es["mean"], es["low"], es["high"])
         assert cell["n"] == "12" and not {"group", "missing"} & set(cell)
         low, high = record["rank_low"], record["rank_high"]
         assert cell["rank"] == (str(low) if low == high else f"{low}-{high}")
         if record["baseline"]:
             difference = record["difference"]["es"]
-            assert cell["vs lc.infile"] == numbers.interval(
+            assert cell["vs lc.infile"] == scales.interval(
                 difference["mean"], difference["low"], difference["high"], sign=True
             )
-            assert cell["p"] == numbers.p_value(difference["p"])
+            assert cell["p"] == scales.p_value(difference["p"])
     head, *rows = lines(beside)
     for row, record in zip(rows, records, strict=True):
         cell = dict(zip(head, row, strict=True))
-        assert cell["em % [95%]"] == numbers.interval(*(record["em"][part] for part in ("mean", "low", "high")))
+        assert cell["em % [95%]"] == scales.interval(*(record["em"][part] for part in ("mean", "low", "high")))
         assert [cell[name] for name in ("calls", "seconds")] == ["1", "0.75"]
 
 

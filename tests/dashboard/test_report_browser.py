@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard import scales
 from tests.dashboard.browser import DESKTOP, PHONE
 from tests.helpers.cli import run_cli
 
@@ -61,5 +61,5 @@ def _same_numbers(tables: list[dict[str, object]], database: Home) -> None:
     expected = []
     for record in records:
         value = record.get(record["ranked_by"])
-        expected.append(numbers.interval(value["mean"], value["low"], value["high"]) if value else numbers.UNKNOWN)
+        expected.append(scales.interval(value["mean"], value["low"], value["high"]) if value else scales.UNKNOWN)
     assert cells == expected and len(expected) > 3

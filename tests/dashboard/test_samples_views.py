@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxbench.bench.escaping import hidden, visible
 from ctxbench.bench.samples import AnsweredTask
 from ctxbench.bench.types import Place
-from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status

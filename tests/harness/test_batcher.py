@@ -204,7 +204,7 @@ def test_a_wrong_number_of_answers_is_no_hang() -> None:
         batcher.ask([ask("x"), ask("y")])
 
 
-class Odd(Scripted):
+class FieldError(Scripted):
     """Says of its answers what cannot be."""
 
     def __init__(self, account: Mapping[str, Any]) -> None:
@@ -219,7 +219,7 @@ class Odd(Scripted):
 @pytest.mark.parametrize("value", [10**30, 10**9, -1, float("nan"), float("inf"), None])
 def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: object) -> None:
     memory = Memory()
-    with batching(Odd({name: value}), memory) as batcher, pytest.raises(MachineFault, match="an impossible end"):
+    with batching(FieldError({name: value}), memory) as batcher, pytest.raises(MachineFault, match="an impossible end"):
         batcher.ask([ask("a")])
     assert not memory.kept
 

@@ -14,8 +14,8 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import board, numbers, render
-from ctxbench.harness.leaderboard.numbers import at_level
+from ctxbench.harness.leaderboard import board, render, scales
+from ctxbench.harness.leaderboard.scales import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
 from ctxbench.harness.run.batching import Batcher
@@ -177,7 +177,7 @@ def test_the_table_shows_prices_where_there_are_any() -> None:
     ],
 )
 def test_prices_have_three_digits_and_no_exponent(number: float | None, shown: str) -> None:
-    assert numbers.dollars(number) == shown
+    assert scales.dollars(number) == shown
 
 
 def test_levels_have_costs_of_their_own() -> None:

@@ -13,7 +13,7 @@ import pytest
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.leaderboard.numbers import after
+from ctxbench.harness.leaderboard.scales import after
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import runs_over

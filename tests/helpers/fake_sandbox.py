@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import check_paths, job_frame
-from ctxbench.sandbox.living import Conversation
+from ctxbench.sandbox.persistent import Conversation
 from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Report
 
 

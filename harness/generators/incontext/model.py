@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxbench.bench import elementary
-from ctxbench.bench.doubles import exp2, total
+from ctxbench.bench.float64 import exp2, total
 from ctxbench.bench.languages.base import Language
 from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, Lexicon, TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import OPENERS, Token, TokenClass, lex, space_before, space_cost, words

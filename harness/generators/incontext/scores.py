@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from ctxbench.bench.doubles import Doubles, exp
+from ctxbench.bench.float64 import Doubles, exp
 from ctxbench.harness.generators.incontext import features as f
 from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, TokenClass

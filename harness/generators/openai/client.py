@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctxbench.bench.concurrency import TREE_LOCK
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.bench.visible import visible
+from ctxbench.bench.escaping import visible
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.openai.settings import OFFICIAL_KEY, Credentials, OpenAISettings
 from ctxbench.harness.generators.openai.wire import ROOM, SHORT, SHORTER, Body, Garbled, dig, failure, renamed

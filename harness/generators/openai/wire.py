@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.visible import visible
+from ctxbench.bench.escaping import visible
 from ctxbench.harness.generators import answers, fim
 from ctxbench.harness.generators.answers import LINE_CLOSE, LINE_OPEN
 from ctxbench.harness.generators.base import MOST_TOKENS, CutShort, Request, Response, TooLong, sample_seed

@@ -13,7 +13,7 @@ import pytest
 
 from ctxbench.bench.adoption.adopt import Adoption, _test_doubts, adopt, check_ref, resolve
 from ctxbench.bench.adoption.declared import declared
-from ctxbench.bench.adoption.trial import Trial, Workbench
+from ctxbench.bench.adoption.trial import AdoptionTools, Trial
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.functions.mining import Search
@@ -61,7 +61,7 @@ class Trying:
         return (*LOCK, *(f"{item}==1" for item in sorted(requirements) if item.isalpha()))
 
     def adopt(self, sandbox: FakeSandbox | None, beside: FakeSandbox | None = None, **options: Any) -> Adoption:
-        bench = Workbench(sandbox=lambda: sandbox, lock=self.lock, beside=lambda: beside) if sandbox else None
+        bench = AdoptionTools(sandbox=lambda: sandbox, lock=self.lock, beside=lambda: beside) if sandbox else None
         return adopt(str(self.tree), self.home, self.folder, bench, report=self.said.append, **options)
 
 

@@ -9,7 +9,7 @@ from ctxbench.bench.engines.box import EngineBox
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import Raised
 from ctxbench.bench.types import Cursor
-from ctxbench.sandbox.living import living
+from ctxbench.sandbox.persistent import living
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.samples import make_sample
 

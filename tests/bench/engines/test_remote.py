@@ -15,7 +15,7 @@ from ctxbench.bench.engines.box import RemoteTalk
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.run.runner import fault_of
-from ctxbench.sandbox.living import Overdue
+from ctxbench.sandbox.persistent import Overdue
 from tests.bench.engines.rooms import NAMES, answer_of, attempt, make_set, prompts, rows
 from tests.helpers.cli import run_cli
 
@@ -135,7 +135,7 @@ LOST: dict[str, tuple[bytes | None, str]] = {
 def test_what_breaks_is_a_fault_of_the_machine(
     name: str, tmp_path: Path, service: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(index=60, search=0.5))
+    monkeypatch.setattr(box, "PATIENCE", box.EngineTimeLimits(index=60, search=0.5))
     reply, words = LOST[name]
     service.answer = lambda question: reply if question["call"] == "search" else honest(question)
     summary = explored(tmp_path, service)

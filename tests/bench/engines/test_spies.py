@@ -35,7 +35,7 @@ FIRST = "# def levy(zq_amount):"
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(index=60, search=60))
+    monkeypatch.setattr(box, "PATIENCE", box.EngineTimeLimits(index=60, search=60))
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -50,7 +50,7 @@ def test_what_breaks_is_a_fault_of_the_machine(
     name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "Hangs":
-        monkeypatch.setattr(box, "PATIENCE", box.EnginePatience(index=60, search=0.7))
+        monkeypatch.setattr(box, "PATIENCE", box.EngineTimeLimits(index=60, search=0.7))
     summary = attempt(tmp_path, bubblewrap_sandbox, spy(name))
     assert summary.missing == 3 and summary.scored == 0
     assert all(fault.kind == "machine" and LOST[name] in fault.message for fault in summary.faults)

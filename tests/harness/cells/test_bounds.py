@@ -18,7 +18,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import Cells, StrategyFault, open_cells, protocol, wire
 from ctxbench.harness.cells.pool import ForkedCells
-from ctxbench.harness.cells.protocol import Account, Excess, StrategyBounds
+from ctxbench.harness.cells.protocol import Excess, StrategyBounds, UsageMeter
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.openai.wire import chat_fields
 from ctxbench.harness.results import Status
@@ -107,7 +107,7 @@ def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -
 
 
 def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -> None:
-    account = Account(StrategyBounds(seconds=0.0001, indices=1))
+    account = UsageMeter(StrategyBounds(seconds=0.0001, indices=1))
     with account.asking("windows"):
         sum(range(3_000_000))
     assert account._indexing > 0.0001
@@ -235,7 +235,7 @@ def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject
     try:
         message, _ = protocol.receive(Channel(raw), most=1 << 20)  # type: ignore[arg-type]
         prompt = wire.load_prompt(message.get("prompt"))
-    except (protocol.Garbage, EOFError):
+    except (protocol.ProtocolError, EOFError):
         return
     # What is legal can be worked on: counted, digested, written down and read back.
     assert prompt.digest and all(block.score is None or abs(block.score) <= 1e12 for block in prompt.blocks)
@@ -261,7 +261,7 @@ def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -
     assert isinstance(wire.load_asked(ASKED), Chat)
     try:
         chat = wire.load_asked(mutated(ASKED, draw))
-    except protocol.Garbage:
+    except protocol.ProtocolError:
         return
     if isinstance(chat, Chat):
         # It can be kept, sent as text, and sent as such.
@@ -276,7 +276,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
     assert wire.load_registration(REGISTERED, "it").parameters[1].choices == ("a", "b")
     try:
         found = wire.load_registration(mutated(REGISTERED, draw), "it")
-    except protocol.Garbage:
+    except protocol.ProtocolError:
         return
     assert found.kinds and found.summary is not None
     assert wire.load_registration(wire.dump_registration(found), "it") == found

@@ -11,11 +11,11 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import StrategyBounds, StrategyFault, kernel, open_cells, pool, talk
+from ctxbench.harness.cells import StrategyBounds, StrategyFault, conversation, kernel, open_cells, pool
+from ctxbench.harness.cells.conversation import Clock
 from ctxbench.harness.cells.kernel import Counts, Usage, Work
 from ctxbench.harness.cells.process import ForkServer
 from ctxbench.harness.cells.protocol import Excess
-from ctxbench.harness.cells.talk import Clock
 from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
@@ -111,7 +111,7 @@ def _proc() -> None:
 def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
     file: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talk, "EVERY", 0.05)
+    monkeypatch.setattr(conversation, "EVERY", 0.05)
     with open_cells([], 1, limits=StrategyBounds(work=0.2)) as cells, pytest.raises(StrategyFault) as caught:
         cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
     assert "its own processor time: more than 0.2 seconds" in str(caught.value)
@@ -145,8 +145,8 @@ def test_what_does_with_less_goes_on(file: Path) -> None:
 def test_a_sample_that_takes_long_is_talked_about(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(talk, "EVERY", 0.05)
-    monkeypatch.setattr(talk, "_FIRST_REMARK", 0.05)
+    monkeypatch.setattr(conversation, "EVERY", 0.05)
+    monkeypatch.setattr(conversation, "_FIRST_REMARK", 0.05)
     monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
     with (
         caplog.at_level(logging.INFO, "ctxbench.harness.cells"),
@@ -168,8 +168,8 @@ def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptur
 def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
     """Let every look at a cell come `step` seconds after the last, and see this."""
     moments = itertools.count(0.0, step)
-    monkeypatch.setattr(talk.time, "monotonic", lambda: next(moments))
-    monkeypatch.setattr(talk, "usage", lambda *_: used)
+    monkeypatch.setattr(conversation.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(conversation, "usage", lambda *_: used)
 
 
 def having(seconds: float = 0.0, *, runnable: bool = False) -> Usage:
@@ -209,33 +209,33 @@ def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest
 
 def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(talk.time, "monotonic", lambda: now)
-    monkeypatch.setattr(talk, "usage", lambda *_: having())
+    monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
+    monkeypatch.setattr(conversation, "usage", lambda *_: having())
     watch = started(StrategyBounds(work=1.0, wait=0.01))
     for _ in range(50):
         with watch.paused():
             now += 1.0
         watch.look()
-    now += talk.EVERY
+    now += conversation.EVERY
     with pytest.raises(TimeoutError):
         watch.look()
 
 
 def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(talk.time, "monotonic", lambda: now)
-    monkeypatch.setattr(talk, "usage", lambda *_: having())
+    monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
+    monkeypatch.setattr(conversation, "usage", lambda *_: having())
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for part in range(1, 5):
         now = 0.1 * part
         watch.look(asked=True)
-        assert watch.until_look() == pytest.approx(talk.EVERY - now)
+        assert watch.until_look() == pytest.approx(conversation.EVERY - now)
     # It rests, but only because it asks: on a busy machine it may have been ready to work all the time.
     now = 1000.0
     watch.look(asked=True)
-    assert watch.until_look() == talk.EVERY
-    monkeypatch.setattr(talk, "usage", lambda *_: having(2.0))
-    now += talk.EVERY
+    assert watch.until_look() == conversation.EVERY
+    monkeypatch.setattr(conversation, "usage", lambda *_: having(2.0))
+    now += conversation.EVERY
     with pytest.raises(Excess, match="more than 1 seconds"):
         watch.look(asked=True)
 
@@ -321,7 +321,7 @@ def test_a_cell_whose_work_escapes_works_while_it_could(monkeypatch: pytest.Monk
     watch = started(StrategyBounds(work=2.0))
     for pid in range(4):
         lone = Usage(processes={(pid, 0): Counts(0, 9)}, memory=0, runnable=True)
-        monkeypatch.setattr(talk, "usage", lambda *_, lone=lone: lone)
+        monkeypatch.setattr(conversation, "usage", lambda *_, lone=lone: lone)
         watch.look()
     with pytest.raises(Excess, match="more than 2 seconds"):
         for _ in range(2):

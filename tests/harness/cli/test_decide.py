@@ -112,7 +112,7 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
     found = record(run(shop, "--generator", "none", "--format", "json", strategies=("nothing", "core")))
     assert (found["decision"], found["metric"]) == ("better", "definition_recall@1024")
     assert "without a model" in found["claim"]
-    answers_of = [list(sample["answers"].values()) for sample in found["telling"]]
+    answers_of = [list(sample["answers"].values()) for sample in found["largest_differences"]]
     assert answers_of == [["shows nothing", "shop/core.py:1-48"]] * 3
 
 
@@ -120,9 +120,9 @@ def test_json_has_what_a_job_needs_and_the_same_again_is_the_same(shop: Path) ->
     first, again = (record(run(shop, "--format", "json")) for _ in range(2))
     assert (first["decision"], first["exit_code"], first["metric"]) == ("better", 0, "es")
     assert {row["strategy"].rpartition("@")[2] for row in first["strategies"]} == {"nothing", "hint"}
-    assert [sample["difference"] > 0 for sample in first["telling"]] == [True] * 3
-    place, line = first["telling"][0]["place"].split(":")
-    assert first["telling"][0]["reference"] in FILES[place].splitlines()[int(line) - 1]
+    assert [sample["difference"] > 0 for sample in first["largest_differences"]] == [True] * 3
+    place, line = first["largest_differences"][0]["place"].split(":")
+    assert first["largest_differences"][0]["reference"] in FILES[place].splitlines()[int(line) - 1]
     assert {key: first[key] for key in first if key != "seconds"} == {
         key: again[key] for key in again if key != "seconds"
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cells import talk
+from ctxbench.harness.cells import conversation
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import resolve
 from tests.helpers.cli import assert_fault, run_cli
@@ -164,7 +164,7 @@ def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
 def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talk, "EVERY", 0.05)
+    monkeypatch.setattr(conversation, "EVERY", 0.05)
     home, file = Home(tmp_path / "home"), tmp_path / "loops.py"
     make_set(home, repos=1, per_repo=6)
     file.write_text(

@@ -106,7 +106,7 @@ def generate(prompt: Prompt, language: Language) -> str:
         ("async def put(item):", 4),
     ],
 )
-@pytest.mark.parametrize("doc", ["Put an item in.\n\n>>> put(1)", "", 'Odd: it\'s "quoted"'])
+@pytest.mark.parametrize("doc", ["Put an item in.\n\n>>> put(1)", "", 'FieldError: it\'s "quoted"'])
 def test_a_closing_section_is_given_a_body(style: str, signature: str, indent: int, doc: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=FILE[: FILE.index("    def put")])
     body = generate(asked_for(signature, doc, PYTHON, style, shown), PYTHON)

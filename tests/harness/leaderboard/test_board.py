@@ -9,9 +9,9 @@ import pytest
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import board, pairs
-from ctxbench.harness.leaderboard.numbers import scale_of
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.rows import Standing
+from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.helpers.runs import make_table

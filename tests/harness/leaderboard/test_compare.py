@@ -8,7 +8,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
-from ctxbench.harness.leaderboard.numbers import Scale, scale_of
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable, Status
 from tests.harness.leaderboard.test_board import noisy

@@ -5,8 +5,8 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness import metrics
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.numbers import scale_of
 from ctxbench.harness.leaderboard.render import table
+from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.metrics import MetricInfo, Profile, Values, profile
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.leaderboard import Board, board, numbers
+from ctxbench.harness.leaderboard import Board, board, scales
 from ctxbench.harness.leaderboard.latex import latex
 from ctxbench.harness.leaderboard.render import markdown, table
 from ctxbench.harness.leaderboard.sections import Blank, Curves, curves, parameters
@@ -100,7 +100,7 @@ def test_a_name_that_is_no_spec_and_a_value_that_is_no_number_are_passed_over() 
 def test_every_form_prints_the_table_by_a_parameter() -> None:
     ranked = board_of(VALUES)
     point = drawn(over_budget(VALUES)).curves[0].points[0].row.metrics["es"]
-    cell = numbers.interval(point.mean, point.low, point.high)
+    cell = scales.interval(point.mean, point.low, point.high)
     assert re.search(r"es % \[95%\] +budget 256 +budget 1024", table(ranked, by="budget"))
     assert f"| engine(repomap) | {cell} |" in markdown(ranked, by="budget")
     assert "budget 256" in latex(ranked, by="budget") and "budget 256" not in latex(ranked)

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.harness.leaderboard import board, numbers, render
+from ctxbench.harness.leaderboard import board, render, scales
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Board
@@ -317,12 +317,12 @@ def test_unscored_is_never_hidden() -> None:
     ],
 )
 def test_digits_follow_the_interval(number: float | None, low: float | None, high: float | None, text: str) -> None:
-    assert numbers.interval(number, low, high) == text
+    assert scales.interval(number, low, high) == text
 
 
 def test_signs_of_differences() -> None:
-    assert numbers.interval(2.5, -1.0, 6.0, sign=True) == "+2.5 [-1.0, +6.0]"
-    assert numbers.written(-0.01, 3.0, sign=True) == "+0.0"
+    assert scales.interval(2.5, -1.0, 6.0, sign=True) == "+2.5 [-1.0, +6.0]"
+    assert scales.written(-0.01, 3.0, sign=True) == "+0.0"
 
 
 @pytest.mark.parametrize(
@@ -338,11 +338,11 @@ def test_signs_of_differences() -> None:
     ],
 )
 def test_p_values_are_not_rounded_into_significance(p: float | None, text: str) -> None:
-    assert numbers.p_value(p) == text
+    assert scales.p_value(p) == text
 
 
 def test_amounts() -> None:
-    assert [numbers.amount(one) for one in (None, 0.0, 1.0, 0.05123, 12.345, 1234.5)] == [
+    assert [scales.amount(one) for one in (None, 0.0, 1.0, 0.05123, 12.345, 1234.5)] == [
         "-",
         "0",
         "1",

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats as reference
 
 from ctxbench.harness.leaderboard import pairs, signflip, stats
-from ctxbench.harness.leaderboard.numbers import Scale, repositories, scale_of, values
 from ctxbench.harness.leaderboard.pairs import MetricColumn, RunArrays, Samples, align
+from ctxbench.harness.leaderboard.scales import Scale, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable, Status
 from scripts.power_table import COVERAGE_HEAD, COVERED, END, PAGE, coverage_line

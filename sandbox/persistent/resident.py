@@ -32,10 +32,10 @@ class LivingGuest(server.Guest):
     """A guest whose jobs stay."""
 
     def _supervise(self, length: int) -> None:
-        Resident(self._bounds, self._group).live(frames.read(_IN, length))
+        ProgramServer(self._bounds, self._group).live(frames.read(_IN, length))
 
 
-class Resident(Supervisor):
+class ProgramServer(Supervisor):
     """A supervisor of one program that stays."""
 
     def live(self, data: bytes) -> None:

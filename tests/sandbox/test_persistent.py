@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from ctxbench.sandbox.errors import SandboxLost
-from ctxbench.sandbox.living import Conversation, Flooded, Overdue, living
+from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import Environment, Limits, Sandbox
 from tests.sandbox.bubblewrap.test_box import gone, with_word
 

@@ -1,6 +1,6 @@
 """Boxes in which one program stays and answers messages; a `Pool`'s job, in contrast, runs once and ends.
 
-Their first process is `sandbox.living.resident`. It differs from the guest in what it does with a job: it passes
+Their first process is `sandbox.persistent.resident`. It differs from the guest in what it does with a job: it passes
 messages between the job and the pool. It is part of the environment's library and not of the guest, because verdicts
 are stored under the guest's digest.
 """

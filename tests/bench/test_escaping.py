@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ctxbench.bench.visible import markdown, visible
+from ctxbench.bench.escaping import markdown, visible
 
 GITHUB = MarkdownIt("gfm-like", {"html": True, "linkify": True})
 HOSTILE = (

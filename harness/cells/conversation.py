@@ -1,6 +1,7 @@
 """The trusted side's conversation with one cell, within bounds and against a clock; every message is checked.
 
-`Talk` sends and receives, `Clock` measures, and `Questions` answers what a strategy asks about the repository.
+`CellConversation` sends and receives, `Clock` measures, and `Questions` answers what a strategy asks about the
+repository.
 
 The clock measures the cell's processes from outside: work, waiting time and memory. A busy machine is not the
 strategy's fault: only processor time counts as work, and only time in which none of its processes could run counts as
@@ -23,7 +24,7 @@ from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.retrieval import LEXICAL, NoRanker
 from ctxbench.harness.cells import protocol, wire
 from ctxbench.harness.cells.kernel import Work, own_memory, usage
-from ctxbench.harness.cells.protocol import GIGABYTE, Account, Excess, StrategyBounds, StrategyFault
+from ctxbench.harness.cells.protocol import GIGABYTE, Excess, StrategyBounds, StrategyFault, UsageMeter
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
@@ -59,7 +60,7 @@ MOST_CHARACTERS = 1_000_000
 """Characters of all texts of one question together."""
 
 
-class Talk:
+class CellConversation:
     """One conversation with a cell, against the clock."""
 
     def __init__(
@@ -75,7 +76,7 @@ class Talk:
         """Talk over `channel` in the calling thread; faults suggest `cure`, by default to check the strategy."""
         self._channel, self._clock, self.spec, self._sample = channel, clock, spec, sample
         self._limits, self._cure = limits, cure
-        self.account = Account(limits)
+        self.account = UsageMeter(limits)
         channel.settimeout(EVERY)
 
     @contextlib.contextmanager
@@ -86,10 +87,10 @@ class Talk:
 
     @contextlib.contextmanager
     def suspecting(self) -> Iterator[None]:
-        """Turn `Garbage` and `Excess` inside the context into a fault of the strategy."""
+        """Turn `ProtocolError` and `Excess` inside the context into a fault of the strategy."""
         try:
             yield
-        except protocol.Garbage as error:
+        except protocol.ProtocolError as error:
             raise self.fault(f"sent garbage ({error})") from None
         except Excess as error:
             raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
@@ -162,11 +163,11 @@ def three_texts(report: object) -> tuple[str, str, str]:
     """Return the three texts of a cell's report, each cut to its limit: two for one line, and a long one.
 
     Raises:
-        Garbage: if the report is not a list of three texts.
+        ProtocolError: if the report is not a list of three texts.
     """
     texts = [wire.checked(part, str) for part in wire.items(report, 3, "parts")]
     if len(texts) < 3:
-        raise protocol.Garbage("a report of fewer than three texts")
+        raise protocol.ProtocolError("a report of fewer than three texts")
     return texts[0][: protocol.SENTENCE], texts[1][: protocol.SENTENCE], texts[2][: protocol.TEXT]
 
 
@@ -281,7 +282,7 @@ class Clock:
 class Questions:
     """One strategy's questions about one query's repository."""
 
-    def __init__(self, repo: Repository, spec: str, account: Account, *, trusted: bool) -> None:
+    def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
         """Answer the strategy `spec` from the query's view, and count on `account`.
 
         `trusted` is whether the strategy is ctxbench's own. A missing encoder of such a strategy ends the run, so that
@@ -299,7 +300,7 @@ class Questions:
             arguments: the arguments of the call.
 
         Raises:
-            Garbage: if the question is unknown, or an argument is missing, of another type or too long.
+            ProtocolError: if the question is unknown, or an argument is missing, of another type or too long.
             Excess: if the strategy asks too many questions.
             NoRanker: if the user has to install an encoder.
             InputFault: from the view, or if a text is too long or the strategy may not choose the ranker.
@@ -344,9 +345,9 @@ class Questions:
 
 def _check(call: str, arguments: Mapping[str, Any]) -> None:
     if call not in _CALLS or arguments.keys() != ARGUMENTS[call].keys():
-        raise protocol.Garbage(f"asks for {call!r:.40}")
+        raise protocol.ProtocolError(f"asks for {call!r:.40}")
     if wrong := misfit(call, arguments):
-        raise protocol.Garbage(wrong)
+        raise protocol.ProtocolError(wrong)
     for key in _NAMES.keys() & arguments.keys():
         with wire.named(key):
             wire.text(arguments[key], _NAMES[key])

@@ -7,8 +7,8 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.choices import file_labelled, is_generator, load_of, newest_of, of_newest_run, over
 from ctxbench.harness.leaderboard.notes import group_warnings, notes
+from ctxbench.harness.leaderboard.selection import file_labelled, is_generator, load_of, newest_of, of_newest_run, over
 from ctxbench.harness.results import Load, Origin, RunTable, Status, file_label
 from tests.helpers.runs import make_run, make_table
 

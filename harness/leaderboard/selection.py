@@ -14,7 +14,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
-from ctxbench.harness.leaderboard.numbers import only
+from ctxbench.harness.leaderboard.scales import only
 from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, only_copies, spec_of_label
