@@ -52,7 +52,7 @@ def test_readme_shows_working_code_in_its_first_35_lines() -> None:
 
 def test_every_make_target_that_the_docs_name_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.M))
-    texts = [README, *(p.read_text(encoding="utf-8") for p in [ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])]
+    texts = [README, *(p.read_text(encoding="utf-8") for p in [ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])]
     named = {name for text in texts for name in re.findall(r"\bmake ([a-z-]+)`", text)}
     named |= {name for block in blocks("sh") for name in re.findall(r"^make ([a-z-]+)", block, re.M)}
     assert named and named <= targets
@@ -61,7 +61,7 @@ def test_every_make_target_that_the_docs_name_exists() -> None:
 def named_commands() -> list[tuple[str, str, bool]]:
     """Return every command that a page writes: the page, the command's words, and whether it is whole, to be copied."""
     written: list[tuple[str, str, bool]] = []
-    for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]:
+    for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]:
         text = file.read_text(encoding="utf-8")
         whole = [line for block in blocks("sh", text) for line in block.replace("\\\n", " ").splitlines()]
         quoted = re.findall(r"`(ctxbench [^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
@@ -96,6 +96,6 @@ def test_every_command_that_the_docs_write_is_one() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page_file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]:
+    for page_file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page_file.read_text(encoding="utf-8")):
             assert (page_file.parent / target).exists(), f"{page_file.name}: {target}"
