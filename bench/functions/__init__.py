@@ -1,1 +1,1 @@
-"""Function samples mined from repositories with tests: found, cut, classified, certified."""
+"""Mine function samples from repositories with tests."""

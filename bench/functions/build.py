@@ -1,9 +1,4 @@
-"""Build sets of function samples: manifests -> checkouts -> candidates -> certificates -> samples.
-
-This module is independent of the language. Every documented function is accounted for: it becomes a sample, it is not
-needed, or the manifest counts the reason why not. A set can be verified on another machine: every reference must pass,
-and every empty body must fail.
-"""
+"""Build sets of function samples: manifests -> checkouts -> candidates -> certificates -> samples."""
 
 from __future__ import annotations
 
@@ -48,12 +43,12 @@ _TOTALS = ("functions", "documented", "covered", "candidates", "tried", "kept")
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """The samples of one repository."""
+    """The samples and references of one repository."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
     entry: Mapping[str, Any]
-    """The repository's entry in the set's manifest."""
+    """The repository's counts and settings for the set's manifest."""
 
 
 def build(  # noqa: PLR0913 - each is a choice of the build's
@@ -71,24 +66,12 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 ) -> SampleSet:
     """Fetch missing repositories, mine them, and write the sample set ``samples/<name>/``.
 
-    The result does not depend on the order of `manifests` or the number of `workers`. It depends on the back end only
-    if tests behave differently there. Slow results are cached in the home folder, so that an interrupted build resumes.
-
-    Args:
-        manifests: the repositories, with unique names, each with ``[tests]``.
-        home: the home folder of repositories and samples.
-        name: the set's name.
-        sandbox: runs the tests.
-        lock: resolves requirements (`sandbox.wheels.lock`).
-        per_repo: largest number of samples per repository; at least 1.
-        seed: the seed of every draw.
-        workers: number of samples to judge at once.
-        report: called with one line of progress at a time.
-        force: replace another set of that name.
+    Each repository needs a unique name and ``[tests]``. The order of `manifests` and the number of `workers` do not
+    change the result. Slow results are cached in the home folder, so an interrupted build resumes.
 
     Raises:
-        InputFault: if a name is given twice, a repository has no tests or yields no sample, or another set has
-            the name.
+        InputFault: if two repositories have the same name, a repository has no tests or no usable function, or another
+            set has this name (see `force`).
         MachineFault: if the sandbox failed; the same build can be run again.
     """
     from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
@@ -109,21 +92,21 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 
 
 def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
-    """Check the arguments before anything is fetched or run.
+    """Check the arguments of `build` before it fetches or runs anything.
 
     Raises:
-        InputFault: see `build`.
+        InputFault: if `per_repo` is below 1, two repositories have the same name, or a repository has no tests.
     """
     if per_repo < 1:
-        raise InputFault(f"{per_repo} samples a repository are too few", cure="ask for 1 or more with --per-repo")
+        raise InputFault(f"{per_repo} samples per repository are too few", cure="type 1 or more after --per-repo")
     if len({manifest.name for manifest in manifests}) < len(manifests):
-        raise InputFault("a repository is given twice", cure="name each repository once")
+        raise InputFault("a repository is listed twice", cure="name each repository once")
     for manifest in manifests:
         if manifest.tests is None:
             raise InputFault(
-                "its manifest has no [tests]: nothing could judge its functions",
+                "the manifest has no [tests], so no test can judge a function",
                 where=manifest.name,
-                cure="add a [tests] table, as `ctxbench repo sample` shows one, or choose another repository",
+                cure="add a [tests] table (`ctxbench repo sample` prints one), or choose another repository",
             )
 
 
@@ -189,12 +172,11 @@ def _none(name: str, search: Search, failed: Mapping[str, int]) -> InputFault:
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
     return InputFault(
         f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
-        cure="check its [tests], or choose another repository",
+        cure="check [tests] in its manifest, or choose another repository",
     )
 
 
 def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
-    """Return how many samples have tests that read a clock, only or also, and how many tests failed under load."""
     alone = sum(bool(reference.clocks) and len(reference.clocks) == len(reference.tests) for reference in references)
     return {
         "kept_clocks_only": alone,
@@ -227,23 +209,22 @@ BROKEN, VACUOUS = "broken", "vacuous"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The two verdicts on one sample."""
+    """The verdicts on one sample's reference and on its empty body."""
 
     id: str
     reference: Judgement
     blank: Judgement
     image: str = ""
-    """The image that the tests ran in."""
 
     def faults(self) -> Iterator[tuple[str, Judgement]]:
-        """Yield each wrong verdict: ``reference`` or ``blank``, and the judgement."""
+        """Yield ``reference`` or ``blank`` with the judgement, for each wrong verdict."""
         if self.reference.verdict is not Verdict.PASSED:
             yield REFERENCE, self.reference
         if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
             yield BLANK, self.blank
 
     def marks(self) -> Iterator[tuple[str, str]]:
-        """Yield the marks of the sample with their reasons; faults of the machine leave no mark."""
+        """Yield the sample's marks with their reasons. Machine faults leave no mark."""
         if self.reference.verdict not in (Verdict.PASSED, Verdict.BROKEN):
             yield BROKEN, f"the reference {self.reference.verdict} {self.reference.reason}".rstrip()
         if self.blank.verdict is Verdict.PASSED:
@@ -252,10 +233,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of verifying a set."""
+    """The verdicts on all samples of a set."""
 
     checked: tuple[Checked, ...]
-    """In the set's order."""
 
     @property
     def references_passed(self) -> int:
@@ -264,7 +244,7 @@ class Verification:
 
     @property
     def blanks_passed(self) -> int:
-        """Number of empty bodies that passed; it should be 0."""
+        """Number of empty bodies that passed; 0 in a sound set."""
         return sum(sample.blank.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
@@ -274,7 +254,7 @@ class Verification:
 
     @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
-        """Sample id, ``reference`` or ``blank``, and the wrong judgement."""
+        """Sample id, ``reference`` or ``blank``, and the judgement of each wrong verdict."""
         return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
@@ -287,24 +267,16 @@ def verify(
     report: Report,
     tick: Callable[[int], None],
 ) -> Verification:
-    """Judge the reference and an empty body of every sample once, and a reference that timed out twice.
-
-    Args:
-        home: the home folder of the repositories.
-        sample_set: function samples.
-        sandbox: runs the tests.
-        workers: number of samples to judge at once.
-        report: called with each wrong verdict, a line at a time.
-        tick: called with 1 for every finished sample.
+    """Judge the reference and an empty body of every sample; a reference that times out gets a second run.
 
     Raises:
-        InputFault: if the set has no function samples, or its repositories are missing or changed.
+        InputFault: if the set contains no function samples, or a repository is missing or changed.
         MachineFault: if no box is available.
     """
     functions = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION]
     if not functions:
         raise InputFault(
-            f"the sample set {sample_set.name!r} holds no functions: there is nothing to run",
+            f"the sample set {sample_set.name!r} contains no functions",
             cure="build one with `ctxbench samples build NAME --kind function --repo R`",
         )
     suites = {name: suite_of(home, sample_set, name, sandbox) for name in dict.fromkeys(s.repo for s in functions)}

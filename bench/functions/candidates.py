@@ -1,7 +1,4 @@
-"""List candidates in a repository's files, join them with their tests, order them, and turn them into samples.
-
-Pure, and the same for every language.
-"""
+"""List the functions of a repository with their tests, order these candidates, and build samples. Pure."""
 
 from __future__ import annotations
 
@@ -21,29 +18,28 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")
 _NAMED_FOLDER = re.compile(r"(.+[_-])?(unit)?tests?([_-].+)?")
-"""Other names of test folders; used only for folders that the manifest declares as tests."""
+"""Further names of test folders; valid only for folders that the manifest declares as tests."""
 BENCHMARK = "ctxbench"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """A function of a file that may become a sample. Lines are 0-based, ends exclusive."""
+    """A function that may become a sample. Lines are 0-based, ends exclusive."""
 
     name: str
-    """With its classes: ``Outer.Inner.method``; Java overloads have their parameter types added."""
+    """The name with its classes: ``Outer.Inner.method``. Java overloads add their parameter types."""
     signature: str
     docstring: str
     start: int
-    """Line of its declaration."""
     cursor: Cursor
     """Start of the body, after docstring or opening brace."""
     end: int
     tail: Cursor | None = None
-    """End of the body, if the function continues after it (a closing brace). None: at `end`."""
+    """End of the body before a closing brace; None: the body ends at `end`."""
     owners: tuple[str, ...]
-    """Names of its classes, outermost first."""
+    """Names of the enclosing classes, outermost first."""
     code: str
-    """Its body without docstring, comments and layout: equal for equal code."""
+    """The body without docstring, comments and layout, to compare bodies."""
 
 
 D = TypeVar("D", bound=Declaration)
@@ -51,10 +47,10 @@ D_contra = TypeVar("D_contra", bound=Declaration, contravariant=True)
 
 
 class Names(Protocol[D_contra]):
-    """The meanings of the names in one file."""
+    """Levels and uses of the functions in one file."""
 
     def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level and the uses of a function's body."""
+        """Return the level of a function's body and the project names that the body uses."""
         ...
 
 
@@ -63,18 +59,17 @@ class Definitions(Generic[D]):
     """The functions of one file."""
 
     functions: int
-    """Number of functions and methods, without those inside functions."""
+    """Number of functions and methods, excluding functions inside functions."""
     documented: int
     usable: tuple[D, ...]
     drops: Counter[str]
-    """Reason -> number of documented functions that cannot become samples."""
     bodies: Counter[str]
-    """Code of every body in the file -> number of occurrences."""
+    """Code of a body -> number of its occurrences in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFunction(Generic[D]):
-    """A function that becomes a candidate if tests cover it."""
+    """A function that becomes a candidate if a test covers it."""
 
     path: str
     definition: D
@@ -84,10 +79,9 @@ class ListedFunction(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Static(Generic[D]):
-    """The functions of a repository."""
+    """The functions of a repository, before any test runs."""
 
     functions: tuple[ListedFunction[D], ...]
-    """Sorted by path and line."""
     hidden: tuple[str, ...]
     counts: Mapping[str, int]
     drops: Counter[str]
@@ -102,15 +96,10 @@ def static(
     hidden: tuple[str, ...],
     left_out: Counter[str],
 ) -> Static[D]:
-    """Return the functions of a repository whose body occurs nowhere else.
+    """List the functions of a repository whose bodies occur only once.
 
-    Args:
-        files: path -> the functions of each file to mine.
-        names: returns the names of a file.
-        bodies: code of every body in the repository -> number of occurrences.
-        elsewhere: returns whether a function's body occurs in a file that cannot be parsed.
-        hidden: the test files and folders.
-        left_out: reason -> number of other files.
+    `bodies` counts each body's code in the repository. `elsewhere` returns whether a body also occurs in a file that
+    cannot be parsed. `left_out` counts files without candidates.
     """
     drops = sum((definitions.drops for definitions in files.values()), Counter[str]())
     functions: list[ListedFunction[D]] = []
@@ -133,7 +122,7 @@ def static(
 
 
 def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return a function that returns the names used by a function's body, empty for unknown functions."""
+    """Return a lookup of the project names that a function uses; empty for an unlisted function."""
     uses_by_place = {(function.path, function.definition.name): function.uses for function in functions}
     return lambda spot: uses_by_place.get((spot.path, spot.name), ())
 
@@ -146,14 +135,10 @@ def candidate(
     importing: Collection[str] = (),
     tail: Cursor | None = None,
 ) -> Candidate | None:
-    """Return the candidate; None if neither a usable test nor the import of its test module runs the function.
+    """Create the candidate; None if neither a usable test nor an import runs the function.
 
-    Args:
-        function: the function.
-        covering: usable test -> lines of the function that it runs.
-        runs: test -> results of its runs.
-        importing: usable tests of modules whose import runs it.
-        tail: end of the body, if the function continues after it.
+    `covering` maps each usable test to its lines of the function. `importing` lists usable tests in modules whose
+    import runs the function.
     """
     if not covering and not importing:
         return None
@@ -181,7 +166,7 @@ def candidate(
 
 
 def outcomes(states: Iterable[str]) -> dict[str, int]:
-    """Return the number of tests in each state."""
+    """Count tests by state."""
     return {f"tests_{state}": count for state, count in sorted(Counter(states).items())}
 
 
@@ -192,15 +177,7 @@ def searched(
     outcomes: Mapping[str, int],
     failures: Mapping[str, str],
 ) -> Search:
-    """Return the candidates of a repository, and counts of its functions and tests.
-
-    Args:
-        static: its functions, from syntax alone.
-        candidates: the functions that usable tests run.
-        drops: reason -> number of the other functions in `static`.
-        outcomes: state -> number of its tests.
-        failures: failed test -> last line of the reason; empty if unknown.
-    """
+    """Combine a repository's candidates with the counts of its functions and tests."""
     return Search(
         candidates=tuple(candidates),
         hidden=static.hidden,
@@ -211,13 +188,10 @@ def searched(
 
 
 def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the test files and test folders (ending with ``/``) in `paths`, sorted, none inside another.
+    """Return the test files and test folders (ending with ``/``) in `paths`, sorted; none is inside another.
 
-    Args:
-        paths: every file, POSIX and relative to the repository.
-        named: places that the manifest declares as tests, and files with tests. Such a folder counts only if its name
-            is that of tests, since a project's tests may be among its sources.
-        folders: folders that contain only tests, whatever their names.
+    `named` lists test places from the manifest, and files that contain tests. Folders among them count only if their
+    name marks tests, because a project may keep tests beside its sources. `folders` contain only tests.
     """
     places: set[str] = set()
     named = {normpath(place) for place in named}
@@ -231,7 +205,6 @@ def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collec
 
 
 def _outermost(path: str, named: Collection[str], folders: Collection[str]) -> str:
-    """Return the outermost test folder of a path, ending with ``/``, by the rules of `test_places`; empty if none."""
     parts = dirname(path).split("/")
     for number, part in enumerate(parts):
         folder, name = "/".join(parts[: number + 1]), part.lower()
@@ -243,14 +216,7 @@ def _outermost(path: str, named: Collection[str], folders: Collection[str]) -> s
 def make(
     project: Project, search: Search, candidate: Candidate, lift: Callable[[list[str]], str]
 ) -> tuple[Sample, Reference]:
-    """Return the sample of a candidate, with its answer.
-
-    Args:
-        project: the repository.
-        search: its search; the test places in it are hidden.
-        candidate: one of its candidates.
-        lift: the language's function, see `bench.functions.mining.Miner`.
-    """
+    """Build the sample and the reference of a candidate; `lift` is a function of the language's `Miner`."""
     lines = project.snapshot.texts[candidate.path].split("\n")
     line, column = candidate.cursor.line, candidate.cursor.column
     identity = f"{project.manifest.name}/{candidate.path}::{candidate.name}"
@@ -284,19 +250,16 @@ def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
 
 
 def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """Return the hidden paths of a sample: the test places, and test files outside them.
-
-    Only ids of pytest begin with a file. Those of JUnit name classes, which are in the test folders.
-    """
+    """Return the hidden paths of a sample: the test places, and the files of its pytest tests."""
     files = {test.partition("::")[0] for test in tests if "::" in test}
     return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
 
 
 def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
-    """Return the candidates in the order of trial; trying fewer yields a prefix of it.
+    """Return the candidates in order of trial.
 
-    Levels take turns, and so do files inside a level, each in a fixed random order, so that neither a frequent level
-    nor a large file dominates. Candidates that only imports run come last.
+    Levels take turns, and so do the files of a level, each in a seeded random order. Functions that only imports run
+    come last.
     """
     by_tests: list[Candidate] = []
     at_import: list[Candidate] = []

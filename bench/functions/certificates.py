@@ -1,4 +1,4 @@
-"""Certificates in the home folder's cache, so that an interrupted or larger build certifies nothing twice."""
+"""Store certificates in the home folder's cache, so that later builds reuse them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class Certificates:
     """The certificates of one environment on one back end."""
 
     def __init__(self, path: Path) -> None:
-        """Read the stored certificates; `path` is named after the environment and the back end."""
         self._file = GrowingFile(path)
         self._known: dict[str, Certificate] = {}
         self._left_out: dict[str, tuple[str, ...]] = {}
@@ -36,13 +35,7 @@ class Certificates:
         self._known[record["certified"]] = Certificate(tests, mutants, bool(record["clocks_only"]))
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
-        """Return the stored certificate, or None.
-
-        Args:
-            sample: the sample.
-            reference: its answer, with the tests that coverage selected.
-            others: further tests to select from.
-        """
+        """Return the stored certificate of a sample and its reference, whose tests coverage selected, or None."""
         return self._known.get(key_of(sample, reference, others))
 
     def add(self, sample: Sample, reference: Reference, certificate: Certificate, others: Sequence[str] = ()) -> None:
@@ -60,18 +53,18 @@ class Certificates:
         self._known[key] = certificate
 
     def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
-        """Return which of a reference's tests failed on a busy machine; None if they were not tried on one."""
+        """Return the reference's tests that failed on a busy machine; None if the tests never ran on one."""
         return self._left_out.get(key_of(sample, reference))
 
     def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
-        """Store which of a reference's tests failed on a busy machine."""
+        """Store the reference's tests that failed on a busy machine."""
         key = key_of(sample, reference)
         self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
         self._left_out[key] = tests
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-    """Return a hash of a certificate's subject: the lines, the answer, and the tests to select from."""
+    """Hash what a certificate depends on: position, answer, and the tests to select from."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))
@@ -79,36 +72,33 @@ def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class Mutants:
-    """Counts of faulty versions of functions that were not used to select tests."""
+    """Counts of the faulty versions that evaluate selected tests."""
 
     tried: int = 0
     killed: int = 0
-    """Number killed by the selected tests."""
+    """Number of faulty versions that the selected tests detect."""
     killed_by_all: int = 0
-    """Number killed by any test that runs the function."""
+    """Number of faulty versions that any test of the function detects."""
 
     def __add__(self, other: Mutants) -> Mutants:
-        """Return the sums."""
         return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The tests that a function sample is certified with."""
+    """The tests that passed certification for one sample, and their evaluation."""
 
     tests: tuple[str, ...]
-    """The tests that judge it, sorted."""
     mutants: Mutants | None
-    """None if no mutants were tried."""
+    """Evaluation of the tests; None if no faulty version was tried."""
     clocks_only: bool = False
-    """Whether each of these tests reads a clock."""
+    """Whether every test of the certificate reads a clock."""
 
 
 class GrowingFile:
-    """A file of records that is only appended to. A crash may cut off its last line, which is then ignored."""
+    """An append-only file of records. After a crash, the last line may be incomplete and is ignored."""
 
     def __init__(self, path: Path) -> None:
-        """Store the path; the file may not exist yet."""
         self._path, self._lock = path, threading.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
@@ -124,10 +114,10 @@ class GrowingFile:
         """Append a record; thread-safe.
 
         Raises:
-            MachineFault: if it cannot be written.
+            MachineFault: if the file cannot be written.
         """
         with self._lock, explained(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab") as out:
-                # Start a new line, since the previous one may be cut off.
+                # The previous line may be incomplete.
                 out.write(("\n" if out.tell() else "").encode() + dump_line(record).encode())

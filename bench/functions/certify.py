@@ -1,7 +1,4 @@
-"""Certify samples: the reference passes every time, on a busy machine too, and an empty body fails.
-
-A fault of the machine is not a property of a sample: it ends the build, which can be run again.
-"""
+"""Certify samples: the reference passes every time, even on a busy machine, and an empty body fails."""
 
 from __future__ import annotations
 
@@ -22,34 +19,32 @@ from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 
 RUNS = 3
-"""How often the reference must pass."""
+"""Number of times that the reference must pass."""
 PATIENCE = 2
-"""How often it may also time out."""
+"""Number of additional runs that may time out."""
 ROUNDS = 3
-"""Number of test selections tried for one function."""
 CERTIFIED = "certified"
 BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
 FAILS_UNDER_LOAD = "fails_under_load"
 JOBS = 2 * (os.cpu_count() or 1)
 """Number of jobs that run at once to simulate a busy machine: twice the number of cores."""
 _TRIES = 2
-"""How often a reference may fail for another reason than a test, such as the time limit of the whole job."""
+"""Number of failed runs without a failed test before a sample is dropped, for example after a job's timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """The result of certifying."""
+    """The certified samples, and the reasons why others failed."""
 
     samples: Mapping[str, Certificate]
-    """Sample id -> certificate, in order of trial."""
     drops: Counter[str]
-    """Reason -> number of samples that were tried and failed."""
+    """Reason -> number of samples that failed certification."""
     left_out: frozenset[str] = frozenset()
-    """Tests of these samples that failed on a busy machine and are not used."""
+    """Tests that failed on a busy machine and are not used."""
 
     @property
     def mutants(self) -> Mutants:
-        """Sums over all samples."""
+        """Sum of the counts of all samples."""
         return sum((certificate.mutants for certificate in self.samples.values() if certificate.mutants), Mutants())
 
 
@@ -65,18 +60,11 @@ def certify(  # noqa: PLR0913 - each is used once, here
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
-    """Certify samples in order until there are enough; the number of workers does not affect the result.
+    """Certify samples in order until there are `most`. The number of workers does not change the result.
 
-    Args:
-        drafts: in order of trial.
-        references: sample id -> answer, for `boxes`; the selected tests are written to it.
-        boxes: runs the tests.
-        earlier: certificates of earlier builds, which are reused.
-        most: how many samples are enough.
-        workers: number of samples to judge at once.
-        jobs: number of references to judge at once on a busy machine.
-        tick: called with the numbers of certified and tried samples.
-        report: called from many threads with the reason of each failure, a line each.
+    `boxes` runs the tests and shares `references`: the selected tests are written into it. `jobs` references are judged
+    at once to simulate a busy machine. `tick` receives the numbers of certified and tried samples. `report` receives a
+    line for each failure, from many threads.
 
     Raises:
         MachineFault: if the machine failed during a test.
@@ -121,7 +109,6 @@ def _attempt(
     report: Callable[[str], None],
     draft: Draft,
 ) -> Certificate | str:
-    """Return a draft's certificate, perhaps from an earlier build, or why it has none."""
     sample, reference = draft.sample, draft.reference
     certificate = earlier.get(sample, reference, draft.others)
     if certificate is not None and certificate.mutants is not None:
@@ -147,7 +134,6 @@ def _again(blanks: Mapping[str, str], references: Mapping[str, Reference], boxes
 def _narrowed(
     draft: Draft, certificate: Certificate, reference: Reference, boxes: Judge, earlier: Certificates
 ) -> Certificate:
-    """Return the certificate for the tests that passed on a busy machine."""
     if certificate.tests == reference.tests:
         return certificate
     narrowed = earlier.get(draft.sample, reference)
@@ -160,10 +146,10 @@ def _narrowed(
 def _with_tests(
     draft: Draft, references: MutableMapping[str, Reference], boxes: Judge
 ) -> tuple[tuple[str, ...], str, str]:
-    """Return the tests, `CERTIFIED` or the reason why no tests certify the sample, and details.
+    """Return the selected tests, `CERTIFIED` or the reason of the failure, and details.
 
-    A test that the published code fails alone (it depends on other tests or on chance) is dropped. If an empty body
-    passes, other tests of the function are tried.
+    A test that the reference fails alone is dropped: it depends on other tests or on chance. If an empty body passes,
+    other tests are tried.
     """
     sample, remaining, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
     tests, result, detail = draft.reference.tests, "", ""
@@ -186,10 +172,9 @@ def _with_tests(
 def _unreliable(
     draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Judge
 ) -> frozenset[str]:
-    """Return the draft's tests that the published code fails when they run alone.
+    """Return the draft's tests that the reference fails alone.
 
-    These are the tests named by a verdict and those of one more run, then those among the next to select from: a test
-    that always fails seems to notice every fault.
+    Further tests to select from are checked too: a test that always fails seems to detect every fault.
     """
     sample, target = draft.sample, draft.reference.target
     named = {test for test in tests if f"did not pass: {test}: " in detail}
@@ -202,7 +187,6 @@ def _unreliable(
 def _in_order(
     attempt: Callable[[Draft], Certificate | str], drafts: Sequence[Draft], workers: int, needed: Callable[[], int]
 ) -> Generator[tuple[Draft, Certificate | str]]:
-    """Yield each draft with its result, in order; at most `workers` or the number needed are started ahead."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
     waiting: deque[tuple[Draft, Future[Certificate | str]]] = deque()
     try:
@@ -219,10 +203,10 @@ def _in_order(
 
 
 def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> tuple[str, str]:
-    """Return `CERTIFIED`, or the reason why not, and details.
+    """Return `CERTIFIED` or the reason of the failure, and details.
 
-    Reasons: ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
-    (sometimes), ``blank_passed``.
+    Reasons are ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
+    (sometimes), and ``blank_passed``.
 
     Raises:
         MachineFault: if the machine failed during a test.
@@ -234,7 +218,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> t
         if judged[-1].verdict is Verdict.NO_TESTS:
             return "reference_has_no_tests", judged[-1].reason
         if judged[-1].verdict is Verdict.TIMED_OUT and patience:
-            # The machine may be busy, which is not a property of the sample.
+            # The machine may be busy.
             patience -= 1
             judged.pop()
     bad = [judgement for judgement in judged if judgement.verdict is not Verdict.PASSED]
@@ -251,21 +235,20 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> t
 def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
     if judgement.verdict is Verdict.BROKEN:
         raise MachineFault(
-            f"the sandbox failed under a test: {judgement.reason}",
+            f"the sandbox failed during a test: {judgement.reason}",
             where=sample.id,
-            cure="see `ctxbench doctor`, then run the same command again; what was done is kept",
+            cure="run `ctxbench doctor`, then run the same command again; finished work is kept",
         )
     return judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of trying samples on a busy machine."""
+    """The samples that pass on a busy machine."""
 
     samples: tuple[Sample, ...]
-    """The samples with remaining tests that pass, in the given order."""
     left_out: frozenset[str]
-    """The tests of these samples that failed."""
+    """Tests that failed on a busy machine."""
 
 
 def under_load(
@@ -278,16 +261,9 @@ def under_load(
     jobs: int,
     report: Callable[[str], None],
 ) -> Loaded:
-    """Judge the references of samples while `jobs` run at once, and leave out the tests that fail.
+    """Judge references on a busy machine and drop the tests that fail.
 
-    Args:
-        samples: certified samples.
-        references: sample id -> answer; their tests are reduced to those that pass.
-        judging: runs the tests, of `jobs` samples at once.
-        earlier: certificates of earlier builds.
-        again: returns whether the remaining tests still certify a sample.
-        jobs: number of jobs at once.
-        report: called with the tests that are left out, a line each.
+    Failing tests are removed from `references`. A sample stays if `again` certifies its remaining tests.
 
     Raises:
         MachineFault: if the machine failed during a test.
@@ -326,7 +302,7 @@ def under_load(
 
 
 def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
-    """Return a reference without some of its tests."""
+    """Return the reference without `tests`."""
     remaining = tuple(test for test in reference.tests if test not in tests)
     return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))
 
@@ -334,8 +310,6 @@ def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
 def _failures(
     samples: Sequence[Sample], references: MutableMapping[str, Reference], judging: Judge, jobs: int
 ) -> dict[str, list[Judgement]]:
-    """Return sample id -> the judgements of its reference, at least one, that are not passes."""
-
     def judged(sample: Sample) -> tuple[str, Judgement]:
         judgement = judging.judge(sample, references[sample.id].target, lenient=False)
         return sample.id, _unbroken(sample, judgement)
@@ -352,5 +326,5 @@ def _failures(
 
 
 def _padded(samples: Sequence[Sample], jobs: int) -> Iterator[Sample]:
-    """Yield each sample, then the first ones again, so that the last sample runs under the same load as the first."""
+    """Yield each sample, then the first samples again, so that the last sample also runs under full load."""
     return islice(cycle(samples), len(samples) + jobs - 1)

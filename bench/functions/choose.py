@@ -1,7 +1,6 @@
-"""Select the tests that judge a function from those that cover it: few, and together as thorough as all.
+"""Select few tests that judge a function as well as all tests that cover it.
 
-Tests are selected by the lines they run and the faulty versions they notice, and evaluated on other faulty versions.
-Measured times vary between runs, so they never rank tests. They only exclude a test that is far too slow.
+Measured times vary between runs. They only exclude tests that are far too slow.
 """
 
 from __future__ import annotations
@@ -20,50 +19,41 @@ from ctxbench.bench.types import Reference, Sample
 
 MOST_TESTS = 20
 MOST_TRIED = 150
-"""Largest number of a function's tests to try on its faulty versions."""
+"""Largest number of tests tried on a function's faulty versions."""
 TWICE = 2
-"""How many selected tests should notice each fault, if so many exist."""
+"""Number of selected tests that should detect each faulty version."""
 SLOW = 4.0
-"""Seconds of processor time under coverage from which a test is not used."""
+"""Seconds of processor time under coverage that make a test unusable."""
 SLOW_TOGETHER = 20.0
-"""Seconds of processor time under coverage of a function's selected tests together, from which it becomes no sample."""
+"""Largest processor time of a function's selected tests together, in seconds under coverage."""
 MEASURING = 2
-"""Number of faulty versions of each function that evaluate the selected tests."""
+"""Number of faulty versions per function that evaluate the selected tests."""
 CHOOSING = 6
-"""Number of other faulty versions that select the tests, if there are more than `MOST_TESTS`."""
+"""Number of further faulty versions that select the tests."""
 _Place = TypeVar("_Place")
 
 
 def usable(run: TestRun) -> bool:
-    """Return whether a test may judge."""
+    """Return whether a test passed fast enough to judge functions."""
     return run.passed and run.seconds < SLOW
 
 
 def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
-    """Return the tests to select from; a test that reads a clock counts only for lines that no other test runs.
-
-    Args:
-        covering: usable test -> lines of the function that it runs.
-        runs: test -> results of its runs.
-    """
+    """Drop each test that reads a clock if tests without a clock run the same lines."""
     calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
     return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 
 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Return the tests that judge a function, selected by coverage alone and sorted by id; see `ranked`."""
+    """Select tests by coverage alone, as `ranked` does, and sort them by id."""
     return tuple(sorted(ranked(covering, runs)))
 
 
 def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Return the tests that judge a function best by coverage, best first; at most `MOST_TESTS`.
+    """Select at most `MOST_TESTS` tests by coverage, best first.
 
-    First the tests that together run every covered line, each adding the most lines; then the narrowest, one of each
-    parametrized test before a second of any.
-
-    Args:
-        covering: usable test -> lines of the function that it runs.
-        runs: test -> results of its runs.
+    First come tests that together run every covered line; each adds the most new lines. Then come the narrowest tests.
+    Every parametrized test contributes one case before any contributes a second.
     """
     picked: list[str] = []
     missing = frozenset[int]().union(*covering.values())
@@ -85,16 +75,10 @@ def others(
     runs: Mapping[str, TestRun],
     picked: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return further tests that may notice a fault of a function, most promising first.
+    """Return further tests that may detect a fault of the function, most promising first.
 
-    First the tests that run it, the widest and the narrowest alternating: narrow tests target it, and wide tests use it
-    in practice. Then the tests whose modules ran it at import.
-
-    Args:
-        covering: as for `choose`.
-        importing: usable tests of modules whose import runs the function.
-        runs: test -> results of its runs.
-        picked: the result of `choose`.
+    Tests that run the function come first. Narrow tests target it and wide tests use it in practice, so both alternate.
+    Tests in modules whose import runs it come last.
     """
     excluded = set(picked)
     ways = []
@@ -106,15 +90,10 @@ def others(
 
 
 def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    """Return the tests, at most `MOST_TESTS`, that notice the most faults, sorted by id.
+    """Select at most `MOST_TESTS` tests that together detect the most faulty versions; sorted by id.
 
-    The weight of a fault is halved by each selected test that notices it, so that the tests differ as much as possible.
-    Once `TWICE` tests notice each fault, the remaining places are filled in the order of `ranked`.
-
-    Args:
-        ranked: the tests selected by coverage, best first.
-        others: further tests, most promising first.
-        failing: for each fault, the tests that notice it.
+    `failing` contains, for each faulty version, the tests that detect it. Every selected test halves the weight of the
+    faults that it detects. After `TWICE` tests per fault, tests from `ranked` fill the remaining places.
     """
     picked: list[str] = []
     times = [0 for _ in failing]
@@ -136,7 +115,6 @@ def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[fr
 
 
 def _in_turns(tests: Sequence[str]) -> list[str]:
-    """Return tests reordered so that the parametrized versions of each test take turns with the other tests."""
     turns: Counter[str] = Counter()
     placed: list[tuple[int, int, str]] = []
     for place, test in enumerate(tests):
@@ -146,13 +124,7 @@ def _in_turns(tests: Sequence[str]) -> list[str]:
 
 
 def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
-    """Return the sort key for tests that run equally useful lines, best first.
-
-    Args:
-        test: its id, the last part of the key.
-        run: the results of its runs.
-        wide: whether to prefer wide tests to narrow ones.
-    """
+    """Return a sort key: narrow tests first, or wide tests first if `wide`."""
     return -run.breadth if wide else run.breadth, test
 
 
@@ -166,24 +138,21 @@ class Draft:
 
     sample: Sample
     reference: Reference
-    """Its tests are the best of `ranked`."""
+    """The answer; its tests are the best of `ranked`."""
     ranked: tuple[str, ...]
-    """The tests selected by coverage, best first."""
     others: tuple[str, ...]
-    """Further tests that run it, directly or by importing their modules."""
+    """Further tests that run the function, directly or by import."""
     blank: str
-    """The function with an empty body."""
     mutants: Callable[[int], tuple[str, ...]]
-    """Returns so many faulty versions, or as many as exist."""
+    """Returns up to that many faulty versions."""
     clocks: frozenset[str] = frozenset()
-    """All tests that read a clock."""
 
     def judged_by(self, tests: tuple[str, ...]) -> Reference:
-        """Return the reference with these tests."""
+        """Return the reference with other tests."""
         return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
 
     def without(self, tests: frozenset[str]) -> Draft | None:
-        """Return the draft without some tests; None if no test is left."""
+        """Return the draft without `tests`; None if no test remains."""
         remaining = [test for test in (*self.ranked, *self.others) if test not in tests]
         if not remaining:
             return None
@@ -193,24 +162,18 @@ class Draft:
 
 
 def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
-    """Return the tests that notice most: an empty body first, then other faults; sorted by id."""
+    """Select tests that detect the empty body and most faulty versions; sorted by id."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [failing_tests(draft, text, trying) for text in (draft.blank, *faulty)]
     others = draft.others
     if noticed[0] and noticed[0] - draft.clocks:
-        # Tests that read a clock are needed only if no other test notices the empty body.
+        # Tests that read a clock are needed only if no other test detects the empty body.
         others = tuple(test for test in others if test not in draft.clocks)
     return strongest(draft.ranked, others, [tests for tests in noticed if tests])
 
 
 def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
-    """Return counts of the evaluation faults that the selected tests notice, and that any test notices.
-
-    Args:
-        draft: the function.
-        tests: its selected tests.
-        trying: runs the tests.
-    """
+    """Count the evaluation faults that the selected tests detect, and the faults that any test of the draft detects."""
     failures = [failing_tests(draft, text, trying) for text in draft.mutants(MEASURING)]
     noticed = [failing for failing in failures if failing is not None]
     killed = sum(not failing.isdisjoint(tests) for failing in noticed)
@@ -218,12 +181,7 @@ def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
 
 
 def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place]:
-    """Yield places of possible faults in a function; kinds of faults take turns, in an order seeded by its text.
-
-    Args:
-        places: the kind of a fault, and its place.
-        text: the function.
-    """
+    """Yield the places of possible faults. Kinds of faults take turns in a random order that `text` seeds."""
     kinds: dict[str, list[_Place]] = {}
     for kind, place in places:
         kinds.setdefault(kind, []).append(place)
@@ -239,14 +197,9 @@ def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place
 def faulty_versions(
     original: str, places: Iterable[tuple[str, _Place]], text: str, changed: Callable[[_Place], str], most: int
 ) -> tuple[str, ...]:
-    """Return distinct faulty versions of a function; kinds of faults take turns, in a fixed order.
+    """Create the first `most` distinct faulty versions of a function, in a random order that `text` seeds.
 
-    Args:
-        original: the output of `changed` without a change.
-        places: the kind of a fault, and its place.
-        text: the function.
-        changed: returns the function with a fault at a place.
-        most: largest number of versions; a smaller number yields a prefix.
+    `changed` returns the function with the fault at a place.
     """
     faulty = dict.fromkeys([original])
     for place in in_turns(places, text):
@@ -257,6 +210,6 @@ def faulty_versions(
 
 
 def failing_tests(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
-    """Return which of a draft's tests fail with `text` as the function; None if unknown."""
+    """Return the draft's tests that fail with `text` as the function; None if unknown."""
     everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
     return trying.failing(draft.sample, everything, text)

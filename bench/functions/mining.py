@@ -1,6 +1,6 @@
-"""Mining for all languages: prepare repositories to run their tests, then let a language's miner find functions.
+"""Prepare repositories for mining, and define what every language's miner returns.
 
-`bench.functions.python` and `bench.functions.java` are miners: modules with the functions of `Miner`.
+`bench.functions.python` and `bench.functions.java` implement `Miner`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """The dependencies of a function, from none to the whole project: CoderEval's six levels, from low to high.
-
-    A function has the highest level of the names in its body.
-    """
+    """CoderEval's six levels of what a function depends on, from low to high."""
 
     SELF_CONTAINED = "self_contained"
     SLIB = "slib_runnable"
@@ -48,47 +45,46 @@ class Candidate:
 
     path: str
     name: str
-    """The name in its file: ``function`` or ``Class.method``; overloads have their parameter types added."""
+    """The name in its file: ``function`` or ``Class.method``; overloads add their parameter types."""
     signature: str
     docstring: str
     start: int
-    """Line of its declaration, after decorators and annotations."""
+    """Line of the declaration, after decorators and annotations."""
     cursor: Cursor
-    """Start of the body."""
     end: int
     tail: Cursor | None = None
-    """End of the body, if the function continues after it (a closing brace). None: at `end`."""
+    """End of the body before a closing brace; None: the body ends at `end`."""
     level: Level
     uses: tuple[Use, ...] = ()
-    """Names of the project that the body uses."""
+    """Project names that the body uses."""
     tests: tuple[str, ...]
-    """The default tests to judge it, few and fast; the best judges first."""
+    """Few and fast tests that judge the function, best first."""
     others: tuple[str, ...] = ()
-    """Further tests that run it, directly or at import, most promising first."""
+    """Further tests that run the function, directly or by import, most promising first."""
     at_import: bool = False
-    """Whether no test runs it, only imports before the tests."""
+    """Whether only imports run the function, and no test does."""
     clocks: frozenset[str] = frozenset()
-    """All these tests that read a clock."""
+    """The tests in `tests` and `others` that read a clock."""
     seconds: float
-    """Processor time of `tests` together in the run of the suite."""
+    """Processor time of `tests` together, when the suite ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A language's findings in a repository; equal for equal repositories on any machine."""
+    """What a miner found in a repository; the same on every machine."""
 
     candidates: tuple[Candidate, ...]
     """Sorted by path and line; names are unique within a path."""
     hidden: tuple[str, ...]
     """Test files and folders (ending with ``/``) that no strategy may see."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """At least ``functions``, ``documented`` and ``covered``."""
+    """Includes ``functions``, ``documented`` and ``covered``."""
     drops: Mapping[str, int] = field(default_factory=dict)
     """Reason -> number of documented functions that are not candidates."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Failed test -> last line of the reason; empty if unknown."""
+    """Failed test -> last line of the reason, or empty."""
     left_out: str = ""
-    """Tests that could not be used, and a possible cure."""
+    """Which tests are unusable, and how to repair their suite; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +95,20 @@ class Spot:
     name: str
     """The name in its file, as in `Candidate`."""
     start: int
-    """Line of its declaration."""
     cursor: Cursor
-    """Start of its body."""
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The coverage of any function by a repository's suite."""
+    """Which tests of a repository run a function, for any function."""
 
     hidden: tuple[str, ...]
-    """Test files and folders (ending with ``/``) that no strategy may see."""
     runs: Mapping[str, TestRun]
-    """Test -> results of its runs."""
     covering: Callable[[Spot], Mapping[str, frozenset[int]]]
-    """Returns the tests that run a function's body, passed or not, with the lines or blocks that they run."""
+    """Returns test -> lines or blocks of the function's body that the test runs. Failed tests count too."""
     uses: Callable[[Spot], tuple[Use, ...]]
-    """Returns the project's names that a function's body uses."""
+    """Returns the project names that a function's body uses."""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -128,50 +120,45 @@ class TestRun:
 
     passed: bool
     seconds: float
-    """Processor time."""
     breadth: int
-    """Lines of the project's sources that it runs; a narrow test targets its subject."""
+    """Number of project lines that the test runs. A narrow test targets its subject."""
     clock: bool = False
-    """Whether it reads a clock or waits for one, so that it may fail on a busy machine."""
+    """Whether the test reads a clock or waits for one. Such a test may fail on a busy machine."""
 
 
 Report = Callable[[str], None]
 Lock = Callable[[Sequence[str], str], tuple[str, ...]]
-"""Resolves requirements and the dependencies of them and a project (``name==version`` or empty) to pinned versions."""
+"""Takes requirements and a project (``name==version`` or empty). Returns pinned versions of all dependencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A fetched repository that function samples are mined from."""
+    """A fetched repository to mine."""
 
     manifest: RepoManifest
-    """The manifest; repositories without `tests` were refused before."""
     root: Path
-    """The read-only folder of its files."""
     snapshot: Snapshot
-    """Its source files as text; line numbers of samples refer to them."""
+    """The source files as text, which line numbers of samples refer to."""
     home: Home
     lock: Lock
 
     @property
     def tests(self) -> TestSuite:
-        """Its test suite.
+        """The test suite.
 
         Raises:
-            InputFault: if its manifest declares none.
+            InputFault: if the manifest has no ``[tests]``.
         """
         if self.manifest.tests is None:
-            raise InputFault("its manifest has no [tests]", where=self.manifest.name, cure="add a [tests] table")
+            raise InputFault("the manifest has no [tests]", where=self.manifest.name, cure="add a [tests] table")
         return self.manifest.tests
 
 
 class Miner(Protocol):
-    """The functions of a language for mining."""
+    """A language's functions for mining."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
-        """Return the data for `bench.judging.suites.suite_of`, as a JSON object for the set's manifest.
-
-        May use the network, through `project.lock`.
+        """Return the data that `bench.judging.suites.suite_of` reads from the set's manifest; may use the network.
 
         Raises:
             InputFault: if the repository's ``[tests]`` cannot be used.
@@ -180,30 +167,24 @@ class Miner(Protocol):
         ...
 
     def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-        """Return the documented functions that passing tests cover.
-
-        Args:
-            project: the repository.
-            suite: built by `suite_of` from the result of `tests`.
-            sandbox: runs its tests; code of the repository never runs outside it.
-            report: called with one line of progress at a time.
+        """Return the documented functions that passing tests cover. All code of the repository runs in `sandbox`.
 
         Raises:
-            InputFault: if its tests cannot be run.
+            InputFault: if the tests cannot be run.
             SandboxError: if the machine failed.
         """
         ...
 
     def survey(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-        """Run the suite once, as `find` does, for given functions; arguments and errors are those of `find`."""
+        """Run the suite once and measure what it covers; arguments and errors as for `find`."""
         ...
 
     def lift(self, lines: list[str]) -> str:
-        """Return a function's lines, dedented, so that its `Suite` can restore them exactly."""
+        """Dedent a function's lines so that its `Suite` can restore them exactly."""
         ...
 
     def mutants(self, text: str, most: int) -> tuple[str, ...]:
-        """Return faulty versions of a reference's function in a fixed order, best first."""
+        """Return at most `most` faulty versions of a reference's function, best first."""
         ...
 
 
@@ -213,17 +194,16 @@ class PreparedRepository:
 
     project: Project
     entry: dict[str, Any]
-    """Its entry in a set's manifest."""
     suite: Suite
 
 
 def prepare(
     manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository:
-    """Read a fetched repository, resolve the requirements of its tests, and build its image.
+    """Read a fetched repository, resolve its test requirements, and build its image.
 
     Raises:
-        InputFault: if its tests cannot be used.
+        InputFault: if the tests cannot be used.
         MachineFault: if a requirement is unavailable, or the sandbox failed.
     """
     read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
@@ -236,14 +216,14 @@ def prepare(
 
 
 def certificates_of(home: Home, environment: str, back_end: str) -> Path:
-    """Return the file of the certificates of an environment on a back end."""
+    """Return the file that stores the certificates of an environment on a back end."""
     return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
 
 
 def provisional(
     repo: str, entry: Mapping[str, Any], samples: Iterable[Sample], references: Mapping[str, Reference]
 ) -> SampleSet:
-    """Return a set of uncertified samples for code that reads sets; it holds `references` itself, not a copy."""
+    """Wrap uncertified samples as a set. The set shares `references`, so later changes are visible in it."""
     return SampleSet("", "", tuple(samples), references, {"repositories": {repo: entry}})
 
 

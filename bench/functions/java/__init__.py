@@ -1,4 +1,4 @@
-"""Mine Java functions: documented methods by syntax, their uses by names, their tests by probes."""
+"""Mine Java methods: list them by syntax, and find their tests with probes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return the data for `bench.judging.suites.suite_of`: the suite and the tree's digest."""
+    """Return the suite and the tree's digest, for `bench.judging.suites.suite_of`."""
     suite = project.tests
     tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)
@@ -37,7 +37,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 
 
 def lift(lines: list[str]) -> str:
-    """Return a method's lines, dedented."""
+    """Dedent a method's lines."""
     return "\n".join(shift(lines, ""))
 
 
@@ -60,7 +60,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-    """Run the suite once, with probes, for given methods. A method that `find` cannot use has no covering tests."""
+    """Run the suite once, with probes. Only methods that `find` can use have covering tests."""
     suite = _junit(project, suite)
     read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)
@@ -83,14 +83,14 @@ def _left_out(suite: JavaSuite) -> Iterator[str]:
     errors = java_build.read_errors(suite.build.messages)
     for path in suite.build.dropped:
         first = next((str(error) for error in errors if error.path == path), path)
-        yield f"a test file is left out, since it does not compile: {first}"
+        yield f"a test file does not compile and is left out: {first}"
     if errors:
-        yield f"{cure_of(errors, suite.tree, suite.layout)}; all that javac said is in {suite.build.log}"
+        yield f"{cure_of(errors, suite.tree, suite.layout)}; the full output of javac is in {suite.build.log}"
 
 
 def _junit(project: Project, suite: Suite) -> JavaSuite:
     if not isinstance(suite, JavaSuite):
-        raise InputFault("its suite is not one of JUnit", where=project.manifest.name, cure="mend its [tests]")
+        raise InputFault("the suite is not a JUnit suite", where=project.manifest.name, cure="correct its [tests]")
     return suite
 
 
@@ -100,7 +100,6 @@ def _runs(ran: Sequence[Ran]) -> dict[str, TestRun]:
 
 
 def _numbers(functions: Sequence[ListedFunction[Definition]]) -> Iterator[tuple[ListedFunction[Definition], range]]:
-    """Yield each method with the numbers of its probes; blocks are numbered through all methods."""
     first = 0
     for function in functions:
         yield function, range(first, first + len(function.definition.blocks))

@@ -1,7 +1,7 @@
-"""Measure which test of a suite runs which block of which method, in one run with probes in a box; cached.
+"""Measure which blocks each test of a Java suite runs, with probes in a box.
 
-Probes also mark code that reads a clock or waits for one, so it is known which tests do. Such code is recognised by
-syntax and bare type names. A false positive only restricts the selection of tests.
+Probes also mark code that reads a clock or waits for one, by syntax and bare type names. A false positive only
+restricts the selection of tests.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
-"""Limit for compiling, for the whole suite, and for its tests one by one."""
+"""Seconds for compiling, for the whole suite, and for the tests one by one."""
 UNSELECTABLE = "unselectable"
-"""The state of a test that passes with the suite, but neither alone nor with its class, so that it cannot judge."""
+"""State of a test that passes with the suite, but neither alone nor with its class. Such a test cannot judge."""
 _WHOLE = "[*]"
 """Suffix of the id of a test that runs only with its whole class."""
 _METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
@@ -57,7 +57,7 @@ _OF_TYPES = {
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
 }
-"""Type -> methods that read a clock; "" for methods of any type."""
+"""Type -> methods that read a clock; "" stands for any type."""
 _READS = frozenset((owner, name) for owner, names in _OF_TYPES.items() for name in names.split())
 _WITH_UNITS = """
     acquire atMost await awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll tryAcquire
@@ -66,12 +66,12 @@ _WITH_UNITS = """
 _WAITS = frozenset(_WITH_UNITS.split())
 """Methods that wait if an argument is a time with its unit."""
 _WAITS_MILLISECONDS = frozenset(("join", "timeout"))
-"""Methods that wait if their argument is a number: of threads, of Mockito."""
+"""Methods of threads and of Mockito that wait if their argument is a number."""
 _SCHEDULES = frozenset(("schedule", "scheduleAtFixedRate", "scheduleWithFixedDelay"))
-"""Methods of timers and executors with a task and a time."""
+"""Methods of timers and executors that take a task and a time."""
 _UNIT = re.compile(r"(NANOSECONDS|MICROSECONDS|MILLISECONDS|SECONDS|MINUTES|HOURS|DAYS|([a-z]\w*U|u)nit)")
 _STARTED = frozenset(("Date", "GregorianCalendar", "StopWatch", "Stopwatch", "Timer"))
-"""Types whose objects, created without arguments, store the current time or use it."""
+"""Types that read the clock when they are created without arguments."""
 _NUMBER = re.compile(r"[1-9][0-9_]*[lL]?")
 _NO_LIMIT = re.compile(r"0[lL]?")
 _BODIES = frozenset(("block", "constructor_body"))
@@ -83,14 +83,13 @@ class Ran:
 
     id: str
     state: str
-    """``passed``, `UNSELECTABLE`, ``skipped`` or ``failed``; the worst of its invocations."""
+    """The worst state of all invocations: ``passed``, `UNSELECTABLE`, ``skipped`` or ``failed``."""
     seconds: float
     hits: frozenset[int]
-    """Numbers of the blocks that it ran."""
     clock: bool = False
-    """Whether it ran code that reads a clock or waits for one."""
+    """Whether the test ran code that reads a clock or waits for one."""
     cause: str = ""
-    """The reason of a failure in one line, if JUnit's output contains it."""
+    """One line that says why the test failed; empty if JUnit's output lacks it."""
 
 
 def cover(
@@ -100,17 +99,10 @@ def cover(
     sandbox: Sandbox,
     report: Report,
 ) -> tuple[Ran, ...]:
-    """Run every test once and cache the results in the home folder.
+    """Run every test with probes and cache the results in the home folder.
 
-    Tests that read a clock, and failed or could not be selected, run once more while no other job of the home folder
-    runs, since the machine may have been busy. If they pass, that result counts.
-
-    Args:
-        project: the repository.
-        suite: its suite.
-        functions: methods, whose blocks are numbered in this order.
-        sandbox: runs the tests.
-        report: called with lines of progress.
+    The blocks of `functions` are numbered in their order. Tests that read a clock and did not pass run a second time,
+    alone. A pass in this second run counts.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -146,7 +138,7 @@ def cover(
     if not doubtful:
         return tests
     if alone is None:
-        report(f"{name}: running tests that failed and read a clock once more, alone: {len(doubtful)}")
+        report(f"{name}: running again, alone: {len(doubtful)} failed tests that read a clock")
         others = _classes(test.id for test in tests) - _classes(doubtful)
         with Turns(project.home.cache).alone():
             result = run([*deselected, *sorted(others)]).result
@@ -184,11 +176,7 @@ def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[st
 
 
 def failure_causes(messages: str) -> dict[str, str]:
-    """Return ``Class#method`` -> the reason of its failure, from the output of JUnit's launcher.
-
-    Args:
-        messages: the output; the middle may be missing.
-    """
+    """Return ``Class#method`` -> why it failed, from the output of JUnit's launcher."""
     causes = {}
     for block in messages.split("MethodSource [className = ")[1:]:
         test, reasons = _METHOD.match(block), _REASON.findall(block.partition(_GAP)[0])
@@ -199,8 +187,8 @@ def failure_causes(messages: str) -> dict[str, str]:
 
 def _checked(name: str, outcome: Outcome) -> tuple[Any, Mapping[str, str]]:
     if outcome.ended is Ended.TIMED_OUT:
-        cure = "name the test files that take long, or never end, under deselect in its [tests]"
-        raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
+        cure = "list test files that are slow or never end under `deselect` in [tests]"
+        raise InputFault(f"the tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
     result = checked_result(outcome, "running its tests")
     return result["tests"], failure_causes(str(result.get("messages", "")))
 
@@ -210,18 +198,16 @@ def _classes(tests: Iterable[str]) -> set[str]:
 
 
 def _replaced(tests: Sequence[Ran], doubtful: Collection[str], alone: Sequence[Ran], report: Report) -> tuple[Ran, ...]:
-    """Return the tests; a doubtful one that passed alone, or with only its class, is replaced by that run."""
     if not alone:
-        report("they could not run alone")
+        report("these tests could not run alone")
         return tuple(tests)
     passed = {test.id.removesuffix(_WHOLE): test for test in alone if test.state == "passed"}
     again = {test: passed[bare] for test in doubtful if (bare := test.removesuffix(_WHOLE)) in passed}
-    report(f"{len(again)} of them passed")
+    report(f"{len(again)} of these tests passed")
     return tuple(sorted((again.get(test.id, test) for test in tests), key=lambda test: test.id))
 
 
 def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
-    """Return path and place of every block that reads a clock, in the sources and in the tests that compile."""
     encoding = suite.layout.encoding
     timed = []
     for path, content in sorted(suite.tree.items()):
@@ -234,7 +220,7 @@ def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
 
 
 def _deselected(suite: JavaSuite) -> list[str]:
-    """Return the ids of excluded tests and the names of excluded classes; a test file denotes its class."""
+    """Return the ids of excluded tests and the names of excluded classes; a test file stands for its class."""
     names = []
     for entry in suite.tests.deselect:
         folder = next((folder for folder in suite.layout.test if entry.startswith(f"{folder}/")), None)
@@ -248,14 +234,12 @@ def _inside(path: str, folders: Sequence[str]) -> bool:
 
 
 def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
-    """Return the tests of a survey, sorted by id.
+    """Combine the runs of a survey (id, state, milliseconds, probe numbers) into tests, sorted by id.
 
-    Args:
-        lines: id, state, milliseconds and probe numbers of each run of each test.
-        blocks: number of probes in methods; later numbers mark code that reads a clock. None: all are in methods.
+    The first `blocks` probes are in methods; later probes mark code that reads a clock.
 
     Raises:
-        InputFault: if the data is not a survey.
+        InputFault: if `lines` is not the result of a survey.
     """
     order = ("passed", UNSELECTABLE, "skipped", "failed")
     by_id: dict[str, Ran] = {}
@@ -268,7 +252,7 @@ def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
                 run = Ran(run.id, worst, before.seconds + run.seconds, before.hits | run.hits)
             by_id[run.id] = run
     except (TypeError, ValueError) as error:
-        raise InputFault(f"its tests reported nothing that can be read: {error!r}", cure="try it again") from None
+        raise InputFault(f"the report of the tests is invalid: {error!r}", cure="run the same command again") from None
     tests = tuple(by_id[name] for name in sorted(by_id))
     if blocks is None:
         return tests
@@ -288,13 +272,7 @@ def breadth(ran: Sequence[Ran]) -> Mapping[str, int]:
 
 
 def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
-    """Return a Java file with calls of ``ctxbench.Probe.hit``; its lines keep their numbers.
-
-    Args:
-        source: the file.
-        encoding: of the file.
-        places: number of a probe -> place after an opening brace.
-    """
+    """Insert calls of ``ctxbench.Probe.hit`` into a Java file, at probe number -> place; line numbers stay."""
     lines = whole_lines(source.decode(encoding, "surrogateescape"))
     for number, cursor in sorted(places.items(), key=lambda item: (item[1].line, item[1].column), reverse=True):
         line = lines[cursor.line]
@@ -303,7 +281,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
 
 
 def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor]]:
-    """Return path -> number -> place, numbered through all files."""
+    """Number places through all files; return path -> number -> place."""
     numbers: dict[str, dict[int, Cursor]] = {}
     for number, (path, cursor) in enumerate(blocks):
         numbers.setdefault(path, {})[number] = cursor
@@ -311,10 +289,9 @@ def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor
 
 
 def clock_blocks(text: str) -> tuple[Cursor, ...]:
-    """Return the beginnings of the blocks that name a clock, wait for a given time, or are timed from outside.
+    """Return where blocks begin that read a clock, wait for a given time, or have a time limit.
 
-    A field whose value does so times every method of its class, and so does an annotation of the class. A static field
-    does so only if it is a rule of JUnit. A file that cannot be parsed has no such blocks.
+    A field of this kind, except a static one, affects every method of its class. So does an annotation of the class.
     """
     if not _WORTH_PARSING.search(text):
         return ()
@@ -360,12 +337,11 @@ def _is_call(source: Source, node: Node) -> bool:
 
 def _is_read(owner: str, name: str) -> bool:
     if name == "now":
-        return owner[:1].isupper()  # of java.time, or of a similar class
+        return owner[:1].isupper()  # a class of java.time, or a similar one
     return ("", name) in _READS or (owner, name) in _READS or owner in ("StopWatch", "Stopwatch")
 
 
 def _part(source: Source, node: Node, field: str) -> str:
-    """Return the text of a part of a node; for a dotted name, the text after the last dot."""
     return source.field(node, field).rpartition(".")[2]
 
 
@@ -375,7 +351,7 @@ def _arguments(source: Source, call: Node) -> list[str]:
 
 
 def _around(source: Source, node: Node) -> Iterator[Node]:
-    """Yield the innermost block around a node, or the bodies of all methods that a field or an annotation times."""
+    """Yield the innermost block around a node, or all method bodies of its class for a field or an annotation."""
     outer = node.parent
     while outer is not None and outer.type not in _BODIES:
         if outer.type == "constant_declaration" or (outer.type == "field_declaration" and _is_static(source, outer)):
@@ -391,13 +367,11 @@ def _around(source: Source, node: Node) -> Iterator[Node]:
 
 
 def _is_static(source: Source, field: Node) -> bool:
-    """Return whether a field is initialised once for all tests and is not a rule that times them."""
     modifiers = next((source.text(child).split() for child in field.children if child.type == "modifiers"), [])
     return "static" in modifiers and _part(source, field, "type") != "Timeout"
 
 
 def _beginning(source: Source, block: Node) -> Cursor:
-    """Return the place after a block's opening brace; in a constructor, after the call of another constructor."""
     row, byte = block.start_point
     byte += 1
     for child in block.named_children:

@@ -1,7 +1,7 @@
-"""Faulty versions of a Java method, made by syntax, to check whether its tests notice them. Pure.
+"""Create faulty versions of a Java method by syntax, to check whether its tests detect them. Pure.
 
-The kinds are those of `bench.functions.python.mutants`. Types are unknown here, so only places are changed where the
-method most likely still compiles. Versions that javac refuses are not counted.
+Types are unknown, so only places change where the method most likely still compiles. Versions that javac rejects do not
+count.
 """
 
 from __future__ import annotations
@@ -17,25 +17,20 @@ from ctxbench.bench.languages.syntax import Source, within
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
-"""`+` is not changed: it may join texts, which cannot be subtracted or multiplied."""
+"""`+` stays: its operands may be strings."""
 _BOOLS = {"&&": "||", "||": "&&"}
 _LITERALS = {"true": "false", "false": "true"}
 _LOOPS = frozenset({"while_statement", "do_statement", "for_statement", "enhanced_for_statement"})
 _OTHER_BODIES = frozenset({"lambda_expression", "class_body"})
-"""Their return values are not the method's."""
+"""Nodes whose return statements do not end the method."""
 _CHANGES = frozenset({"method_invocation", "assignment_expression", "update_expression"})
 _WRAPPED = frozenset({"min", "max", "abs"})
-"""Functions of `Math` whose result may be replaced by their argument."""
+"""Functions of `Math` whose argument can replace the result."""
 _NO_CONSTANTS = frozenset({"switch_label", "annotation", "marker_annotation"})
 
 
 def mutants(text: str, most: int) -> tuple[str, ...]:
-    """Return distinct faulty versions of a method; kinds of faults take turns, in a fixed order.
-
-    Args:
-        text: the method, dedented, as in a sample's reference; anything else has no faulty versions.
-        most: largest number of versions; a smaller number yields a prefix.
-    """
+    """Create the first `most` distinct faulty versions of a method, in a fixed order."""
     source = in_class(text)
     holder = source.root.named_children[0].child_by_field_name("body") if source.root.named_children else None
     methods = [node for node in holder.named_children if node.type == "method_declaration"] if holder else []
@@ -51,7 +46,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
 
 
 _Edit = tuple[int, int, str]
-"""First byte, end byte (exclusive), and the replacement."""
+"""First byte, end byte (exclusive), and replacement."""
 
 
 class _Method:
@@ -67,7 +62,6 @@ class _Method:
         }
 
     def places(self) -> Iterator[tuple[str, _Edit]]:
-        """Yield the kind of each fault and its edit of the text."""
         body = self._node.child_by_field_name("body")
         for node in within(body) if body is not None else ():
             for kind, place, put in self._changes(node):
@@ -103,7 +97,6 @@ class _Method:
             yield "return", node, f"return {nothing};"
 
     def _call(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
-        """Replace a call inside an expression if a value of the same type is available."""
         receiver = node.child_by_field_name("object")
         arguments = node.child_by_field_name("arguments")
         first = arguments.named_children[0] if arguments is not None and arguments.named_children else None
@@ -164,7 +157,6 @@ class _Method:
 
 
 def _above(node: Node, method: Node) -> Iterator[Node]:
-    """Yield the ancestors of a node, innermost first, up to its method."""
     around = node.parent
     while around is not None and around.id != method.id:
         yield around
@@ -172,7 +164,6 @@ def _above(node: Node, method: Node) -> Iterator[Node]:
 
 
 def _part(node: Node, around: Node, *fields: str) -> bool:
-    """Return whether a node is in one of the given parts of an ancestor."""
     parts = [part for name in fields for part in around.children_by_field_name(name)]
     return any(part.start_byte <= node.start_byte and node.end_byte <= part.end_byte for part in parts)
 
@@ -182,7 +173,6 @@ def _heads_loop(node: Node, above: list[Node]) -> bool:
 
 
 def _counts(node: Node, above: list[Node]) -> bool:
-    """Return whether a node is part of a loop's update, or a literal in its condition."""
     return any(
         _part(node, around, "update") or (node.type in _LITERALS and _part(node, around, "condition"))
         for around in above
@@ -191,7 +181,6 @@ def _counts(node: Node, above: list[Node]) -> bool:
 
 
 def _ends_by_its_body(above: list[Node]) -> bool:
-    """Return whether a node is in a loop that only its body can end."""
     return any(
         around.type in ("while_statement", "do_statement")
         or (around.type == "for_statement" and not (_has(around, "condition") and _has(around, "update")))
@@ -204,7 +193,7 @@ def _has(node: Node, name: str) -> bool:
 
 
 def _caught(node: Node, above: list[Node]) -> bool:
-    """Return whether a node is in a try block with catch clauses: javac requires that the exception can be thrown."""
+    """Return whether a node is in a try block with catch clauses. javac requires that its exceptions can occur."""
     return any(
         _part(node, around, "body", "resources") and any(part.type == "catch_clause" for part in around.named_children)
         for around in above
@@ -213,14 +202,13 @@ def _caught(node: Node, above: list[Node]) -> bool:
 
 
 def _may_go_on(node: Node, above: list[Node]) -> bool:
-    """Return whether the method still returns a value if a throw statement is removed."""
+    """Return whether the method still returns a value without this throw statement."""
     inner = above[0] if above[0].type != "block" else above[1] if len(above) > 1 else above[0]
     last = above[0].type != "block" or above[0].named_children[-1].id == node.id
     return inner.type == "if_statement" and last and not _has(inner, "alternative")
 
 
 def _binds(node: Node) -> bool:
-    """Return whether a condition binds a name for later code, as ``instanceof Name name`` does."""
     return any(
         part.type == "instanceof_expression" and (_has(part, "name") or _has(part, "pattern")) for part in within(node)
     )

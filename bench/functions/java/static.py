@@ -1,9 +1,9 @@
-"""The methods of a Java repository by syntax: which can become samples, and their levels and uses. Pure.
+"""List the methods of a Java repository that can become samples, with their levels and uses. Pure.
 
-The levels are CoderEval's, see `bench.functions.python.static`. For Java: ``self_contained`` is the language with
-``java.lang``, ``slib_runnable`` the JDK, ``plib_runnable`` third-party packages, ``class_runnable`` members of its
-class (also ``this`` and ``super``), ``file_runnable`` other types of its file, ``project_runnable`` types of other
-files and inherited members. A method has its highest level; only the body counts.
+The levels are CoderEval's, see `bench.functions.python.static`. A method has the highest level in its body:
+``self_contained`` needs only ``java.lang``, ``slib_runnable`` the JDK, ``plib_runnable`` third-party packages,
+``class_runnable`` members of its class (also ``this`` and ``super``), ``file_runnable`` other types of its file, and
+``project_runnable`` other files or inherited members.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ class Definition(Declaration):
     """One method of a file."""
 
     body: tuple[int, int]
-    """Byte range of the body, braces included."""
     blocks: tuple[Cursor, ...]
-    """Places after the opening brace of the body and of every block in it."""
+    """Places after the opening braces of the body and of every block in it."""
 
 
 def definitions(source: Source) -> Definitions[Definition]:
-    """Return the documented methods of a file in line order."""
+    """Return the documented methods of a file, in line order."""
     met = list(methods(source, source.root))
     names = Counter(_qualified(source, node, owners) for node, owners in met)
     drops: Counter[str] = Counter()
@@ -69,7 +68,7 @@ def definitions(source: Source) -> Definitions[Definition]:
         name = _qualified(source, node, owners)
         name += parameter_types(source, node) if names[name] > 1 else ""
         usable.append(described(source, parts, owners, name, doc))
-    # `<T extends List<?>> first(T)` and `<T extends Map<?, ?>> first(T)` still have the same name.
+    # `<T extends List<?>> first(T)` and `<T extends Map<?, ?>> first(T)` have the same name.
     shared = Counter(definition.name for definition in usable)
     drops += Counter(shares_name=sum(count for count in shared.values() if count > 1))
     usable = [definition for definition in usable if shared[definition.name] == 1]
@@ -81,7 +80,7 @@ def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
 
 
 def parameter_types(source: Source, node: Node) -> str:
-    """Return ``(int,String[])``: the types of a method's parameters, as written."""
+    """Return a method's parameter types as written: ``(int,String[])``."""
     parameters = node.child_by_field_name("parameters")
     types = []
     for child in parameters.named_children if parameters is not None else []:
@@ -97,7 +96,6 @@ def parameter_types(source: Source, node: Node) -> str:
 
 
 def _javadoc(source: Source, node: Node) -> str:
-    """Return the text of the Javadoc directly before a method, without stars; empty if there is none."""
     before = node.prev_sibling
     if before is None or before.type != "block_comment":
         return ""
@@ -124,7 +122,7 @@ def _reason(source: Source, node: Node, parts: MethodParts | None, doc: str) -> 
 
 
 def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
-    """Return the definition of a method, documented or not, with a given name and docstring."""
+    """Describe a method, documented or not, under a given name and docstring."""
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
@@ -145,7 +143,6 @@ def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name:
 
 
 def _bodies(source: Source) -> Iterator[str]:
-    """Yield the code of every body of a file, also in constructors, anonymous and local classes."""
     for node in within(source.root):
         body = node.child_by_field_name("body") if node.type in _WITH_BODY else None
         if body is not None:
@@ -183,27 +180,20 @@ _WORDS = """
     StringIndexOutOfBoundsException
 """
 _LANG = frozenset(_WORDS.split())
-"""Common types of `java.lang`, which need no import."""
 
 
 class FileNames:
-    """The names of one file, to determine the needs of its methods."""
+    """Finds the levels and uses of a file's methods."""
 
     def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
-        """Read a file.
-
-        Args:
-            source: the file.
-            internal: its loads of names imported from other files of the project.
-            types: the project's types.
-        """
+        """Read a file. `internal` lists its loads of names from other files of the project."""
         self._source, self._types = source, types
         self._reader = JavaReader(source)
         self._internal = {(load.line, load.column): load for load in internal}
         self._parents = self._superclasses()
 
     def needs(self, method: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level of a method and the project's names that its body uses."""
+        """Return the level of a method and the project names that its body uses."""
         level = self._own_object(method)
         uses: list[Use] = []
         for load in self._loads(method):
@@ -221,7 +211,7 @@ class FileNames:
                 yield load
 
     def _own_object(self, method: Definition) -> Level:
-        """Return the level of ``this`` and ``super`` in a body, which are not names."""
+        """Return the level that ``this`` and ``super`` require, which are not loads."""
         start, end = method.body
         stack = [self._source.root.descendant_for_byte_range(start, end - 1)]
         while stack:
@@ -230,7 +220,7 @@ class FileNames:
                 continue
             if node.type in ("this", "super"):
                 return Level.CLASS
-            # Inside an anonymous class they are another object.
+            # In an anonymous class, both refer to another object.
             stack.extend(child for child in node.children if child.type != "class_body")
         return Level.SELF_CONTAINED
 
@@ -241,14 +231,13 @@ class FileNames:
             return (Level.SELF_CONTAINED if depth > own else Level.CLASS if depth == own else Level.FILE), ()
         for item in self._reader.imports:
             if not item.wildcard and item.name.rpartition(".")[2] == load.name and item.static == (load.role == METHOD):
-                # Imports from other files of the project were resolved before, so this one is from this file.
+                # Imports from other files of the project are resolved already, so this import is from the same file.
                 return (Level.FILE if self._types.path(item) else _origin(item)), ()
         if load.role == METHOD:
             return self._inherited(load, method)
         return self._unbound(load, method)
 
     def _unbound(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return level and uses of a type, or a possible type, that the file neither declares nor imports by name."""
         neighbour = self._types.in_package(self._reader.package, load.name)
         if neighbour is not None:
             return Level.PROJECT, self._spelled(load, neighbour.owner)
@@ -265,7 +254,6 @@ class FileNames:
         return max((_origin(item) for item in wild), key=_ORDER.index), ()
 
     def _inherited(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return level and uses of a member that the file does not declare: it is from a superclass or `Object`."""
         parent = self._parents.get(method.owners[-1] if method.owners else "")
         if parent is None:
             wild = [item for item in self._reader.imports if item.static and item.wildcard]
@@ -276,7 +264,6 @@ class FileNames:
         return Level.PROJECT, (Use(name=load.name, module=ancestor, kind=_kind(load)),)
 
     def _resolve(self, name: str) -> str | None:
-        """Return the qualified name of the project's type that the file calls `name`."""
         for item in self._reader.imports:
             if item.name.rpartition(".")[2] == name and self._types.type(item.name) is not None:
                 return item.name
@@ -291,7 +278,6 @@ class FileNames:
         return tuple(uses)
 
     def _superclasses(self) -> dict[str, str]:
-        """Return the bare name of each class -> that of its superclass."""
         superclasses: dict[str, str] = {}
         for node in self._source.find("class_declaration"):
             parent = node.child_by_field_name("superclass")
@@ -310,7 +296,7 @@ def _origin(item: JavaImport) -> Level:
 
 
 def _binder_depth(load: JavaRawLoad) -> int | None:
-    """Return the nesting depth of the scope that declares a name; None if the file does not declare it."""
+    """Return the nesting depth of the scope that declares a name; None if the file does not declare the name."""
     scope: JavaScope | None = load.scope
     while scope is not None:
         if JavaScope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):
@@ -323,13 +309,7 @@ def _binder_depth(load: JavaRawLoad) -> int | None:
 
 
 def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...] = ()) -> Static[Definition]:
-    """Find the documented methods in a repository's main source folders that can become samples.
-
-    Args:
-        project: the repository.
-        main: its source folders.
-        test: its test folders; a folder that also contains sources is not hidden.
-    """
+    """List the documented methods in main source folders that can become samples."""
     texts = project.snapshot.texts
     suite = project.manifest.tests
     apart = [folder for folder in test if not any(f"{source}/".startswith(f"{folder}/") for source in main)]
@@ -344,7 +324,7 @@ def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...
             continue
         source = Source(text, JAVA)
         in_file = definitions(source)
-        # Also from files without samples, since strategies see them.
+        # Count files without samples too: strategies see them.
         bodies.update(in_file.bodies)
         reason = _left_out(path, source, project, main)
         if reason:

@@ -1,4 +1,4 @@
-"""Mine Python functions: documented functions by syntax, their uses by names, their tests by coverage."""
+"""Mine Python functions: list them by syntax, and find their tests by coverage."""
 
 from __future__ import annotations
 
@@ -38,24 +38,20 @@ class NoWheel(InputFault):
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return the data for `bench.judging.suites.suite_of`: the suite, pinned versions, the tree's digest."""
-    report(f"{project.manifest.name}: resolving what its tests need")
+    """Return the suite, pinned versions and the tree's digest, for `bench.judging.suites.suite_of`."""
+    report(f"{project.manifest.name}: resolving the requirements of its tests")
     lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
     return suites.entry(project.tests, lock, distribution, project.root)
 
 
 def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -> tuple[tuple[str, ...], str]:
-    """Return the versions for a suite, each as ``name==version``, and the distribution that it tests, or "".
+    """Return the pinned versions for a suite (``name==version``), and the distribution under test or "".
 
-    Args:
-        manifest: of the repository.
-        suite: its tests.
-        home: the home folder, which caches the result.
-        lock: resolves what is not cached; may use the network.
+    The home folder caches the result. `lock` may use the network.
 
     Raises:
-        InputFault: if there is no wheel of the project, or of a version that the suite locks.
-        SandboxUnavailable: if something else is unavailable.
+        InputFault: if the project, or a version that the suite locks, has no wheel.
+        SandboxUnavailable: if another requirement is unavailable.
     """
     name = next((source.name for source in manifest.sources if isinstance(source, PypiSource)), "")
     distribution = f"{name}=={manifest.version}" if name and suite.wheel else ""
@@ -64,16 +60,16 @@ def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -
     except SandboxUnavailable as error:
         if any(f"No matching distribution found for {pinned}" in error.what for pinned in suite.lock):
             raise InputFault(
-                f"{error.what}: its [tests] lock that version, of which there is no wheel for this Python and machine",
+                f"{error.what}: [tests] locks that version, but it has no wheel for this Python and machine",
                 where=manifest.name,
-                cure="use a Python that the version has a wheel for, or a copy of the manifest without `lock`",
+                cure="use another Python, or a copy of the manifest without `lock`",
             ) from error
         if not distribution or f"No matching distribution found for {distribution}" not in error.what:
             raise
         raise NoWheel(
-            f"the package index has no wheel of {distribution} that this Python and machine can use",
+            f"the package index has no wheel of {distribution} for this Python and machine",
             where=manifest.name,
-            cure="write `wheel = false` in its [tests], and name in `requirements` all that it needs",
+            cure="write `wheel = false` in [tests], and list all dependencies in `requirements`",
         ) from error
 
 
@@ -98,7 +94,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-    """Run the suite once, under coverage, for given functions."""
+    """Run the suite once, under coverage, and measure what it covers."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))
@@ -113,21 +109,17 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
 
 def _pytest(project: Project, suite: Suite) -> PythonSuite:
     if not isinstance(suite, PythonSuite):
-        raise InputFault("its suite is not one of pytest", where=project.manifest.name, cure="mend its [tests]")
+        raise InputFault("the suite is not a pytest suite", where=project.manifest.name, cure="correct its [tests]")
     return suite
 
 
 def _test_files(covered: Covered, tests: TestSuite) -> set[str]:
-    """Return the files with tests, with collection errors, or excluded by the suite.
-
-    Doctests do not turn a source file into a test file.
-    """
+    """Return the files with tests, with collection errors, or excluded by the suite; doctests do not count."""
     ids = (*(test.id for test in covered.tests), *(where for where, _ in covered.broken), *tests.deselect)
     return {test.partition("::")[0] for test in ids if not _is_doctest(test)}
 
 
 def _is_doctest(test: str) -> bool:
-    """Return whether an id is that of a doctest, which is named after its object, ``module.function``."""
     return "." in test.partition("::")[2].partition("[")[0]
 
 
@@ -146,11 +138,6 @@ def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapp
 
 
 def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
-    """Return the candidate, or the reason why there is none.
-
-    ``not_covered`` if no passing test runs a line of its body, directly or by importing its module; ``too_slow`` if
-    such tests take too long, each or together.
-    """
     definition = function.definition
     body = range(definition.first[0], definition.end)
     ran = {test: lines for test, lines in _covering(covered, function.path, body).items() if runs[test].passed}
@@ -167,7 +154,7 @@ def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Map
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:
-    """Return the tests of the modules whose import ran a line of a body; every test, if a conftest did."""
+    """Return the tests of modules whose import ran the body; all tests if a conftest ran it."""
     modules = {module for line, names in covered.imports.get(path, {}).items() if line in body for module in names}
     return [
         test.id
@@ -177,25 +164,17 @@ def _importing(covered: Covered, path: str, body: range) -> list[str]:
 
 
 def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozenset[int]]:
-    """Return the tests that run a line of a body, with those lines."""
     lines: dict[str, set[int]] = {}
     for line, positions in covered.lines.get(path, {}).items():
         if line in body:
             for position in positions:
                 lines.setdefault(covered.tests[position].id, set()).add(line)
-    # A test in the file itself would change with the file.
+    # A test in the same file would change with the completion.
     return {test: frozenset(ran) for test, ran in lines.items() if test.partition("::")[0] != path}
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
-    """Return ``name==version`` for each requirement and its dependencies.
-
-    Args:
-        requirements: pip requirement strings.
-        distribution: the project under test as ``name==version``, which is left out; empty for none.
-        home: caches the result under ``cache/locks/``.
-        lock: resolves what is not cached; may use the network.
-    """
+    """Return pinned versions of requirements and their dependencies, cached; without `distribution`."""
     python = ".".join(platform.python_version_tuple()[:2])
     key = sha256(json.dumps([sorted(requirements), distribution, python]))
     place = home.cache / "locks" / f"{key[:32]}.json"

@@ -1,7 +1,7 @@
-"""Measure which test of a suite runs which line, in one run under coverage in the sandbox; cached.
+"""Measure which lines each test of a Python suite runs, under coverage in the sandbox.
 
-A test reads a clock if it ran a line of the repository that does, in any file: most tests that measure time do so in a
-helper or a fixture, so names in the tests alone would not show it.
+Most tests that measure time do so in a helper or a fixture. A test therefore reads a clock if it runs any line that
+does.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
-"""Limit for the whole suite; coverage by test costs two to six times the plain run."""
+"""Seconds for the whole suite. Coverage by test takes two to six times as long as a plain run."""
 _NEEDED = {"memory": 4096 * MIB, "disk": 512 * MIB, "result": 64 * MIB}
 _TAIL = 400
-_CURE_OF_SLOW = "deselect the slow ones, and those that wait for a server: `pytest --durations=10` names them"
+_CURE_OF_SLOW = "deselect slow tests and tests that wait for a server; `pytest --durations=10` lists them"
 _RAN = (0, 1)
-"""pytest's exit statuses after tests ran: all passed, some failed."""
+"""pytest's exit statuses if tests ran: all passed, or some failed."""
 _OF_MODULES = {
     "asyncio": "sleep timeout timeout_at wait_for",
     "datetime": "date.today datetime.now datetime.today datetime.utcnow",
@@ -50,17 +50,15 @@ _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
 """Methods of threads, processes and locks whose only argument is the number of seconds to wait."""
 _TIMERS = frozenset(("call_at", "call_later"))
-"""Methods of an event loop that schedule a call."""
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
-"""Expressions for an event loop, which has its own clock: ``self._loop``, ``asyncio.get_running_loop()``."""
+"""Matches expressions for an event loop: ``self._loop``, ``asyncio.get_running_loop()``."""
 _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
-    """Return the coverage of a suite by test; it is cached in the home folder while its inputs are unchanged.
+    """Return the coverage of a suite by test; cached in the home folder while its inputs stay the same.
 
-    Tests that failed and read a clock run once more while no other job of the home folder runs, since the machine may
-    have been busy. If they pass, that result counts.
+    Failed tests that read a clock run a second time, alone. A pass in this second run counts.
 
     Raises:
         InputFault: if the suite cannot be run.
@@ -68,13 +66,13 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     """
     name = project.manifest.name
     job = suite.cover(tests, SECONDS)
-    # The job's action (excluded tests, arguments) is not part of the environment.
+    # The environment's digest does not include the action (excluded tests, arguments).
     key = sha256(f"{sandbox.name} {suite.environment.digest} {job.action}")
     place = project.home.cache / "coverage" / f"{key[:32]}.json"
     results = _stored(place)
     if results:
         covered = read_coverage(results[0])
-        report(f"{name}: coverage of {len(covered.tests)} tests is known")
+        report(f"{name}: using the cached coverage of {len(covered.tests)} tests")
     else:
         report(f"{name}: running its tests under coverage")
         outcome = _run(suite, job, sandbox, report)
@@ -88,17 +86,17 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     if not doubtful:
         return covered
     if len(results) == 1:
-        report(f"{name}: running tests that failed and read a clock once more, alone: {len(doubtful)}")
+        report(f"{name}: running again, alone: {len(doubtful)} failed tests that read a clock")
         with Turns(project.home.cache).alone():
             results.append(_run(suite, suite.cover(tests, SECONDS, only=doubtful), sandbox, report).result)
         write_atomic(place, json.dumps(results) + "\n")
     try:
         alone = read_coverage(results[1])
     except Malformed as error:
-        report(f"{name}: they could not run alone: {error}")
+        report(f"{name}: these tests could not run alone: {error}")
         return covered
     passed_alone = doubtful & {test.id for test in alone.tests if test.outcome == "passed"}
-    report(f"{name}: {len(passed_alone)} of them passed")
+    report(f"{name}: {len(passed_alone)} of these tests passed")
     return replaced(covered, alone, passed_alone)
 
 
@@ -118,31 +116,26 @@ class Uncollected(InputFault):
     """Raised when no test ran because test files cannot be imported."""
 
     broken: tuple[tuple[str, str], ...] = ()
-    """Test files or packages, and pytest's message on each; lost by pickling."""
+    """Test files or packages with pytest's message on each; lost by pickling."""
 
     @classmethod
     def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
-        """Return the error for a repository's test files."""
-        cure = "add what they import to its requirements, or name them under deselect"
+        """Create the error for a repository's test files."""
+        cure = "add the missing imports to `requirements`, or list the files under `deselect`"
         fault = cls(f"{', '.join(place for place, _ in broken)} cannot be collected", where=name, cure=cure)
         fault.broken = broken
         return fault
 
 
 def _checked(name: str, outcome: Outcome, report: Report) -> Any:
-    """Return the result of a run in which tests ran, with reasons of failures; report collection errors.
-
-    Raises:
-        InputFault: if no tests ran.
-    """
     output = " ".join(outcome.output[-_TAIL:].split()) or "no output"
-    cure = "mend its [tests]: requirements, pythonpath, paths, arguments, deselect"
+    cure = "correct its [tests]: requirements, pythonpath, paths, arguments, deselect"
     if outcome.ended is Ended.TIMED_OUT:
-        raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=_CURE_OF_SLOW)
+        raise InputFault(f"the tests take longer than {SECONDS:.0f} s", where=name, cure=_CURE_OF_SLOW)
     try:
         covered = read_coverage(outcome.result)
     except Malformed:
-        raise InputFault(f"its tests cannot be run ({outcome.ended}): {output}", where=name, cure=cure) from None
+        raise InputFault(f"the tests cannot be run ({outcome.ended}): {output}", where=name, cure=cure) from None
     for where, what in covered.broken:
         report(f"{name}: {where} cannot be collected: {' '.join(what.split())[-_TAIL:]}")
     if covered.broken and not covered.tests:
@@ -154,12 +147,7 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
 
 
 def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the ids of the tests that ran a line which reads a clock.
-
-    Args:
-        covered: the coverage of the suite.
-        files: path -> content of the repository.
-    """
+    """Return the ids of tests that ran a line that reads a clock; `files` maps paths to contents."""
     positions: set[int] = set()
     for path, ran in covered.lines.items():
         lines = clock_lines(files[path]) if path in files and _WORTH_PARSING.search(files[path]) else ()
@@ -168,10 +156,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the lines of a file, 0-based, that read a clock, wait for one, or belong to a timed test.
-
-    Empty for files that cannot be parsed.
-    """
+    """Return the 0-based lines that read a clock, wait for one, or belong to a timed test; empty on a syntax error."""
     tree = asts.parse(source)
     if tree is None:
         return frozenset()
@@ -188,12 +173,12 @@ def clock_lines(source: bytes) -> frozenset[int]:
 
 
 class _Names:
-    """The meanings of the names of one file, in whatever scope they are bound."""
+    """The meanings of a file's names, regardless of scope."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._dotted: dict[str, str] = {}
         self._aliases: set[str] = set()
-        """Names, also of attributes, that a clock was assigned to."""
+        """Names, also of attributes, that are bound to a clock."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -210,7 +195,6 @@ class _Names:
             self._aliases.update(_bound(node, self))
 
     def dotted(self, node: ast.AST) -> str:
-        """Return the full dotted name that a name or an attribute refers to; empty if unknown."""
         if isinstance(node, ast.Call):
             return self.dotted(node.func)
         if isinstance(node, ast.Attribute):
@@ -219,7 +203,6 @@ class _Names:
         return self._dotted.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     def is_clock(self, node: ast.AST) -> bool:
-        """Return whether an expression names a clock, or calls something that waits for a given time."""
         if isinstance(node, ast.Call):
             return _waits(node) or _is_of_loop(node)
         if isinstance(node, ast.Name):
@@ -228,7 +211,6 @@ class _Names:
 
 
 def _bound(node: ast.AST, names: _Names) -> Iterator[str]:
-    """Yield the names that a statement or a default binds to a clock itself, as in ``timer = time.perf_counter``."""
     if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_reference(node.value, names):
         yield from _targets(node)
     if isinstance(node, ast.arguments):
@@ -254,13 +236,11 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> set[str]:
 
 
 def _is_mark(node: ast.Assign, names: _Names) -> bool:
-    """Return whether an assignment marks the tests of its module as timed."""
     marks = {names.dotted(inner) for inner in ast.walk(node.value)}
     return _targets(node) == {"pytestmark"} and bool(marks & _MARKS)
 
 
 def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
-    """Return whether a test's time is measured or limited by its decorators or fixtures."""
     decorators = {names.dotted(decorator) for decorator in node.decorator_list}
     if decorators & _MARKS:
         return True
@@ -270,7 +250,6 @@ def _is_timed(node: asts.FunctionNode | ast.ClassDef, names: _Names) -> bool:
 
 
 def _waits(call: ast.Call) -> bool:
-    """Return whether a call waits for a given number of seconds, so that its result may depend on the machine."""
     if any(keyword.arg == "timeout" and _seconds(keyword.value) for keyword in call.keywords):
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -278,7 +257,6 @@ def _waits(call: ast.Call) -> bool:
 
 
 def _is_of_loop(call: ast.Call) -> bool:
-    """Return whether a call reads the clock of an event loop, or schedules a call by it."""
     method = call.func
     if not isinstance(method, ast.Attribute):
         return False
@@ -288,7 +266,6 @@ def _is_of_loop(call: ast.Call) -> bool:
 
 
 def _seconds(node: ast.expr) -> bool:
-    """Return whether an expression is a number other than 0 (and not a bool)."""
     return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value != 0
 
 

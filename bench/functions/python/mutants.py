@@ -1,7 +1,7 @@
-"""Faulty versions of a Python function, made by syntax, to check whether its tests notice them. Pure.
+"""Create faulty versions of a Python function by syntax, to check whether its tests detect them. Pure.
 
-Each differs grossly from the function in one place: a statement is removed, a condition negated, a value replaced.
-Changes that would probably loop forever, such as a loop without its counter, are left out.
+Each version differs in one place: a statement is removed, a condition negated, a value replaced. Changes that would
+probably loop forever are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.languages.python import asts
 
 _Change = Callable[[ast.AST], ast.AST | None]
-"""Takes a copy of a node, which it may change, and returns its replacement."""
+"""Takes a copy of a node, which it may change, and returns the replacement."""
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -41,12 +41,7 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Delete, ast.R
 
 
 def mutants(text: str, most: int) -> tuple[str, ...]:
-    """Return distinct faulty versions of a function; kinds of faults take turns, in a fixed order.
-
-    Args:
-        text: the function, dedented, as in a sample's reference; anything else has no faulty versions.
-        most: largest number of versions; a smaller number yields a prefix.
-    """
+    """Create the first `most` distinct faulty versions of a function, in a fixed order."""
     tree = asts.parse(text)
     if tree is None or not tree.body or not isinstance(tree.body[0], asts.FunctionNode):
         return ()
@@ -55,7 +50,6 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
 
 
 def _places(tree: ast.Module, function: asts.FunctionNode) -> Iterator[tuple[str, tuple[int, _Change]]]:
-    """Yield the kind of each fault, the number of its node in the order of `ast.walk`, and the change."""
     own = {id(node) for statement in asts.statements(function) for node in ast.walk(statement)}
     endless = {
         id(node)
@@ -70,12 +64,6 @@ def _places(tree: ast.Module, function: asts.FunctionNode) -> Iterator[tuple[str
 
 
 def _changes(node: ast.AST, *, loops: bool) -> Iterator[tuple[str, _Change]]:
-    """Yield the possible changes of a node, each with its kind of fault.
-
-    Args:
-        node: of the function's body.
-        loops: whether it is in a ``while`` loop.
-    """
     if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
         yield "return", lambda _: ast.Return(ast.Constant(None))
     if isinstance(node, ast.Call) and node.args and not isinstance(node.args[0], ast.Starred):
@@ -145,12 +133,10 @@ class _Replacing(ast.NodeTransformer):
         self._target, self._new = target, new
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """Return a node's replacement."""
         return self._new if node is self._target else self.generic_visit(node)
 
 
 def _changed(tree: ast.Module, place: int, change: _Change) -> str:
-    """Return the text of the function with one node changed; unchanged if the change does not apply."""
     whole: ast.AST = copy.deepcopy(tree)
     node = next(node for number, node in enumerate(ast.walk(whole)) if number == place)
     new = change(copy.copy(node))

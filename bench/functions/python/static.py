@@ -1,12 +1,10 @@
-"""The functions of a Python repository by syntax: which can become samples, and their levels and uses. Pure.
+"""List the functions of a Python repository that can become samples, with their levels and uses. Pure.
 
 The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with Generative Pre-trained
-Models", ICSE 2024, section 3): a function is ``self_contained`` if it needs only built-ins, ``slib_runnable`` if also
-the standard library, ``plib_runnable`` if also third-party packages, ``class_runnable`` if also other members of its
-class, ``file_runnable`` if also other names of its file, ``project_runnable`` if also other files of its project. A
-function has its highest level.
-
-Only the body counts: signature, decorators and docstring are given. A function's own name does not count.
+Models", ICSE 2024, section 3). A function has the highest level of the names in its body: ``self_contained`` for
+built-ins, ``slib_runnable`` for the standard library, ``plib_runnable`` for third-party packages, ``class_runnable``
+for members of its class, ``file_runnable`` for other names of its file, and ``project_runnable`` for other files of its
+project. Signature, decorators, docstring and the function's own name do not count.
 """
 
 from __future__ import annotations
@@ -43,12 +41,12 @@ class Definition(Declaration):
     first: tuple[int, int]
     """Line and byte column of the first statement after the docstring."""
     parameter: str
-    """A method's name for its own object or class; empty for functions and static methods."""
+    """Name of a method's first parameter (``self`` or ``cls``); empty for functions and static methods."""
     statements: int
 
 
 def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
-    """Return the documented functions of a file in line order."""
+    """Return the documented functions of a file, in line order."""
     lines = text.split("\n")
     met = list(functions(tree))
     names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
@@ -69,13 +67,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
 
 
 def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
-    """Return the function declared on a line, documented or not; None if there is none or it has no body.
-
-    Args:
-        text: the file.
-        tree: its syntax tree.
-        line: from 0.
-    """
+    """Return the function declared on a 0-based line; None without a function, or if its body is empty."""
     for node, owners in functions(tree):
         if node.lineno - 1 == line and statements(node):
             return described(node, owners, text.split("\n"))
@@ -96,7 +88,6 @@ def _decorators(node: FunctionNode) -> Iterator[str]:
 
 
 def _is_accessor(node: FunctionNode) -> bool:
-    """Return whether a function is a property's setter or deleter, which shares its getter's name."""
     return any(
         isinstance(decorator, ast.Attribute) and decorator.attr in _ACCESSORS for decorator in node.decorator_list
     )
@@ -134,7 +125,7 @@ def _code(node: FunctionNode) -> str:
 
 
 def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
-    """Return the definition of a function, documented or not, from the lines of its file."""
+    """Describe a function, documented or not, from the lines of its file."""
     own = statements(node)
     start, end = node.lineno - 1, _end(lines, node)
     signature = _signature("\n".join(lines[start : node.body[0].end_lineno]), lines[start])
@@ -163,7 +154,7 @@ def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str])
 
 
 def _end(lines: Sequence[str], node: FunctionNode) -> int:
-    """Return the line after the function, including comments that are indented into it."""
+    """Return the line after the function and after comments that are indented into it."""
     end = node.end_lineno or node.lineno
     last = end
     while end < len(lines):
@@ -181,7 +172,6 @@ def _indentation(line: str) -> int:
 
 
 def _signature(text: str, header: str) -> str:
-    """Return ``def name(…) -> …:`` from the beginning of a text."""
     margin = header[: len(header) - len(header.lstrip())]
     lines = [line.removeprefix(margin) for line in text.split("\n")]
     depth = 0
@@ -200,23 +190,16 @@ _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 
 
 class FileNames:
-    """The names of one file, to determine the needs of its functions."""
+    """Finds the levels and uses of a file's functions."""
 
     def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
-        """Read a file.
-
-        Args:
-            path: its path.
-            text: the whole file.
-            internal: its loads of names from other files of the project.
-            index: the project's modules.
-        """
+        """Read a file. `internal` lists its loads of names from other files of the project."""
         self._path, self._index = path, index
         self._reader = Reader(Source(text, PYTHON))
         self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
 
     def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level of a function and the project's names that its body uses."""
+        """Return the level of a function and the project names that its body uses."""
         level = Level.SELF_CONTAINED
         uses: list[Use] = []
         for load in self._loads(function):
@@ -259,19 +242,13 @@ class FileNames:
         return max((self._origin(star) for star in self._reader.stars), key=_ORDER.index)
 
     def _origin(self, item: ImportedName | StarImport) -> Level:
-        """Return the level of a name by the module that it is imported from."""
         if item.level or self._index.absolute(self._path, item.module) is not None:
-            return Level.PROJECT  # even if that file only re-exports a name of another package
+            return Level.PROJECT  # also if that file re-exports a name of another package
         return Level.SLIB if item.module.partition(".")[0] in STANDARD else Level.PLIB
 
 
 def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
-    """Find the documented functions in a repository's source files that can become samples.
-
-    Args:
-        project: the repository.
-        tests: files with tests, whatever their names.
-    """
+    """List the documented functions of a repository that can become samples; `tests` are files with tests."""
     texts, hidden = project.snapshot.texts, hidden_of(project, tests)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
@@ -287,7 +264,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
             unparsed[path] = text
             continue
         file_definitions = definitions(text, tree)
-        # Also from files without samples, since strategies see them.
+        # Count files without samples too: strategies see them.
         bodies += file_definitions.bodies
         if project.manifest.excludes(path):
             left_out["excluded"] += 1
@@ -305,14 +282,14 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
 
 
 def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the test files and folders of a repository, with ctxbench's added ones; `tests` are files with tests."""
+    """Return the test files and test folders of a repository; `tests` are files with tests."""
     suite = project.manifest.tests
     places = test_places(project.snapshot.texts, (*(suite.paths if suite is not None else ()), *tests))
     return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places
 
 
 def uses_at(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return a function that returns the project's names used by a function's body; the first call reads every file."""
+    """Return a lookup of the project names that a function uses. Its first call reads every file."""
     names = functools.cache(lambda: _names(project.snapshot.texts))
 
     def of(spot: Spot) -> tuple[Use, ...]:

@@ -275,7 +275,7 @@ def _is_cover(job: Job) -> bool:
                 },
                 output="2 errors",
             ),
-            "tests/a.py, tests/b.py cannot be collected; .* requirements, or name them under deselect",
+            "tests/a.py, tests/b.py cannot be collected; .* `requirements`, or list the files under `deselect`",
         ),
     ],
 )
@@ -294,7 +294,7 @@ def test_a_suite_that_does_not_run_is_the_manifests_fault(tmp_path: Path, outcom
 def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> None:
     sandbox, home = in_process(), Home(tmp_path / "home")
     one = local_manifest(tmp_path)
-    for manifests, said in (([one, one], "given twice"), ([replace(one, tests=None)], "no \\[tests\\]")):
+    for manifests, said in (([one, one], "listed twice"), ([replace(one, tests=None)], "no \\[tests\\]")):
         with pytest.raises(InputFault, match=said):
             build(manifests, home, "set", sandbox=sandbox, lock=lambda *_: LOCK)
     with pytest.raises(InputFault, match="--per-repo"):
@@ -305,7 +305,7 @@ def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("reason", "fault", "cure"),
     [
-        ("No matching distribution found for kit==2", InputFault, "write `wheel = false` in its [tests]"),
+        ("No matching distribution found for kit==2", InputFault, "write `wheel = false` in [tests]"),
         ("No matching distribution found for six==1", InputFault, "a copy of the manifest without `lock`"),
         ("No matching distribution found for other==1", MachineFault, "choose another version"),
     ],

@@ -54,7 +54,7 @@ def test_runs_of_one_test_are_merged() -> None:
     "rows", [None, [["A#x"]], [["A#x", "lost", 1, []], ["A#x", "lost", 1, []]], [["A", "passed", "x", []]]]
 )
 def test_what_is_no_survey_is_refused(rows: object) -> None:
-    with pytest.raises(InputFault, match="try it again"):
+    with pytest.raises(InputFault, match="run the same command again"):
         merged(rows)
 
 
@@ -83,7 +83,7 @@ def deselected(job: Job) -> list[str]:
 def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
     project, suite = shop(tmp_path, "src/test/java/shop/OldTest.java", "shop.CartTest#pays")
     sandbox = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
-    with pytest.raises(InputFault, match="take longer than 1800 s; name the test files that .* under deselect"):
+    with pytest.raises(InputFault, match="take longer than 1800 s; list test files that .* under `deselect`"):
         cover(project, suite, (), sandbox, lambda line: None)
     assert deselected(sandbox.jobs[0]) == ["shop.OldTest", "shop.CartTest#pays"]
 
