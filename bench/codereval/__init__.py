@@ -1,1 +1,1 @@
-"""CoderEval's tasks: records, locating their functions, tests that judge them, recorded predictions."""
+"""CoderEval's tasks: read records, locate functions, judge completions by tests, read recorded predictions."""

@@ -1,8 +1,7 @@
 """Locate the function of a CoderEval task in a repository's files, or in the file of its record. Pure.
 
-CoderEval's records refer to unlisted commits, and some name the wrong file or line. So a function is accepted only if
-name, parameters and docstring match the record; contradictions are reported. `functions` returns every function of a
-file, documented or not.
+CoderEval does not name its commits, and some records name the wrong file or line. So name, parameters and docstring
+must match.
 """
 
 from __future__ import annotations
@@ -42,37 +41,27 @@ class SourceFunction:
 
     declaration: Declaration
     first: int
-    """Line of its first decorator, annotation or comment."""
     doc: tuple[Cursor, Cursor] | None
-    """The span of the docstring, quotes or comment marks included."""
     parameters: tuple[str, ...]
-    """Names (Python), types and names (Java), in the form of `parameters_of`."""
+    """The parameters, in the form that `parameters_of` returns."""
     alone: bool
     """Whether declaration and body share no line with other code."""
 
     @property
     def leaf(self) -> str:
-        """Its name without classes and parameters."""
+        """The name without classes and parameters."""
         return self.declaration.name.partition("(")[0].rpartition(".")[2]
 
 
 @functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
-    """Return the functions of a file in line order, without functions inside functions.
-
-    The last files are cached, since the tasks of a repository share files.
-    """
+    """Return the functions of a file in line order, documented or not, without functions inside functions."""
     located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.declaration.start))
 
 
 def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
-    """Return a signature's parameters: names (Python), types and names without blanks (Java); None if it is invalid.
-
-    Args:
-        signature: with or without its colon or opening brace; annotations are skipped.
-        language: of the signature.
-    """
+    """Return a signature's parameters: names (Python), or types and names (Java); None if the signature is invalid."""
     bare = signature.strip().rstrip(":{").rstrip()
     whole = f"{bare}:\n    pass\n" if language == PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
     parsed = language.outline(whole).functions
@@ -86,13 +75,9 @@ def _parameters(parameters: Sequence[FunctionParameter], language: Language) -> 
 
 
 def _type(parameter: FunctionParameter) -> str:
-    """Return a Java parameter's type without modifiers and blanks, with brackets that follow the name."""
     words = re.sub(r"\bfinal\b", " ", _ANNOTATION.sub(" ", parameter.text))
     before, _, after = words.rpartition(parameter.name)
     return "".join((before + after).split())
-
-
-# Python
 
 
 def _python(text: str) -> Iterator[SourceFunction]:
@@ -118,9 +103,6 @@ def _span(node: ast.stmt, lines: Sequence[str]) -> tuple[Cursor, Cursor]:
 
     end = node.end_lineno or node.lineno
     return cursor(node.lineno, node.col_offset), cursor(end, node.end_col_offset or 0)
-
-
-# Java
 
 
 def _java(text: str) -> Iterator[SourceFunction]:
@@ -157,28 +139,19 @@ def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 
 _IGNORED = {PYTHON: re.compile(r"[\s\"'`\\]+"), JAVA: re.compile(r"[^\w]+")}
-"""Characters that docstring comparison ignores. A parser reprinted the Javadoc and moved stars, blanks and breaks."""
+"""Characters that docstring comparison ignores. CoderEval's parser moved stars, spaces and line breaks of Javadoc."""
 _DECLARED = {PYTHON: r"\bdef\s+{}\b", JAVA: r"[\w\]>]\s+{}\s*\("}
-"""A pattern that every file with a declaration of the function matches; other files need no parsing."""
+"""Matches in every file that declares the function; other files need no parsing."""
 
 _Candidate = tuple[str, SourceFunction]
-"""Path of a file, and a function in it."""
 
 
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
-    """Locate a task's function.
+    """Locate a task's function, or return why it was not found.
 
-    The file is the recorded path, with or without a leading ``src/``, or a file whose path ends with it. There, or in
-    exactly one other file, a function of that name must have the same parameters and the same docstring, apart from
-    blanks and quotes. Java files follow from class and package if the record has them.
-
-    Args:
-        record: the benchmark's record of the task.
-        texts: path -> text of the repository's source files.
-        language: of the files.
-
-    Returns:
-        The function's location, or why it was not found; `Located.remark` states where line or code differ.
+    The recorded path may have a leading ``src/``, or lack its beginning. In the named file, or in exactly one other
+    file, a function must have the recorded name, parameters and docstring. For Java, class and package name the file.
+    `Located.remark` lists differences in line or code.
     """
     parameters = parameters_of(record.signature, language) if record.signature else None
     return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
@@ -215,7 +188,6 @@ class _Search:
         return self.missed(named, candidates, fitting)
 
     def elsewhere(self, named: Sequence[str]) -> list[_Candidate]:
-        """Return the functions of other files that match the record exactly."""
         others = sorted(self.texts.keys() - set(named))
         return [
             (path, function)
@@ -232,7 +204,6 @@ class _Search:
         return bare(function.declaration.docstring, self.language) == bare(self.record.docstring, self.language)
 
     def inherits(self, function: SourceFunction) -> bool:
-        """Return whether a method of that name may inherit the recorded docstring."""
         recorded = bare(self.record.docstring, self.language)
         if not function.declaration.owners or not recorded:
             return False
@@ -240,7 +211,6 @@ class _Search:
         return any(bare(doc, self.language) == recorded for doc in (*_of_builtins(self.record.name), *inside))
 
     def only(self, candidates: Sequence[_Candidate], how: str) -> Located | Missed:
-        """Return the only candidate, or the only one with the recorded code or on the recorded line."""
         if len(candidates) > 1:
             recorded = [(path, f) for path, f in candidates if has_code(self.record, self.texts[path], f)]
             candidates = recorded or candidates
@@ -271,15 +241,10 @@ class _Search:
 
 
 def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
-    """Locate a task's function in its own file: by name on the recorded line, or near it with a remark.
+    """Locate a task's function in its own file, by name and line.
 
-    Off the line, the function must be the only one with the recorded code or docstring, or the nearest.
-
-    Args:
-        record: the benchmark's record of the task; its path is ignored.
-        path: of the file.
-        text: of the file.
-        language: of the file.
+    On another line, the function must be the only one with the recorded code or docstring, or the nearest; it gets a
+    remark.
     """
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:
@@ -312,15 +277,7 @@ def _fitting(
 
 
 def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
-    """Return a function's location, with the contradictions between its file and the record.
-
-    Args:
-        record: the benchmark's record of the task.
-        path: of the file.
-        text: of the file.
-        function: the function.
-        how: how it was found.
-    """
+    """Return a function's location, with the contradictions between its file and the record."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
         return Missed("shares_line", f"{where} has other code on the function's first or last line")
@@ -344,7 +301,7 @@ def lacks(name: str, *, unread: bool) -> str:
 
 
 def bare(docstring: str, language: Language) -> str:
-    """Return the part of a docstring that is compared."""
+    """Return a docstring without the characters that comparison ignores."""
     return _IGNORED[language].sub("", docstring)
 
 
@@ -354,7 +311,7 @@ def has_line(record: TaskRecord, function: SourceFunction) -> bool:
 
 
 def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
-    """Return whether a function has the recorded code, apart from blanks and anything above it."""
+    """Return whether the function contains the recorded code, apart from spaces."""
     code = "".join(record.code.split())
     return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.declaration.end]).split())
 
@@ -370,7 +327,6 @@ def _paths(record: TaskRecord, texts: Mapping[str, str], language: Language) -> 
 
 
 def _python_paths(path: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the path itself, or those that end with it."""
     plain = path.removeprefix("src/")
     for candidate in (path, plain, f"src/{plain}"):
         if candidate in texts:
@@ -378,14 +334,13 @@ def _python_paths(path: str, texts: Mapping[str, str]) -> list[str]:
     ending = sorted(candidate for candidate in texts if candidate.endswith(f"/{plain}"))
     if ending:
         return ending
-    # The folder read may be a subfolder of the recorded repository, so that its paths lack a beginning.
+    # The source folder may be a subfolder of the recorded repository, so its paths lack a beginning.
     parts = plain.split("/")
     inner = ("/".join(parts[begin:]) for begin in range(1, len(parts) - 1))
     return [candidate for candidate in inner if candidate in texts][:1]
 
 
 def _of_builtins(name: str) -> Iterator[str]:
-    """Yield this Python's docstrings of built-in methods with a name."""
     modules = (builtins, collections, collections.abc)
     classes = {id(member): member for module in modules for member in vars(module).values() if isinstance(member, type)}
     for builtin in classes.values():

@@ -1,7 +1,6 @@
-"""CoderEval: the official harness's output (code and results), or its input (only code).
+"""Read CoderEval predictions: the official harness's output (code and results), or its input (only code).
 
-Most keys differ between the output for Python and for Java, and so identify a file's language. A result that the
-harness left out counts as failed, as in the published numbers, and is flagged.
+A result that the harness left out counts as failed, as in the published numbers, and gets a flag.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ SHAPE = (
 )
 BENCHMARK = "codereval"
 NO_RESULT = "no_result"
-"""Flag of a completion without a result by the harness."""
 _CURE = f"write {SHAPE}"
 _Id = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -67,16 +65,16 @@ class _Java(_Output):
 
 
 def read(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records, each with as many answers as the longest; missing ones count as failed."""
+    """Read all records. Each gets as many answers as the longest; missing answers count as failed."""
     recorded: list[RecordedSample] = []
     for where, record in rows:
         sample = _input(record, where) if _is_input(record) else _output(record, where)
         first = recorded[0].sample if recorded else sample.sample
         if (sample.sample and sample.sample.language) != (first and first.language):
             raise InputFault(
-                "the file changes between languages, or between input and output of the official harness",
+                "the file mixes languages, or input and output of the official harness",
                 where=where,
-                cure="import each kind from a file of its own",
+                cure="put each kind into its own file",
             )
         recorded.append(sample)
     if recorded and recorded[0].sample is not None:
@@ -100,7 +98,7 @@ def _input(record: Any, where: str) -> RecordedSample:
 def _output(record: Any, where: str) -> RecordedSample:
     if "code_level" in record or "method_name" in record:
         java = checked(_Java, record, where=where, cure=_CURE)
-        # Output for Java does not name the file of a method.
+        # The harness's output for Java does not name files.
         sample = _sample(java.id, JAVA, java.code_level, java.project_name, "", java.method_name)
         return _recorded(where, sample, java.generate_results, java.codes)
     python = checked(_Python, record, where=where, cure=_CURE)
@@ -130,7 +128,7 @@ def _recorded(where: str, sample: Sample, results: Sequence[_Result], codes: Seq
         unmatched.subtract(answer.text for answer in answers)
         strange = next((number for number, answer in enumerate(answers) if unmatched[answer.text] < 0), None)
         if strange is not None:
-            raise FieldError(f"generate_results.{strange}.generate_code", "is not among the record's code")
+            raise FieldError(f"generate_results.{strange}.generate_code", "is missing in the record's code")
     answers += [_lacking(text) for text in unmatched.elements()]
     return RecordedSample(where=where, task=sample.id, answers=tuple(answers), sample=sample)
 
@@ -140,7 +138,11 @@ def _answer(field: str, result: _Result) -> RecordedAnswer:
         raise FieldError(f"{field}.is_pass", f"is {result.is_pass}, but return_code is {result.return_code}")
     if result.is_pass:
         return RecordedAnswer(text=result.generate_code, verdict=Verdict.PASSED)
-    cause = f"return code {result.return_code}" if result.return_code is not None else "its test did not say true"
+    cause = (
+        f"return code {result.return_code}"
+        if result.return_code is not None
+        else "the official harness reports a failure"
+    )
     return RecordedAnswer(text=result.generate_code, verdict=Verdict.FAILED, reason=result.errormessage or cause)
 
 

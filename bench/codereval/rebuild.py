@@ -1,9 +1,4 @@
-"""Rebuild CoderEval's tasks on published releases of their projects, judged by tests that run on any machine.
-
-Tasks are grouped by repository (`rebuild`), and the tasks of a repository are rebuilt together (`rebuilt`):
-
-task -> manifest of its project -> checkout -> located function -> tests that cover it -> certificate -> sample.
-"""
+"""Rebuild CoderEval's tasks on published releases of their projects. Tests on any machine judge the tasks."""
 
 from __future__ import annotations
 
@@ -68,26 +63,17 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
     manifests: Iterable[RepoManifest] = (),
     about: Mapping[str, Any] | None = None,
 ) -> SampleSet:
-    """Write the sample set ``samples/<name>/`` of those tasks that can be rebuilt and judged.
+    """Write the sample set ``samples/<name>/`` of all tasks that can be rebuilt and judged.
 
-    Ids, levels, signatures and docstrings are CoderEval's; position, text and answer come from the release that
-    represents the task's project. The set's manifest lists every task, kept or with the reason why not. Coverage and
-    certificates are stored in the home folder, so that an interrupted build resumes.
+    Ids, levels, signatures and docstrings are CoderEval's. Position, text and answer come from the release that
+    represents the task's project. The set's manifest lists every task, with the reason if it is not kept. An
+    interrupted build resumes from cached coverage and certificates.
 
-    Args:
-        tasks: of CoderEval's files, see `bench.formats.codereval`.
-        home: the home folder of repositories and samples.
-        name: the set's name.
-        sandbox: runs the tests.
-        lock: resolves requirements (`sandbox.wheels.lock`).
-        workers: number of tasks to judge at once.
-        report: called from many threads with one line of progress at a time.
-        force: replace another set of that name.
-        manifests: the user's repositories, which take precedence over the shipped ones.
-        about: more data for the set's manifest; its ``unusable`` counts are added up, its ``remarks`` are replaced.
+    `manifests` are the user's repositories; they override shipped repositories. `about` is further data for the set's
+    manifest: its ``unusable`` counts are added, its ``remarks`` replaced. `report` is called from many threads.
 
     Raises:
-        InputFault: if no task can be rebuilt, or another set has the name.
+        InputFault: if no task can be rebuilt, or another set has this name.
         MachineFault: if the sandbox failed during a task, or no repository could be tested; build again.
     """
     sets.folder(home, name)
@@ -117,7 +103,6 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
 def _grouped(
     tasks: Sequence[Task], manifests: Iterable[RepoManifest], outcomes: dict[str, TaskOutcome]
 ) -> dict[str, tuple[RepoManifest, list[Task]]]:
-    """Return repository -> its manifest and tasks, sorted; tasks without a repository are added to `outcomes`."""
     repositories = by_project(manifests)
     groups: dict[str, tuple[RepoManifest, list[Task]]] = {}
     for task in tasks:
@@ -157,7 +142,7 @@ def _surveyed(
                 preparation.project, preparation.suite, sandbox, report
             )
     except (InputFault, MachineFault) as fault:
-        # A suite that crashes its box every time is itself the cause.
+        # A suite that always crashes its box is faulty itself.
         return _Failed(records.SUITE_FAILED, fault)
 
 
@@ -176,8 +161,8 @@ def _saved(
     if not tasks:
         reasons = ", ".join(f"{reason} {count}" for reason, count in accounted["unusable"].items())
         raise InputFault(
-            f"no task can be rebuilt ({reasons or 'there is none'})",
-            cure="judge its completions with the official harness: `ctxbench results export --format codereval`",
+            f"no task can be rebuilt ({reasons or 'the set has no task'})",
+            cure="judge with the official harness: `ctxbench results export --format codereval`",
         )
     manifest = {
         "ctxbench": version("ctxbench"),
@@ -196,18 +181,17 @@ def _saved(
 
 
 def key(project: str) -> str:
-    """Return a project's name for look-up: records write ``owner/repo`` and ``owner---repo``, in any case."""
+    """Return a project's name for look-up: records write ``owner/repo`` or ``owner---repo``, in any case."""
     return project.strip().replace("---", "/").lower()
 
 
 def by_project(own: Iterable[RepoManifest] = ()) -> dict[tuple[Language, str], RepoManifest]:
-    """Return (language, `key` of a project) -> the repository that its tasks are rebuilt on.
+    """Map (language, `key` of a project) to the repository that represents the project.
 
-    Args:
-        own: the user's manifests, which take precedence over the shipped ones.
+    The manifests in `own` override shipped manifests.
 
     Raises:
-        InputFault: if two of the user's, or two of the shipped ones, represent one project.
+        InputFault: if two of the user's manifests represent the same project.
     """
     return {**_claims(map(manifest.load, manifest.builtin_names())), **_claims(own)}
 
@@ -219,32 +203,24 @@ def _claims(manifests: Iterable[RepoManifest]) -> dict[tuple[Language, str], Rep
             other = claims.setdefault((repository.language, key(project)), repository)
             if other is not repository:
                 what = f"{other.name} and {repository.name} both represent CoderEval's project {project}"
-                raise InputFault(what, cure="leave it out of one manifest's `codereval`")
+                raise InputFault(what, cure="remove the project from `codereval` in one manifest")
     return claims
 
 
 ROUNDS = 8
-"""Number of test selections tried for one task."""
 _REFERENCE = ("reference_failed", "flaky")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """The `TaskReport` of one task, and the task itself if it was kept."""
+    """What happened to one task, and the rebuilt task if it is kept."""
 
     fate: TaskReport
     task: Task | None = None
 
 
 def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
-    """Return the outcome of a task that is not kept.
-
-    Args:
-        task: the task.
-        repo: the repository that represents its project; empty for none.
-        outcome: why it is not kept.
-        detail: details of that.
-    """
+    """Return the outcome of a task that is not kept."""
     record = record_of(task)
     return TaskOutcome(
         TaskReport(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo)
@@ -289,7 +265,7 @@ class _Rebuilding:
     prepared: PreparedRepository
     survey: Survey
     references: dict[str, Reference]
-    """The references for the judge; only a task's own thread writes under its id."""
+    """Shared with the judge. Each thread writes only its own task's reference."""
     judge: Judge
     certificates: Certificates
 
@@ -323,7 +299,6 @@ class _Rebuilding:
         return TaskOutcome(fate, self.judged(whole, judged.tests) if judged.outcome == records.KEPT else None)
 
     def judged(self, task: Task, tests: tuple[str, ...]) -> Task:
-        """Return a task with its tests. A digest of the test files distinguishes sets with other tests."""
         tree, files = self.prepared.suite.environment.tree, {test.partition("::")[0] for test in tests}
         judges = {path: tree[path] for path in files if path in tree}
         judged = _with_tests(task, tests)
@@ -362,14 +337,12 @@ def _entry(prepared: PreparedRepository, survey: Survey, outcomes: Sequence[Task
 
 @dataclass(frozen=True, slots=True)
 class Certification:
-    """The tests selected to judge a task, or the reason why no selection can."""
+    """The tests selected to judge a task, or why no selection can judge it."""
 
     outcome: str
-    """`KEPT`, or why no selection judges the task."""
     detail: str = ""
     tests: tuple[str, ...] = ()
     covering: int = 0
-    """Number of usable tests to select from."""
 
 
 def certify(
@@ -377,20 +350,15 @@ def certify(
     runs: Mapping[str, TestRun],
     certificate: Callable[[tuple[str, ...]], tuple[str, str]],
 ) -> Certification:
-    """Return the first selection of tests that earns the certificate.
+    """Select tests until a selection earns the certificate, and return it or the last reason.
 
-    A test that the reference fails alone (it depends on other tests or on chance) is dropped, and the selection is
-    repeated among the rest. Tests that an empty body passes are replaced by untried ones.
-
-    Args:
-        covering: test -> lines of the function that it runs, passed or not.
-        runs: test -> results of its runs.
-        certificate: returns ``certified``, or why not with details, see `bench.functions.certify.certificate`.
+    A test that the reference fails alone is dropped: it depends on other tests or on chance. Tests that an empty body
+    passes are replaced by untried tests.
     """
     untried = {test: lines for test, lines in covering.items() if usable(runs[test])}
     count = len(untried)
     if not untried:
-        unusable = f"{len(covering)} tests run it, but none of them passes quickly" if covering else ""
+        unusable = f"{len(covering)} tests run the function, but none passes quickly" if covering else ""
         return Certification(records.NO_COVERING_TEST, unusable)
     result, detail = records.NO_COVERING_TEST, ""
     for _ in range(ROUNDS):

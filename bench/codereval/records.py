@@ -1,7 +1,4 @@
-"""CoderEval's tasks: their records, the locations of their functions, and the outcome of each. Pure.
-
-Every task of a set has a `TaskReport`: it is kept, or has a reason why not. No task is dropped silently.
-"""
+"""CoderEval's tasks: records, locations of functions, and outcomes. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +18,11 @@ from ctxbench.bench.types import Cursor
 EXACT = "exact"
 """File, name, parameters and docstring match the record."""
 INHERITED = "inherited-docstring"
-"""All match but the docstring, which the record has from a base class or a built-in (``inspect.getdoc``)."""
+"""All but the docstring match; the record has an inherited docstring (``inspect.getdoc``)."""
 OTHER_FILE = "other-file"
-"""The record names another file, and exactly one file holds the function."""
+"""The record names another file; exactly one file contains the function."""
 NO_REFERENCE = "no_reference"
-"""Key of `Reference.fields`: the benchmark's files contain no answer to compare with."""
+"""Key of `Reference.fields`: the benchmark's files contain no answer."""
 CONTRADICTION = "told"
 """Key of `Reference.fields`: the contradictions between the task's file and its record, in words."""
 DOCSTRING = "docstring"
@@ -38,23 +35,20 @@ class TaskRecord:
 
     id: str
     project: str
-    """As recorded: ``owner/repo`` (Python), a folder's name (Java)."""
+    """As recorded: ``owner/repo`` (Python), or a folder's name (Java)."""
     path: str
-    """Python: path in the repository. Java: empty, or the file's name."""
+    """Python: path in the repository. Java: the file's name, or empty."""
     name: str
-    """The name without classes."""
     level: str
     signature: str
-    """Python: up to the colon. Java: up to the opening brace. Empty: any parameters fit."""
+    """Python: up to the colon. Java: up to the opening brace. Empty: any parameters match."""
     docstring: str
-    """The original docstring. Python: lines after the first are not indented. Java: with its comment marks."""
+    """The original docstring. Python: lines after the first are not indented. Java: including comment marks."""
     code: str = ""
-    """The reference function as recorded."""
     lineno: int | None = None
     """First line of the function in the recorded file, from 1."""
     class_name: str = ""
     package: str = ""
-    """The package of the file (Java)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +56,19 @@ class Located:
     """The location of a task's function. Lines are 0-based, ends exclusive."""
 
     path: str
-    """A key of the searched texts."""
     declaration: Declaration
     """The declaration; its docstring is empty if it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
     doc: tuple[Cursor, Cursor] | None = None
-    """The docstring's start and end in the file, quotes or comment marks included; None if it has none of its own."""
+    """Start and end of the docstring in the file, including quotes or comment marks; None without a docstring."""
     remark: str = ""
-    """The contradictions between file and record (line, code), in words; empty if there are none."""
+    """The contradictions between file and record (line, code), in words, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """The reason why a task's function was not found."""
+    """Why a task's function was not found."""
 
     reason: str
     """``no_file``, ``no_function``, ``other_signature``, ``other_docstring``, ``ambiguous`` or ``shares_line``."""
@@ -104,17 +97,9 @@ def record_of(task: Task) -> TaskRecord:
 def placed(
     task: Task, located: Located, text: str, *, repo: str, hidden: tuple[str, ...] = (), tests: tuple[str, ...] = ()
 ) -> Task:
-    """Return a task rebuilt from the file of its function.
+    """Rebuild a task from the file of its function, `text`, with hidden files and tests.
 
-    Id, level, signature and docstring stay those of the benchmark; position, text and answer come from the file.
-
-    Args:
-        task: the task from the benchmark's files.
-        located: the location of its function.
-        text: the whole file.
-        repo: the repository's name in the set.
-        hidden: files and folders (ending with ``/``) that no strategy may see.
-        tests: ids of the tests that judge it.
+    Id, level, signature and docstring stay CoderEval's. Position, text and answer come from the file.
     """
     lines = text.split("\n")
     line, column = located.declaration.cursor.line, located.declaration.cursor.column
@@ -139,15 +124,7 @@ def placed(
 
 
 def finished(task: Task, located: Located) -> Task:
-    """Return a task with its file's text, after correcting its notes and prefix.
-
-    Contradictions between file and record are stored. If the human docstring was requested, it replaces the file's own
-    in the prefix, on the same number of lines, so that line numbers stay.
-
-    Args:
-        task: with the prefix from the file.
-        located: the location of its function.
-    """
+    """Store contradictions in a task. If requested, replace the docstring in its prefix by the human docstring."""
     fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
     }
@@ -160,7 +137,6 @@ def finished(task: Task, located: Located) -> Task:
 
 
 def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Language) -> str:
-    """Return a prefix with another docstring, joined to one line if it has more lines than the old one."""
     begin, end = (_offset(prefix, cursor) for cursor in doc)
     indent = prefix[prefix.rfind("\n", 0, begin) + 1 : begin]
     line_breaks = prefix[begin:end].count("\n")
@@ -187,47 +163,41 @@ def _offset(text: str, cursor: Cursor) -> int:
 
 KEPT = "kept"
 NO_MANIFEST = "no_manifest"
-"""No repository represents its project."""
+"""No repository represents the task's project."""
 NO_TESTS = "no_tests"
-"""Its repository's manifest declares no tests."""
+"""The manifest of the repository declares no tests."""
 UNREACHABLE = "unreachable"
-"""No source of its repository could be reached; a later build may reach one."""
+"""No source of the repository could be reached; a later build may succeed."""
 SUITE_FAILED = "suite_failed"
-"""Its repository's tests cannot run on this machine."""
+"""The tests of the repository cannot run on this machine."""
 NO_COVERING_TEST = "no_covering_test"
-"""No usable test runs a line of its function."""
+"""No usable test runs a line of the function."""
 TOO_SLOW = "too_slow"
-"""The tests that run its function take too long together."""
+"""Together, the tests that run the function take too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReport:
-    """The outcome of one task, with its location and its tests."""
+    """The outcome of one task, with its location and tests."""
 
     id: str
     project: str
-    """As recorded."""
     outcome: str
-    """`KEPT` or a reason: one of the above, of `bench.codereval.records.Missed`, or of
-    `bench.functions.certify.certificate`."""
+    """`KEPT`, or a reason from this module, from `Missed`, or from `bench.functions.certify.certificate`."""
     detail: str = ""
     repo: str = ""
-    """The repository that represents its project."""
     path: str = ""
     name: str = ""
-    """The function's name: within its file once located, as recorded before."""
+    """The function's name, with its classes once it is located."""
     how: str = ""
-    """How its function was located, see `Located`."""
     remark: str = ""
-    """The contradictions between the record and the located function."""
     tests: tuple[str, ...] = ()
-    """The tests that judge it."""
     covering: int = 0
-    """Number of usable tests that run its function."""
+    """Number of usable tests that run the function."""
 
     @property
     def judged_by(self) -> str:
-        """The origin of its tests: ``project``, ``ours``, ``both``; empty if it has none."""
+        """The origin of the tests: ``project``, ``ours``, ``both``, or empty without tests."""
         ours = sum(test.startswith(ADDED) for test in self.tests)
         if not self.tests:
             return ""
@@ -251,7 +221,7 @@ class TaskReport:
         return {key: value for key, value in fields.items() if value}
 
     def line(self) -> str:
-        """Return a one-line description for people."""
+        """Return a one-line description for the terminal."""
         return f"{self.id} {self.project} {self.name}: {self.outcome}{f': {self.detail}' if self.detail else ''}"
 
 
@@ -273,7 +243,7 @@ def account(fates: Sequence[TaskReport]) -> dict[str, Any]:
 
 
 def remarks(fates: Iterable[TaskReport]) -> list[str]:
-    """Return the sentences that a reader of the set's numbers must know."""
+    """Return sentences that readers of the set's results must know."""
     fates = list(fates)
     kept_count = sum(fate.outcome == KEPT for fate in fates)
     sentences = [

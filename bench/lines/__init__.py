@@ -1,1 +1,1 @@
-"""Line-completion samples as the InferCom paper's ProjBench defines them: candidates, leaks, cuts, the build."""
+"""Build line-completion samples, as ctxbench or the InferCom paper's ProjBench defines them."""

@@ -1,4 +1,4 @@
-"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples, with an account of every line."""
+"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples. The manifest counts every line."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ Excluded = Callable[[str], bool]
 IN_SIGHT, IMPORT_IN_SIGHT = "in_sight", "import_in_sight"
 """Why a line gives no sample: its tokens occur elsewhere, or its file still reveals a masked import."""
 OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
-"""Why a usable line gives no sample of new lines: it is older, its file differs from the history, or its tokens occur
-in older text."""
+"""Why a line gives no sample of new lines: it is too old, its file differs from the history, or older text contains its
+tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The lines that were added after some point of a history, and the text before it."""
+    """The lines that were added since some point of a history, and the text before that point."""
 
     days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
-    """Takes path -> lines (from 0). Returns path -> added lines and the day of each; None if the history cannot say."""
+    """Takes path -> 0-based lines. Returns path -> added lines with the day of each; None for a file without
+    history."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
-    """Takes paths. Returns the text of the tree at that point and of earlier versions of those files, under any key."""
+    """Takes paths. Returns older texts: the whole tree at that point, and earlier versions of the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,8 @@ def sample_repository(
 ) -> RepositorySamples:
     """Draw at most `per_repo` samples from one repository.
 
-    Args:
-        snapshot: the repository's files.
-        facts: path -> facts, as `bench.lines.candidates.analyse` returns them.
-        per_repo: maximum number of samples.
-        seed: seed of every draw.
-        excluded: whether a path gives no samples; its text is still searched for leaks.
-        added: which lines give samples, and the day of each; None: all usable lines do.
-        protocol: the rules for choosing lines.
+    `facts` come from `bench.lines.candidates.analyse`. An `excluded` path gives no samples, but its text is searched
+    for leaks. `added` restricts the lines that give samples.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     skipped: Counter[str] = Counter()
@@ -109,7 +104,7 @@ def sample_repository(
     if added is not None:
         days = added.days(_numbers(usable_cuts))
         usable_cuts = _without(usable_cuts, [_age(line_cut, days) for line_cut in usable_cuts], drops)
-    # Order first, then drop the lines in sight: a dropped line must not exchange others.
+    # Order first and drop visible lines afterwards, so that a dropped line does not exchange others.
     usable_cuts = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)
     if protocol.filtered:
         usable_cuts = _without(usable_cuts, _sights(usable_cuts, snapshot, lines), drops)
@@ -148,7 +143,7 @@ def _numbers(cuts: Sequence[Cut]) -> dict[str, list[int]]:
 
 def _line(line_cut: Cut, *, own: str = "") -> SoughtLine:
     candidate = line_cut.candidate
-    tokens = candidate.tokens or ((0, len(candidate.text)),)  # a line inside a multi-line string has none
+    tokens = candidate.tokens or ((0, len(candidate.text)),)  # a line inside a multi-line string has no token
     return SoughtLine(own, candidate.line, candidate.text[tokens[0][0] : tokens[-1][1]])
 
 
@@ -158,7 +153,6 @@ def _seen(cuts: Sequence[Cut], added: Added) -> list[str]:
 
 
 def _sights(cuts: Sequence[Cut], snapshot: Snapshot, lines: Mapping[str, list[str]]) -> list[str]:
-    """Return for each cut why its answer is in sight; empty if it is not."""
     again = in_sight([_line(line_cut, own=line_cut.candidate.path) for line_cut in cuts], snapshot.texts)
     imports: dict[str, FileImports] = {}
     reasons = [IN_SIGHT if seen else "" for seen in again]
@@ -174,7 +168,6 @@ def _sights(cuts: Sequence[Cut], snapshot: Snapshot, lines: Mapping[str, list[st
 
 
 def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None, protocol: LineProtocol) -> str:
-    """Return why a file gives no samples; empty if it may give some."""
     if excluded is not None and excluded(path):
         return "excluded"
     if path in snapshot.undecoded:
@@ -187,7 +180,6 @@ def _day_of(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> dat
 
 
 def _age(line_cut: Cut, days: Mapping[str, Mapping[int, date] | None]) -> str:
-    """Return why a line is not new; empty if it is."""
     if days[line_cut.candidate.path] is None:
         return UNCOMMITTED
     return "" if _day_of(line_cut, days) else OLDER
@@ -238,7 +230,6 @@ class BuiltSamples:
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
     counts: Mapping[str, Mapping[str, Any]]
-    """Repository name -> its counts."""
 
 
 def build(  # noqa: PLR0913 - what is built, from what, and its reports
@@ -257,23 +248,13 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 ) -> SampleSet:
     """Fetch missing repositories and write the sample set ``samples/<name>/``.
 
-    The result depends neither on the order of `manifests` nor on the number of `workers`.
-
-    Args:
-        manifests: the repositories, names unique.
-        home: the home for repositories and samples.
-        name: the set's name.
-        per_repo: maximum samples per repository, at least 1; None: the protocol's number.
-        seed: seed of every draw.
-        workers: number of processes that read and blame files.
-        report: receives each line of progress text.
-        force: replace an existing set of that name.
-        since: take only lines that were added after that day or commit, from sources with a history.
-        protocol: the rules for choosing lines.
-        progress: shows the number of blamed files.
+    Each repository needs a unique name. The order of `manifests` and the number of `workers` do not change the result.
+    Without `per_repo`, the protocol's default applies. `since` takes only lines that were added after that day or
+    commit, and requires sources with a history. `progress` shows the number of blamed files.
 
     Raises:
-        InputFault: if a name is given twice, a repository has no sample or no history, or another set has the name.
+        InputFault: if two repositories have the same name, a repository has no usable line or no history, or another
+            set has this name (see `force`).
     """
     from ctxbench.bench.repositories import checkout, git  # noqa: PLC0415 - readers of sets need neither
 
@@ -301,7 +282,7 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
                 ),
                 functools.partial(past.earlier, suffix=manifest.language.suffix),
             )
-            # `repo fetch` brings the first source, which may be another one.
+            # `repo fetch` takes the first source, which may be another one.
             cure = f"build the set again with --since {since}"
             origins[manifest.name] |= {"since": str(since), "commit": past.commit, "cure": cure}
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
@@ -315,13 +296,7 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 
 
 def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:
-    """Replace a built set of one repository by its first samples; a build with that limit has the same.
-
-    Args:
-        home: the home with the set.
-        sample_set: the set, as `build` wrote it.
-        count: number of samples to keep, at least 1.
-    """
+    """Shorten a built set of one repository to its first `count` samples."""
     samples = sample_set.samples[:count]
     [(repo, entry)] = sample_set.manifest["repositories"].items()
     new_counts = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}
@@ -345,25 +320,18 @@ def build_samples(
     added: Mapping[str, Added] = MappingProxyType({}),
     protocol: LineProtocol = OURS,
 ) -> BuiltSamples:
-    """Draw the samples of some repositories, in the order given.
+    """Draw the samples of the given repositories, in their order.
 
-    Args:
-        snapshots: the repositories, names unique.
-        per_repo: maximum number of samples of each, at least 1.
-        seed: seed of every draw.
-        workers: number of processes that read files.
-        excluded: repository name -> whether a path of it gives no samples.
-        added: repository name -> which of its lines give samples, if not all usable ones do.
-        protocol: the rules for choosing lines.
+    `excluded` and `added` map names of repositories to the arguments of `sample_repository`.
 
     Raises:
-        InputFault: if `per_repo` is below 1, a name is given twice, or a repository has no usable line.
+        InputFault: if `per_repo` is below 1, two repositories have the same name, or a repository has no usable line.
     """
     if per_repo < 1:
-        raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
+        raise InputFault(f"{per_repo} samples per repository are too few", cure="type 1 or more after --per-repo")
     names = {repository.name for repository in snapshots}
     if len(names) < len(snapshots):
-        raise InputFault("a repository is given twice", cure="name each repository once")
+        raise InputFault("a repository is listed twice", cure="name each repository once")
     facts = analyse(snapshots, workers=workers)
     parts: list[RepositorySamples] = []
     for repository in snapshots:
@@ -380,7 +348,7 @@ def build_samples(
             only_old = part.counts["drops"].get(OLDER)
             raise InputFault(
                 f"no line of {repository.name!r} can become a sample ({_reasons(part.counts)})",
-                cure="give an earlier --since"
+                cure="type an earlier --since"
                 if only_old
                 else "choose a repository whose files import from each other",
             )
@@ -407,7 +375,7 @@ def manifest_of(
     per_repo: int,
     protocol: LineProtocol = OURS,
 ) -> dict[str, Any]:
-    """Return the account of a build: versions, seed, and what was read, dropped and kept of each repository."""
+    """Return the set's manifest: versions, seed, and counts of read, dropped and kept lines per repository."""
     repositories = {
         repository.name: {
             "language": repository.language,

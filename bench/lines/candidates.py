@@ -1,13 +1,12 @@
-"""The lines of a file that can become samples, and the imports to mask for each, by one of two protocols.
+"""List the lines of a file that can become samples, and the imports to mask for each.
 
-In the protocol of ctxbench, a candidate is a body line of at least four tokens that reads a name imported from the same
-repository. Imports, decorators, headers of classes and functions, and parts of multi-line strings are not body lines.
-If the line is the first of its file to use the name, every earlier import statement that binds the name is blanked
-whole, also inside functions. A statement that also binds names used earlier is blanked with them (``shared``): only
-this hides the import for certain and keeps the line numbers. ProjBench's protocol takes every line that reads such a
-name, as the InferCom paper names no other filter.
+ctxbench's protocol takes body lines of at least four tokens that read a name imported from the same repository.
+Imports, decorators, headers and parts of multi-line strings are not body lines. For the first use of a name in a file,
+every earlier import statement that binds the name is blanked as a whole. This keeps line numbers, but may also blank
+names that earlier lines use (``shared``). ProjBench's protocol takes every line that reads such a name, because the
+InferCom paper states no other filter.
 
-Files are read on all cores. A draw depends only on the seed and its place, not on other files, samples or processes.
+A draw depends only on the seed and its place, not on other files, samples or processes.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
 MAX_CHARACTERS = 400
-"""Longer lines are data or minified code."""
+"""Largest length of a line. Longer lines are data or minified code."""
 _LEAST_TOKENS = 2
 POOL_FROM = 3_000_000
-"""Characters from which worker processes pay off; for fewer, starting them takes longer than the work."""
+"""Least number of characters for which worker processes start; for less, starting them takes longer than the work."""
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 _BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
@@ -47,22 +46,21 @@ DrawKey = Literal["place", "text"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineProtocol:
-    """The rules for choosing lines: those of ctxbench, or ProjBench's as far as paper and released records show."""
+    """The rules for choosing lines: ctxbench's, or ProjBench's as the paper and its released records show them."""
 
     name: str = "ctxbench"
     per_repo: int = 50
-    """Default maximum of samples per repository."""
     filtered: bool = True
-    """Whether lines and files are left out for reasons that the InferCom paper does not name."""
+    """Whether ctxbench's own filters apply, which the InferCom paper does not state."""
     first_use: FirstUse = "name"
-    """Whose first use in a file masks the import: the imported ``name``, or the ``member`` reached through it, such as
-    ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
+    """Whose first use in a file masks the import: the imported ``name``, or the ``member`` reached through the name,
+    such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
     cursor: CursorPlace = "token"
-    """Where in a line the cursor is: before a random ``token``, as the InferCom paper says, or before the ``value``
-    that is assigned, returned, awaited or raised, as in the records that its authors released."""
+    """The cursor inside a line: before a random ``token``, as the InferCom paper says, or before the ``value`` that is
+    assigned, returned, awaited or raised, as in the released records."""
     draw: DrawKey = "place"
-    """What decides a line's cursor and turn: its ``place`` in the file, or its ``text``. With ``text``, lines that a
-    commit left unchanged or only moved stay the same samples."""
+    """What seeds a line's cursor and turn: its ``place`` in the file, or its ``text``. With ``text``, samples stay the
+    same when a commit moves their lines."""
 
     def __str__(self) -> str:
         """Return the spec that `read_protocol` reads."""
@@ -101,11 +99,9 @@ class LineCandidate:
     path: str
     line: int
     text: str
-    """The line without trailing white space."""
     tokens: tuple[Span, ...]
-    """Spans of tokens. A string is one token; in ProjBench's protocol its content is one, as in the syntax tree."""
+    """Spans of tokens. A string is one token; in ProjBench's protocol only its content is."""
     column: int
-    """Column of the first internal name, also of one in a string."""
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
     hidden: frozenset[str]
@@ -117,7 +113,7 @@ class LineCandidate:
 def candidates(
     lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...], protocol: LineProtocol = OURS
 ) -> tuple[list[LineCandidate], Counter[str]]:
-    """Return the candidates of one file in line order, and reason -> number of other lines with such a name."""
+    """Return the candidates of one file in line order, and reason -> number of rejected lines."""
     usable: list[LineCandidate] = []
     drops: Counter[str] = Counter()
     earlier_names: set[tuple[str, tuple[Span, ...]]] = set()
@@ -130,7 +126,7 @@ def candidates(
         else:
             visible_loads = [load for load in line_loads if not (protocol.filtered and load.quoted)]
             first_loads = [load for load in visible_loads if _first_use_key(load, protocol) not in earlier_names]
-            # Also of a name in a string: a cursor behind it would show a name whose import is masked.
+            # Names in strings count: a cursor after such a name would reveal it although its import is masked.
             column = line_loads[0].column
             tokens = (facts.tokens if protocol.filtered else facts.leaves)[line]
             usable.append(_candidate(lines[line], facts.path, tokens, visible_loads, first_loads, used, column=column))
@@ -192,21 +188,17 @@ class Cut:
 
 
 def cut(candidate: LineCandidate, *, repo: str, seed: int, protocol: LineProtocol = OURS) -> Cut:
-    """Place the cursor, by a fair coin, before the whole line or inside it (see `LineProtocol.cursor`).
-
-    Inside, the cursor is right before the line's first internal name or before a token to its left.
-    """
+    """Place the cursor before the whole line or inside it, each with probability 1/2; see `LineProtocol.cursor`."""
     draw = _draw(*_key(candidate, repo, seed, protocol))
     if draw.random() < 0.5:
         return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
     starts = [start for start, _ in candidate.tokens if start <= candidate.column]
-    # A line inside a multi-line string may begin with no token.
+    # A line inside a multi-line string may start without a token.
     column = draw.choice(starts or [candidate.column]) if protocol.cursor == "token" else _value_start(candidate)
     return Cut(candidate=candidate, subkind=SINGLE_LINE, column=column, target=candidate.text[column:])
 
 
 def _value_start(candidate: LineCandidate) -> int:
-    """Return the column of the value that contains the first internal name, or of the name if there is none."""
     column, depth, follows = candidate.column, 0, False
     for start, end in candidate.tokens:
         if start > candidate.column:
@@ -227,9 +219,9 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
-    """Return why a cut gives no sample: ``verbatim`` (it occurs elsewhere too) or ``near_empty``; empty if it does.
+    """Return why a cut gives no sample, ``verbatim`` (it occurs elsewhere) or ``near_empty``; empty if it gives one.
 
-    The protocol of ctxbench searches all files for the whole line, ProjBench's the other files for the target.
+    ctxbench's protocol searches all files for the whole line, ProjBench's searches the other files for the target.
     """
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
     if not protocol.filtered:
@@ -247,11 +239,11 @@ def _is_word(char: str) -> bool:
 
 
 def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol = OURS) -> list[Cut]:
-    """Return the cuts in the order of choice; a smaller set is always the beginning of a larger one.
+    """Return the cuts in order of choice; a smaller set is the beginning of a larger one.
 
-    In the protocol of ctxbench, files take turns in a fixed random order, so that large files do not crowd out others;
-    the order within a file is random too. With ``draw=text`` the text decides a line's turn, and the path a file's. In
-    ProjBench's protocol every line has the same chance.
+    In ctxbench's protocol, files take turns in a seeded order, and so do the lines of a file. Otherwise large files
+    would dominate. With ``draw=text`` the text seeds a line's turn, and the path a file's. In ProjBench's protocol
+    every line has the same chance.
     """
     if not protocol.filtered:
         drawn = sorted(cuts, key=lambda line_cut: (line_cut.candidate.path, line_cut.candidate.line))
@@ -262,7 +254,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
         files.setdefault(line_cut.candidate.path, []).append(line_cut)
     names = sorted(files)
     if protocol.draw == "text":
-        # After a shuffle, one new file or line would exchange many others; with a key for each, they keep their turns.
+        # A shuffle would move many lines when one file or line is new. Keys per line keep their turns.
         names.sort(key=lambda name: _draw(seed, repo, name).random())
         for file_cuts in files.values():
             file_cuts.sort(key=lambda line_cut: _draw("turn", *_key(line_cut.candidate, repo, seed, protocol)).random())
@@ -276,12 +268,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
 
 
 def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dict[str, FileFacts]]:
-    """Return the facts of every file: repository name -> path -> facts.
-
-    Args:
-        snapshots: the repositories, names unique.
-        workers: maximum number of processes.
-    """
+    """Return the facts of every file: repository name -> path -> facts. Large sets use `workers` processes."""
     batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
     size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())
     facts_of: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}
@@ -294,7 +281,7 @@ def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dic
 
 
 def _in_processes(batches: Sequence[_Batch], workers: int, facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
-    # Spawned, not forked: the caller may have threads.
+    # Spawn processes instead of forking: the caller may have threads.
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
         with starting_workers():

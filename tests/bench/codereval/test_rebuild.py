@@ -245,7 +245,7 @@ def test_tests_that_fail_or_are_slow_judge_nothing() -> None:
     found = certify(dict.fromkeys(failed, frozenset({1})), failed, lambda tests: ("certified", ""))
     assert (found.outcome, found.detail) == (
         records.NO_COVERING_TEST,
-        "2 tests run it, but none of them passes quickly",
+        "2 tests run the function, but none passes quickly",
     )
     slow = runs(8, seconds=3.0)
     found = certify(dict.fromkeys(slow, frozenset({1})), slow, lambda tests: ("certified", ""))

@@ -251,7 +251,7 @@ def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) ->
 
 
 def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match="give an earlier --since"):
+    with pytest.raises(InputFault, match="type an earlier --since"):
         built(DAY)
     with pytest.raises(InputFault, match="has no commit abcdef0"):
         built("abcdef0")

@@ -44,7 +44,7 @@ def test_the_java_output() -> None:
     sample = found.sample
     assert sample is not None and sample.language == JAVA
     assert (sample.repo, sample.path, sample.name, sample.subkind) == ("shop-master", "", "f", "file_runnable")
-    assert [one.reason for one in found.answers] == ["", "compile error", "its test did not say true"]
+    assert [one.reason for one in found.answers] == ["", "compile error", "the official harness reports a failure"]
 
 
 def test_the_input_has_no_verdicts_and_no_facts() -> None:
@@ -122,5 +122,5 @@ def test_broken_records(kind: str) -> None:
 
 @pytest.mark.parametrize("other", [java_task("b", True), {"_id": "b", "generate_results": ["x"]}])
 def test_a_file_is_of_one_kind(other: dict[str, Any]) -> None:
-    with pytest.raises(InputFault, match=r"out.jsonl:2: the file changes"):
+    with pytest.raises(InputFault, match=r"out.jsonl:2: the file mixes languages"):
         read(rows(python_task("a", True), other))
