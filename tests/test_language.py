@@ -119,4 +119,4 @@ def test_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> No
     assert "incontext does not know TypeScript" in refused
     manifest.write_text(manifest.read_text() + '[tests]\npaths = ["src"]\n')
     refused = ctxbench(site, "samples", "build", "f", "--kind", "function", "--repo", str(manifest), *place, code=1)
-    assert "no function samples can be built of TypeScript" in refused
+    assert "cannot build function samples of TypeScript" in refused

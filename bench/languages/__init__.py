@@ -1,8 +1,6 @@
-"""Languages: the interface to a programming language, and the registered languages.
+"""Programming languages: their interface, `Language`, and a registry.
 
-`base` defines the interface. Each language has a folder, here or in another package, and is registered by the
-entry-point group ``ctxbench.languages``. Code outside these folders is independent of the languages, except for parts
-fitted to those of the papers: the published scorers, the copy model's tokens, the papers' prompts.
+Each language has a folder, here or in another package, and registers in the entry-point group ``ctxbench.languages``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`AnswerReader`: extract functions of a language from answers, and helpers for all languages."""
+"""`AnswerReader`, which extracts functions of a language from answers, and helpers for all languages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 _STEP = "    "
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^\n`]*)$", re.M)
 _DEEPER = 3
-"""Largest number of columns that a closing fence may be indented deeper than its opening one, as in CommonMark."""
+"""Largest number of columns that a closing fence may be indented deeper than the opening fence, as in CommonMark."""
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
@@ -18,10 +18,9 @@ class FunctionHead:
     """The head of a function, from the line of its declaration to the cursor."""
 
     name: str
-    """The name without class and parameter types."""
     signature: str
     head: str
-    """Signature and docstring, as in the file; ends where the body begins."""
+    """Signature and docstring as in the file; ends where the body begins."""
 
     @property
     def indent(self) -> str:
@@ -30,7 +29,7 @@ class FunctionHead:
 
     @property
     def body_indent(self) -> str:
-        """The indentation of the body: that of the cursor's line, or of the docstring, or one step deeper."""
+        """The indentation of the body, as on the cursor's line or in the docstring; otherwise one step deeper."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:
@@ -39,7 +38,7 @@ class FunctionHead:
 
     @property
     def lines(self) -> str:
-        """The head without the blanks before the cursor on its line, with a final newline."""
+        """The head with a final newline, without spaces before the cursor on its line."""
         whole, newline, last = self.head.rpartition("\n")
         return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
 
@@ -61,9 +60,9 @@ def fenced(answer: str) -> list[str]:
 
 
 def _closing(answer: str, opening: re.Match[str]) -> re.Match[str] | None:
-    """Return the fence that closes another one, skipping fences in docstrings, which are indented deeper.
+    """Return the fence that closes another fence, skipping the deeper fences in docstrings.
 
-    Models may also indent the closing fence too deep. It is then the deeper fence that is left after pairing.
+    Models may indent the closing fence too deep. It is then the deeper fence without a partner.
     """
     deeper: list[re.Match[str]] = []
     for fence in _FENCE.finditer(answer, opening.end()):
@@ -83,13 +82,13 @@ def _column(fence: re.Match[str]) -> int:
 
 
 def before_fences(answer: str) -> str:
-    """Return the text before the first markdown fence, or all of an answer without one."""
+    """Return the text before the first markdown fence; the whole answer without a fence."""
     opening = _FENCE.search(answer)
     return answer[: opening.start()] if opening else answer
 
 
 def unlabelled(code: str) -> str:
-    """Return code without a first line that only names its language."""
+    """Drop a first line that only names the language of the code."""
     return _WORD.sub("", code)
 
 
@@ -99,10 +98,7 @@ class AnswerReader(Protocol):
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the function with the file's indentation, and whether its syntax is valid.
 
-        Args:
-            head: the head of the sample's function.
-            answer: the model's text.
-            wrapped: whether the text was between tags, so that it contains only code.
+        `wrapped` says that `answer` was between tags and contains only code.
         """
         ...
 
@@ -116,12 +112,12 @@ def _open_braces(text: str) -> int:
 
 
 class PlainAnswerReader:
-    """Answers of a language without its own reader: code, or a continuation of the prompt, used unchanged."""
+    """The default reader: it uses code, or a continuation of the prompt, unchanged."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the last code in a fence, or the head with the answer after it.
+        """Return the code in the last fence, or the head followed by the answer.
 
-        A fence after an answer that closes the braces of the head opens nothing, but ends the answer.
+        If an answer closes the braces of the head, a following fence ends the answer.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)

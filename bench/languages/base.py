@@ -1,7 +1,7 @@
-"""`Language`: the interface to a programming language, and plain data about files.
+"""`Language`, the interface to a programming language, and plain data about files.
 
-A language is one folder (or package) that subclasses `Language` and registers one object of the class. Only the parts
-for line samples are required: a name, a grammar and the imports of a file. Everything else is optional.
+A language is a folder (or package) that subclasses `Language` and registers one object of the class. A name, a grammar
+and the imports of a file are enough for line samples. Everything else is optional.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """The facts of a single file. Each language adds its imports, definitions and name loads."""
+    """The facts of a single file. Each language adds imports, definitions and name loads."""
 
     path: str
     broken: bool
-    """Whether the parser found a syntax error."""
     tokens: Mapping[int, tuple[Span, ...]]
-    """Line -> its tokens, without comments and with each string as one token; for lines that may use an import."""
+    """Line -> its tokens without comments, each string as one token. Only lines that may use an import are included."""
     leaves: Mapping[int, tuple[Span, ...]]
-    """Line -> the leaves of the syntax tree: a string is split into its quotes, content and expressions."""
+    """Line -> leaves of the syntax tree. A string is split into quotes, content and expressions."""
     barred: Mapping[int, str]
     """Line -> why it cannot be a target: ``import``, ``decorator``, ``header``, ``multiline_string``."""
 
@@ -46,11 +45,8 @@ class Import:
     """One name that an import statement binds."""
 
     lines: Span
-    """Lines of the whole statement."""
     name: str
-    """The name in the file."""
     module: str
-    """The module as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +56,10 @@ class InternalLoad:
     line: int
     column: int
     name: str
-    """The name as bound in the file."""
     uses: tuple[Use, ...]
-    """The binding itself and, if it is a module or a class, the member reached through it."""
+    """The binding itself and, for a module or class, the member that the code reaches through it."""
     near: tuple[Use, ...]
-    """`uses` as far as they are written on this line; the member may be on the next one."""
+    """The part of `uses` on this line; the member may be on the next line."""
     statements: tuple[Span, ...]
     """Lines of every import statement of the file that binds the name."""
     quoted: bool
@@ -81,12 +76,12 @@ class ProjectReading:
     """A place where code reads a name of the project."""
 
     name: str
-    """As written, up to the member that was checked: ``rules.round_up``, ``self.total``, ``Cart``."""
+    """The name as written, up to the member that was checked: ``rules.round_up``, ``self.total``, ``Cart``."""
     line: int
     column: int
     """Start column in the code, 0-based, in characters."""
     known: bool
-    """Whether the project defines it."""
+    """Whether the project defines the name."""
 
 
 class DefinitionName(NamedTuple):
@@ -96,45 +91,43 @@ class DefinitionName(NamedTuple):
     kind: str
     """``module``, ``class`` or ``function``."""
     name: str
-    """With its classes: ``Cart.add``, ``Outer.Inner``; a module is its whole file, whatever its name."""
+    """The name with its classes: ``Cart.add``, ``Outer.Inner``. For a module, the whole file is meant and the name is
+    ignored."""
 
 
 class ProjectNames(Protocol):
     """The names in the files of one repository. Files are read on demand."""
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        """Return the project's names that `code` reads, in line order.
+        """Return the project's names that `code` reads from `start` on, in line order.
 
-        Args:
-            path: the file of the code. Its definitions are those of the project's file and those in the code itself.
-            code: a file, or a part of one with the imports it needs; it may be cut off anywhere.
-            start: line and column of the first reading to return; earlier code is only parsed.
+        `code` may be a part of the file `path`, with the imports that it needs, and may end anywhere.
         """
         ...
 
 
 class ApiStyle(Protocol):
-    """How a language's APIs are found and shown (InferCom paper)."""
+    """Finds and prints a language's APIs, as the InferCom paper does."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
     """Two functions with their summaries, for the prompt that requests a summary."""
     REMARK: re.Pattern[str]
-    """Strings and comments; the groups ``remark`` and ``comment`` may be written for readers."""
+    """Matches strings and comments. The groups ``remark`` and ``comment`` may be written for readers."""
 
     def takes(self, function: Function, *, quirks: bool) -> bool:
         """Return whether a function is an API record."""
         ...
 
     def text(self, function: Function) -> str:
-        """Return a function as an API entry shows it, without the line of its path."""
+        """Return the text of a function in an API entry, without the line of its path."""
         ...
 
     def constructor_text(self, types: Sequence[Type]) -> str:
-        """Return a class without a constructor as an API entry shows it; its outer classes come first."""
+        """Return the API entry's text for a class without a constructor; `types` begins with its outer classes."""
         ...
 
     def constructor_name(self, types: Sequence[Type]) -> str:
-        """Return the bare name of the constructor of such a class; empty if it cannot be called."""
+        """Return the bare name of a class's default constructor; empty if code cannot call the constructor."""
         ...
 
     def usages(self, function: Function, path: str, *, quirks: bool) -> Iterable[str]:
@@ -157,11 +150,11 @@ class Lexing:
     """Matches at any character. Groups: ``comment`` (to the line's end), ``block`` (its opening), ``prefix`` and
     ``quote`` of a string, ``name``."""
     plain: re.Pattern[str]
-    """A stretch that opens no string or comment."""
+    """Matches text that opens no string or comment."""
 
     @classmethod
     def of(cls, comment: str, block: str, quotes: str, prefix: str, name: str, plain: str) -> Lexing:
-        """Return the patterns built from these parts, each a regular expression without groups."""
+        """Build the patterns from regular expressions without groups."""
         opening = rf"|(?P<block>{block})" if block else ""
         strings = rf"|(?P<prefix>{prefix})(?P<quote>{quotes})"
         token = rf"(?P<comment>{comment}[^\n\r]*){opening}{strings}|(?P<name>{name})|{_NUMBER}|."
@@ -175,30 +168,28 @@ class Language(str):
     """A registered programming language. As text it is its name (``python``), as in files, databases and options."""
 
     label = ""
-    """The name for display: ``Python``."""
     suffix = ""
-    """The file-name suffix of its source files, with the dot."""
     comment = "//"
     """The beginning of a comment that ends with its line."""
     qualified_types = False
-    """Whether the module of a `Use` is a qualified class rather than a file, so that its last parts may be classes."""
+    """Whether the module of a `Use` is a qualified class instead of a file. The last parts may then be classes."""
     indented = False
-    """Whether indentation rather than braces marks where a block ends."""
+    """Whether indentation instead of braces marks where a block ends."""
     reserved: frozenset[str] = frozenset()
-    """Reserved words and literals, without those that can also be names (``match``, ``record``)."""
+    """Reserved words and literals, without words that can also be names (``match``, ``record``)."""
     import_line = re.compile(r"\s*import\s")
-    """The beginning of an import statement, or of a package declaration."""
+    """Matches the beginning of an import statement or package declaration."""
     lexing = _BRACES
-    """The patterns of its tokens; by default those of languages with braces."""
+    """Patterns of the language's tokens; the default is for languages with braces."""
 
     def __new__(cls, name: str) -> Language:
-        """Return the registered language with a name; in a subclass, create the object to register."""
+        """Return the registered language called `name`. A subclass creates the object to register."""
         if cls is not Language:
             return super().__new__(cls, name)
         return get(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by name."""
+        """Pickle a language by its name."""
         return get, (str(self),)
 
     @classmethod
@@ -215,35 +206,30 @@ class Language(str):
         return core_schema.no_info_after_validator_function(read, core_schema.str_schema())
 
     def grammar(self) -> object:
-        """Return the tree-sitter grammar, as ``tree_sitter_python.language()`` returns it."""
+        """Return the tree-sitter grammar, such as ``tree_sitter_python.language()``."""
         raise NotImplementedError
 
-    # For lines that use a project's own API: `imports`, `locate`, `names` and `barred`, or `analyse` and `resolve`
-
     function_nodes: frozenset[str] = frozenset()
-    """Node types of functions, methods and constructors; their body, if any, is the field ``body``."""
+    """Node types of functions, methods and constructors. Their field ``body`` is the body."""
     names: frozenset[str] = frozenset({"identifier"})
     """Node types that read a name."""
     barred: Mapping[str, str] = {}
-    """Types of nodes whose lines cannot be targets -> why: ``import``, ``decorator``, ``multiline_string`` if the node
-    spans several lines; for ``header`` the lines up to the body."""
+    """Node type -> why its lines cannot be targets. ``multiline_string`` applies only to nodes of several lines, and
+    ``header`` only up to the body."""
 
     def imports(self, source: Source) -> Iterable[Import]:
         """Yield the names that the import statements of a file bind."""
         raise NotImplementedError
 
     def locate(self, module: str, path: str, files: Iterable[str]) -> str | None:
-        """Return the file that an import names; None if it is not in the project.
+        """Return the file that an import names; None if the file is outside the project.
 
-        Args:
-            module: as written.
-            path: the importing file.
-            files: the project's files, only for membership tests.
+        `module` is as written and `path` the importing file. Use `files` only for membership tests.
         """
         raise NotImplementedError
 
     def analyse(self, path: str, text: str) -> FileFacts:
-        """Analyse one file; the result is plain data that can be sent between processes."""
+        """Analyse one file. The result is plain data that can be sent between processes."""
         from ctxbench.bench.languages.syntax import analyse  # noqa: PLC0415 - it needs a grammar
 
         return analyse(self, path, text)
@@ -255,15 +241,15 @@ class Language(str):
         return resolve(self, files)
 
     def parses(self, text: str) -> bool:
-        """Return whether the language's own parser accepts a text that its grammar accepts."""
+        """Return whether the language's own parser also accepts a text that the grammar accepts."""
         return True
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return a function that decodes source files below a folder, from their bytes and path; UTF-8 by default."""
+        """Return a function that decodes source files below `root` from their bytes and path; UTF-8 by default."""
         return lambda raw, _: decode(raw, UTF8)
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval's harness left a file; `beside` returns the text of a file in the same folder."""
+        """Return whether CoderEval's harness left this file; `beside` returns the text of a file in the same folder."""
         return False
 
     def module_of(self, path: str) -> str:
@@ -271,12 +257,7 @@ class Language(str):
         return path.removesuffix(self.suffix).replace("/", ".")
 
     def defining_files(self, module: str, files: Iterable[str]) -> list[str]:
-        """Return the files that a dotted module, or a qualified class, may be in.
-
-        Args:
-            module: as in `bench.types.Use`; its first parts may be folders above the repository's root, or be missing.
-            files: paths of the repository.
-        """
+        """Return the files that may contain a dotted module or a qualified class, as in `bench.types.Use`."""
         names = {self.module_of(path): path for path in files}
         parts = module.split(".")
         for end in range(len(parts), 0 if self.qualified_types else len(parts) - 1, -1):
@@ -286,66 +267,51 @@ class Language(str):
                 return paths
         return []
 
-    # Functions and names
-
     def outline(self, text: str) -> Outline:
         """Return the functions and classes of a file, which may be cut at the cursor; empty by default."""
         return Outline(functions=(), types=(), broken=False)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
-        """Return the names in a repository's files (path -> text); None if the language does not support it."""
+        """Return the names in a repository's files (path -> text); None if the language does not support this."""
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a file directly refers to up to a line, by static analysis; none by default.
-
-        Some may be in the file itself, or not exist.
-
-        Args:
-            path: the file.
-            line: the last line to consider, from 0.
-            texts: the project's files, each read on access.
-        """
+        """Yield the definitions that a file refers to up to a 0-based line, by static analysis; some may not exist."""
         return ()
 
     @property
     def apis(self) -> ApiStyle | None:
-        """How its APIs are found and shown; None if the language has no API retrieval."""
+        """The `ApiStyle` of the language, or None."""
         return None
 
     @property
     def answers(self) -> AnswerReader:
-        """The reader that extracts its functions from models' answers."""
+        """The `AnswerReader` of the language."""
         from ctxbench.bench.languages.answers import PlainAnswerReader  # noqa: PLC0415 - only functions need it
 
         return PlainAnswerReader()
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Return a function's lines, or those of its body, moved to an indentation.
-
-        Languages may override it to leave strings unchanged.
-
-        Args:
-            lines: without their ends.
-            to: spaces or tabs.
-        """
+        """Move the lines of a function, or of its body, to the indentation `to`; strings may stay unchanged."""
         return textwrap.indent(textwrap.dedent("\n".join(lines)), to).split("\n")
 
     def testing(self) -> Testing:
-        """Return the module that builds the suites of its repositories' tests.
+        """Return the module that builds the `Suite` of a repository.
 
         Raises:
-            InputFault: if the language does not support it.
+            InputFault: if the language does not support tests.
         """
-        raise InputFault(f"no tests of {self.label} can be run", cure="use samples that are compared as texts")
+        raise InputFault(f"ctxbench cannot run tests of {self.label}", cure="use line samples")
 
     def miner(self) -> Miner:
         """Return the module that finds functions covered by a repository's own tests.
 
         Raises:
-            InputFault: if the language does not support it.
+            InputFault: if the language does not support function samples.
         """
-        raise InputFault(f"no function samples can be built of {self.label}", cure="build lines: --kind line")
+        raise InputFault(
+            f"ctxbench cannot build function samples of {self.label}", cure="build line samples with --kind line"
+        )
 
 
 L = TypeVar("L", bound=Language)
@@ -353,7 +319,7 @@ _LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages"
 
 
 def register(language: L) -> L:
-    """Register a language under its name and return it; called by the package of its entry point.
+    """Register a language under its name and return it; its package calls this when it is imported.
 
     Raises:
         InputFault: if another language has that name.
@@ -373,7 +339,7 @@ def get(name: str) -> Language:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all languages, sorted, without importing them."""
+    """Return the names of all languages, sorted, without importing any language."""
     return _LANGUAGES.names()
 
 

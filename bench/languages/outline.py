@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
-"""Start and exclusive end: of lines in a file, or of columns (characters) in a line."""
+"""Start and exclusive end of lines in a file, or of columns (characters) in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +18,10 @@ class FunctionParameter:
     name: str
     """The name without stars, type and default value."""
     text: str
-    """As written."""
     default_name: str = ""
     """The default value if it is a bare name (``rate=DEFAULT``); otherwise empty."""
     starred: bool = False
-    """``*args``, ``**kwargs``, or Java's ``String... tags``."""
+    """Whether the parameter is ``*args``, ``**kwargs``, or Java's ``String... tags``."""
     annotated: bool = False
 
 
@@ -32,13 +31,12 @@ class Type:
 
     name: str
     header: str
-    """As written, from after decorators or from modifiers to before the colon or brace; annotations stay."""
+    """The header as written, without decorators, up to the colon or brace; Java's annotations are included."""
     kind: str
     """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
     lines: Span
-    """From the first decorator, annotation or attached comment to the last line."""
+    """Lines from the first decorator, annotation or attached comment to the end."""
     head: int = 0
-    """First line of the header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,34 +45,32 @@ class Function:
 
     name: str
     types: tuple[Type, ...]
-    """Its classes, outermost first; empty at module level."""
+    """The enclosing classes, outermost first; empty at module level."""
     inside: str
-    """The name of the enclosing function; empty if it is not an inner function."""
     lines: Span
-    """From the first decorator, annotation, attached comment or Javadoc to the last line."""
+    """Lines from the first decorator, annotation, attached comment or Javadoc to the end."""
     head: int
     """The line of ``def``, or of a Java method's first modifier or annotation."""
     body: Span
-    """Lines of the body, docstring and closing brace included; empty without a body."""
+    """Lines of the body, including docstring and closing brace; empty without a body."""
     decorators: tuple[str, ...]
-    """Python: as written, with ``@``. Java: annotations."""
+    """Python: decorators as written, with ``@``. Java: annotations."""
     modifiers: tuple[str, ...]
     """Java: ``public``, ``static``, …; Python: ``async`` if present."""
     parameters: tuple[FunctionParameter, ...]
-    """In order, with ``self`` and ``cls``, without bare ``*`` and ``/``."""
+    """The parameters in order, with ``self`` and ``cls``, without bare ``*`` and ``/``."""
     parameters_text: str
-    """As written between the brackets."""
     returns: str
-    """The return type as written; empty if there is none, or for a Java constructor."""
+    """The return type as written; empty if missing, and for a Java constructor."""
     throws: str
     """Java: the ``throws`` clause as written; otherwise empty."""
     docstring: str
-    """Python: the docstring's value, cleaned. Java: the Javadoc without its comment marks. Empty if none."""
+    """Python: the docstring's value, cleaned. Java: the Javadoc without comment marks. Empty if missing."""
     constructor: bool
-    """``__init__`` of a class, or a Java constructor."""
+    """Whether the function is ``__init__`` of a class, or a Java constructor."""
     has_body: bool
     header: str = ""
-    """As written, from ``def`` (or ``async``) to the return type, or from a Java method's annotations to ``throws``."""
+    """The header as written: from ``def`` or ``async`` to the return type, or from Java's annotations to ``throws``."""
     code: str = field(default="", repr=False)
     """The whole text as written, from the start of `header`."""
 
@@ -89,18 +85,15 @@ class Outline:
     """The functions and classes of one file, in line order."""
 
     functions: tuple[Function, ...]
-    """All functions, also inner ones (see `Function.inside`), without lambdas and methods of anonymous classes."""
+    """All functions, including inner functions (see `Function.inside`), without lambdas and methods of anonymous
+    classes."""
     types: tuple[Type, ...]
     broken: bool
-    """Whether the parser found a syntax error."""
 
     def named_lines(self, lines: Sequence[str]) -> Mapping[str, list[int]]:
-        """Return qualified name (``Cart.add``) -> the lines that name it; several for overloads and variants.
+        """Return qualified name (``Cart.add``) -> the lines that declare the name; several for overloads.
 
-        Definitions inside functions are left out. A constructor is listed under its class's name too.
-
-        Args:
-            lines: of the file.
+        Definitions inside functions are left out. A constructor also counts as a declaration of its class.
         """
         outer = [function for function in self.functions if not function.inside]
         named: dict[str, list[int]] = defaultdict(list)
@@ -121,6 +114,5 @@ def _holds(outer: Span, inner: Span) -> bool:
 
 
 def _row(lines: Sequence[str], start: int, end: int, name: str) -> int:
-    """Return the first line from `start` that contains a name as a word; `start` if there is none."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     return next((row for row in range(start, min(end, len(lines))) if word.search(lines[row])), start)

@@ -1,7 +1,7 @@
-"""Syntax trees: parsers, columns in characters, tokens of selected lines, tree walks, and uses of imports.
+"""Parsers, columns in characters, tokens of lines, tree walks, and a default search for uses of imports.
 
-These generic rules serve a language that only declares the names its imports bind. A name that the file also declares
-itself (a variable, a parameter, a function) never counts as an import, and attributes of a name are not followed.
+The default search serves languages that only declare the names of imports. A name that the file also declares (a
+variable, a parameter, a function) never counts as imported.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from ctxbench.bench.types import Use
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _STRING_CONTENT = "string_content"
-"""Python's string content: a leaf, though its grammar has nodes for the escapes in it."""
+"""Type of the content of a Python string. It counts as a leaf, although the grammar has nodes for escapes."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
 P = TypeVar("P")
 Tokens = Mapping[int, tuple[Span, ...]]
-"""Line -> its tokens, in order."""
 Handler = Callable[[Any, Node, Any], None]
 """A method of a `TreeReader` that takes a node and its place."""
 
@@ -38,16 +37,15 @@ def parser(language: Language) -> tree_sitter.Parser:
 
 
 class Source:
-    """One parsed text. Rows are lines split only at the newline character, as in tree-sitter."""
+    """One parsed text. Rows are lines that end only with a newline character, as in tree-sitter."""
 
     def __init__(self, text: str, language: Language) -> None:
-        """Parse `text`."""
         self.data = text.encode("utf-8", "replace")
         self.root = parser(language).parse(self.data).root_node
         self._lines = None if len(self.data) == len(text) else self.data.split(b"\n")
 
     def column(self, row: int, byte: int) -> int:
-        """Return the column in characters for a column in bytes."""
+        """Convert a column in bytes to a column in characters."""
         if self._lines is None:
             return byte
         return len(self._lines[row][:byte].decode("utf-8", "replace"))
@@ -57,18 +55,15 @@ class Source:
         return "" if node is None else self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def field(self, node: Node, name: str) -> str:
-        """Return the text of a node's field, such as its ``name``; empty if it has none."""
+        """Return the text of a node's field, such as its ``name``; empty if missing."""
         return self.text(node.child_by_field_name(name))
 
     def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
-        """Return the nodes of a type, in the whole text or below a node, in text order."""
+        """Yield the nodes of a type, in the whole text or below `root`, in text order."""
         return (node for node in within(root or self.root) if node.type == kind)
 
     def tokens(self, rows: Iterable[int]) -> tuple[Tokens, Tokens]:
-        """Return the tokens of some lines twice: with strings as one token, and with strings split into parts.
-
-        Tokens that span several lines are left out.
-        """
+        """Return the tokens of some lines, with each string as one token, and again with strings split into parts."""
         row_set = set(rows)
         with_strings, leaves = ({row: list[Span]() for row in sorted(row_set)} for _ in range(2))
         stack = [(self.root, False)] if row_set else []
@@ -114,13 +109,13 @@ def span(node: Node) -> Span:
 
 
 class TreeReader(Generic[P]):
-    """Walks a tree once, in text order; public attributes of subclasses hold the results.
+    """Walks a tree once, in text order. Public attributes of subclasses contain the results.
 
-    A place describes the position of the walk. Nodes without a handler are skipped, but not their children.
+    A place describes the position of the walk. Nodes without a handler are skipped, but their children are walked.
     """
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {}
-    """Node type -> the method that reads it and pushes the parts to walk."""
+    """Node type -> the method that reads the node and pushes the parts to walk."""
 
     def __init__(self, source: Source, place: P) -> None:
         """Walk the whole tree of `source`, whose root is at `place`."""
@@ -154,7 +149,7 @@ _DECLARED = ("name", "pattern", "parameter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportingFile(FileFacts):
-    """The facts of one file: the names that its imports bind, and where they are read."""
+    """The facts of one file: names that imports bind, and where the file reads them."""
 
     imports: tuple[Import, ...]
     loads: tuple[tuple[int, int, str], ...]
@@ -211,7 +206,7 @@ def _is_declared(node: Node) -> bool:
 
 
 def resolve(language: Language, files: Mapping[str, ImportingFile]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the reads of names imported from other files of the project."""
+    """Return the reads of names that are imported from other files of the project."""
     return {path: tuple(_internal(language, file, files)) for path, file in files.items()}
 
 

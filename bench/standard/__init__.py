@@ -1,8 +1,8 @@
 """Standard sets: named, versioned lists of repositories, from which everyone builds the same samples.
 
-A set is one TOML file beside this module. Its statistical power comes from many repositories with few samples each. All
-repositories yield lines; those with ``functions = true`` also yield functions, judged by their own tests. The first
-repositories of each language form the ``-lite`` set. docs/standard-set.md states the rules of selection.
+Each set is one TOML file beside this module. All repositories yield lines; those with ``functions = true`` also yield
+functions, judged by their own tests. The first repositories of each language form the ``-lite`` set.
+docs/standard-set.md states the rules of selection.
 """
 
 from __future__ import annotations
@@ -25,19 +25,17 @@ _LITE = "-lite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardSet:
-    """A list of repositories, and the number of samples of each kind drawn from each."""
+    """A list of repositories, and the number of samples of each kind per repository."""
 
     name: str
     per_repo: Mapping[str, int]
-    """Kind of sample -> most samples per repository."""
+    """Kind of sample -> largest number of samples per repository."""
     seed: int
-    """Seed of every draw."""
     domains: Mapping[str, str]
-    """Name of a shipped repository -> the subject of its project; in the order of the set."""
+    """Name of a shipped repository -> subject of its project, in the order of the set."""
     tested: frozenset[str]
-    """Names of the repositories that yield functions."""
     digests: Mapping[str, str]
-    """Kind of sample -> the digest that the built set must have; empty for an unpublished kind."""
+    """Kind of sample -> digest of the published set; empty for an unpublished kind."""
 
     @property
     def manifests(self) -> tuple[RepoManifest, ...]:
@@ -69,12 +67,12 @@ def repositories(name: str) -> tuple[RepoManifest, ...]:
 
 
 def whole_name(name: str) -> str:
-    """Return the name of the whole set for its name or that of its lite form."""
+    """Return the name of the whole set that a set or its lite form belongs to."""
     return name.removesuffix(_LITE)
 
 
 def samples_name(name: str, kind: str) -> str:
-    """Return the default name for the samples of a kind."""
+    """Return the default name of the sample set of a kind."""
     return name if kind == Kind.LINE else f"{name}-{kind}s"
 
 
@@ -100,7 +98,6 @@ def load(name: str) -> StandardSet:
 
 
 def _first(whole: StandardSet, counts: dict[str, int], digests: Mapping[str, str]) -> StandardSet:
-    """Return the lite form: a number of repositories of each language, from the first on."""
     domains: dict[str, str] = {}
     for repository in whole.manifests:
         if counts[repository.language]:

@@ -1,8 +1,4 @@
-"""The Java language, and a function that blanks its strings and comments.
-
-Names of the same package need no import, so lines that use only these are not candidates: the paper's lines use
-"symbols imported from the same project".
-"""
+"""The Java language, and a function that blanks its strings and comments."""
 
 from __future__ import annotations
 
@@ -28,9 +24,10 @@ PIECE = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
-"""A regular expression in which the dot matches newlines too; only the end of the text leaves a string or comment open.
+"""Matches a string, character or comment; use it with `re.DOTALL`. Each may also end with the text.
 
-An apostrophe in prose opens nothing. The group ``comment`` is the text after ``//``, ``remark`` a block comment."""
+An apostrophe in prose opens nothing. The group ``comment`` is the text after ``//``, ``remark`` a block comment.
+"""
 _SKIPPED = re.compile(PIECE, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -45,12 +42,12 @@ _RESERVED = (
 
 
 def hide(text: str) -> str:
-    """Return the text with strings and comments replaced by blanks; newlines and positions stay."""
+    """Replace strings and comments by spaces; newlines and positions stay."""
     return _SKIPPED.sub(lambda match: blank(match[0]), text)
 
 
 def blank(text: str) -> str:
-    """Return as many blanks as characters, with newlines kept."""
+    """Replace every character except newlines by a space."""
     return re.sub(r"[^\n]", " ", text)
 
 
@@ -86,8 +83,7 @@ class Java(Language):
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
         """Return a function that decodes files in the encoding that the nearest ``pom.xml`` declares.
 
-        UTF-8 is tried first: a pom may be wrong about a file, but non-ASCII text that is valid UTF-8 is almost never in
-        another encoding.
+        UTF-8 is tried first: a pom may be wrong about a file, but other encodings almost never look like valid UTF-8.
         """
         declared_in = functools.cache(declared_encoding)
 
@@ -101,10 +97,10 @@ class Java(Language):
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
         """Return whether a file is a test program of CoderEval's harness.
 
-        Such a file is ``<File>_<method>.java`` with a `main`, beside a ``<File>.java`` with such a method.
+        Such a file is called ``<File>_<method>.java``, has a `main`, and is beside a ``<File>.java`` with that method.
         """
         stem, _, suffix = name.rpartition(".")
-        # The name is checked first: reading the text of every file would take a third of the time for a snapshot.
+        # Check the name first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:
             return False
         parts = [
@@ -126,26 +122,26 @@ class Java(Language):
 
     @property
     def apis(self) -> ApiStyle:
-        """How its APIs are found and shown."""
+        """The `ApiStyle` of Java."""
         from ctxbench.bench.languages.java import apis
 
         return apis
 
     @property
     def answers(self) -> AnswerReader:
-        """The reader that extracts its functions from models' answers."""
+        """The `AnswerReader` of Java."""
         from ctxbench.bench.languages.java import answers
 
         return answers
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Return a function's lines, or those of its body, moved to an indentation."""
+        """Move the lines of a function, or of its body, to the indentation `to`."""
         from ctxbench.bench.judging.java.text import shift_code
 
         return shift_code(lines, to)
 
     def testing(self) -> Testing:
-        """Return the module that builds the suites of its repositories' tests."""
+        """Return the module that builds the `Suite` of a repository."""
         from ctxbench.bench.judging import java
 
         return java
@@ -158,11 +154,7 @@ class Java(Language):
 
 
 def declared_encoding(folder: Path, root: Path) -> str:
-    """Return the encoding that the nearest ``pom.xml`` in or above a folder declares; empty if none declares one.
-
-    The value of ``project.build.sourceEncoding`` or a plugin's ``encoding`` is used as written: ``${…}`` and the poms
-    of other projects are not resolved.
-    """
+    """Return the encoding that the nearest ``pom.xml`` in or above a folder declares; empty if none does."""
     for place in (folder, *folder.parents):
         pom = place / "pom.xml"
         if pom.is_file() and not pom.is_symlink():

@@ -8,7 +8,7 @@ from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
 from ctxbench.bench.languages.java import blank, hide
 
 _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
-"""The text between a method's parameters and its body: thrown types, annotations."""
+"""Matches the text between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
 _BRACE = re.compile(r"\s*\{")
@@ -19,13 +19,7 @@ _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the method with the file's indentation, and whether its braces are balanced.
-
-    Args:
-        head: the head of the method.
-        answer: the model's text.
-        wrapped: whether the text was between tags, so that it contains only code.
-    """
+    """Return the method with the file's indentation, and whether its braces match; see `AnswerReader.function`."""
     if wrapped:
         blocks, before = [answer], ""
     else:
@@ -43,14 +37,14 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return the text between the braces of a method; None if they are not balanced."""
+    """Return the text between the braces of a method; None if the braces do not match."""
     hidden = _braces(text)
     end, start = _end(hidden, 0), hidden.find("{")
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
 
 
 def _braces(code: str) -> str:
-    """Return code with blanks for strings, comments and the arguments of annotations, whose braces delimit no block."""
+    """Blank strings, comments and arguments of annotations, whose braces delimit no block."""
     hidden, at = hide(code), 0
     while opening := _ARGUMENTS.search(hidden, at):
         close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
@@ -60,10 +54,6 @@ def _braces(code: str) -> str:
 
 
 def _without_anonymous(hidden: str) -> str:
-    """Return hidden code with blanks for the bodies of anonymous classes, whose methods are not answers.
-
-    An unclosed one, in an answer that was cut off, extends to the end.
-    """
     at = 0
     while (opening := _NEW.search(hidden, at)) and (close := _parenthesis(hidden, opening.end() - 1)):
         at = opening.end()
@@ -74,10 +64,7 @@ def _without_anonymous(hidden: str) -> str:
 
 
 def _continues(head: FunctionHead, code: str) -> bool:
-    """Return whether the code continues the head and closes its body.
-
-    Other methods may follow, even of that name, but the code does not begin with the method itself.
-    """
+    """Return whether the code continues the head and closes its body, and does not begin with the method itself."""
     text = _joined(head, code)
     end = _end(_braces(text), 0)
     # Java has no backtick, but prose may quote a brace.
@@ -92,7 +79,6 @@ def _joined(head: FunctionHead, code: str) -> str:
 
 
 def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
-    """Return the head with the code as its body, up to the closing brace; a single missing brace is added."""
     text = _joined(head, code)
     hidden = _braces(text)
     end = _end(hidden, 0)
@@ -105,7 +91,6 @@ def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
 
 
 def _end(hidden: str, start: int) -> int | None:
-    """Return the position after the brace that closes the first one opened from `start` on."""
     depth = 0
     for brace in re.compile(r"[{}]").finditer(hidden, start):
         depth += 1 if brace[0] == "{" else -1
@@ -115,7 +100,6 @@ def _end(hidden: str, start: int) -> int | None:
 
 
 def _method(head: FunctionHead, code: str) -> str | None:
-    """Return the last method of that name, preferably an overload with as many parameters as the sample's."""
     hidden = _without_anonymous(_braces(code))
     methods: list[tuple[int, str]] = []
     for name in re.finditer(rf"\b{re.escape(head.name)}\s*\(", hidden):
@@ -141,7 +125,6 @@ def _head_parameters(head: FunctionHead) -> int:
 
 
 def _parenthesis(hidden: str, start: int) -> int | None:
-    """Return the position after the parenthesis that closes the one at `start`."""
     depth = 0
     for sign in re.compile(r"[()]").finditer(hidden, start):
         depth += 1 if sign[0] == "(" else -1
@@ -151,7 +134,6 @@ def _parenthesis(hidden: str, start: int) -> int | None:
 
 
 def _parameters(text: str) -> int:
-    """Count the parameters between two parentheses; commas in type arguments and annotations do not separate."""
     depth, commas = 0, 0
     for sign in text:
         depth += (sign in "<([{") - (sign in ">)]}")

@@ -1,7 +1,7 @@
-"""Java APIs as found and shown in the InferCom paper: usage examples, headers without bodies, plain remarks.
+"""Java APIs as the InferCom paper finds and prints them: usage examples, headers without bodies, plain remarks.
 
-Where the paper and its released code differ, this module follows the paper; ``quirks`` follows the release
-(docs/strategy.md lists the differences).
+This module follows the paper; with ``quirks`` it follows the released code instead. docs/strategy.md lists the
+differences.
 """
 
 from __future__ import annotations
@@ -43,31 +43,30 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a method is an API record: every method inside a type; with `quirks`, only inside classes."""
+    """Return whether a method is an API record: every method inside a type, or with `quirks` only inside classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
 def text(function: Function) -> str:
-    """Return a method in its classes as an API entry shows it.
+    """Return the text of a method with its classes in an API entry.
 
-    A class's method without a body ends in two semicolons, its own and the release's.
+    A class's method without a body ends in two semicolons, as in the released code.
     """
     end = ";;" if not function.has_body and function.types[-1:] and function.types[-1].kind == "class" else ";"
     return _wrapped(function.types, f"{_stripped(function.header)}{end}".splitlines())
 
 
 def constructor_text(types: Sequence[Type]) -> str:
-    """Return a class without a constructor as an API entry shows it."""
+    """Return the API entry's text for a class without a constructor."""
     return _wrapped(types, [])
 
 
 def constructor_name(types: Sequence[Type]) -> str:
-    """Return the name of the constructor of such a class; empty for an abstract class, which has no instances."""
+    """Return the name of a class's default constructor; empty for an abstract class."""
     return "" if _ABSTRACT.search(types[-1].header) else types[-1].name
 
 
 def _wrapped(types: Sequence[Type], member: list[str]) -> str:
-    """Return a member wrapped in the headers of its class and of the class directly around it."""
     lines = member
     for depth, kind in enumerate(reversed(types[-2:])):
         closing = "};" if depth == 0 and len(types) > 1 else "}"
@@ -100,12 +99,12 @@ def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
     assigned = tuple(f"{returned} {lowered(returned)} = {call}" for call in calls) if returned else ()
     yield from (*calls, *assigned)
     if outer:
-        # An outer class before an assignment would not be valid Java.
+        # An outer class before an assignment would be invalid Java.
         yield from _prefixed(outer, (*calls, *assigned) if quirks else calls)
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. An addition to the paper."""
+    """Return the usage examples of a class that declares no constructor. This is an addition to the paper."""
     forms = _constructor(kind.name, "")
     return forms + (_prefixed(outer.name, forms) if outer is not None and quirks else ())
 
@@ -119,7 +118,7 @@ def _prefixed(outer: str, forms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def class_type(returns: str, *, quirks: bool = False) -> str:
-    """Return the bare name of a Java return type that is a class; empty for primitives, ``void`` and arrays."""
+    """Return the bare name of a Java return type if it is a class; empty for primitives, ``void`` and arrays."""
     bare, before = _ANNOTATIONS.sub("", returns), ""
     while bare != before:
         bare, before = _ARGUMENTS.sub("", bare), bare
@@ -133,5 +132,5 @@ def class_type(returns: str, *, quirks: bool = False) -> str:
 
 
 def lowered(name: str) -> str:
-    """Return the name with its first letter lowered: ``HTTPClient`` -> ``hTTPClient``."""
+    """Lower the first letter of a name: ``HTTPClient`` -> ``hTTPClient``."""
     return name[:1].lower() + name[1:]

@@ -1,4 +1,4 @@
-"""Declarations of a Java file: its outline, also if it is cut at the cursor, and its methods in syntax trees."""
+"""Outline a Java file, also if it is cut at the cursor, and find methods in syntax trees."""
 
 from __future__ import annotations
 
@@ -34,11 +34,7 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
 def outline(text: str) -> Outline:
-    """Return the outline of a file.
-
-    A file with a syntax error is treated as cut at the cursor: its incomplete last statement is blanked, and open
-    braces are closed.
-    """
+    """Return the outline of a file. After a syntax error, the incomplete last statement is ignored."""
     source = Source(text, JAVA)
     reader = _Reader(source)
     if source.root.has_error:
@@ -49,7 +45,7 @@ def outline(text: str) -> Outline:
 
 
 def _mended(text: str) -> str:
-    """Return the text with everything after its last complete statement blanked and its open braces closed."""
+    """Blank everything after the last complete statement, and close open braces."""
     start, opened = 0, [""]
     for token in _TOKEN.finditer(text):
         if token["values"]:
@@ -59,12 +55,12 @@ def _mended(text: str) -> str:
             opened.append(token[0])
         elif token["close"] and len(opened) > 1:
             opened.pop()
-        # Inside round brackets, statements end only in anonymous classes and lambda blocks, which are blanked too.
+        # In parentheses, statements end only in anonymous classes and lambda blocks, which are blanked too.
         if token[0] in ("{", "}", ";") and "(" not in opened and "[" not in opened:
             start = token.end()
     first = next((place for place, bracket in enumerate(opened) if bracket in ("(", "[")), len(opened))
     blank = "".join(char if char == "\n" else " " for char in text[start:].rstrip())
-    # The body of an anonymous class that is assigned needs its semicolon; elsewhere it is harmless.
+    # The body of an anonymous class that is assigned needs its semicolon; elsewhere the semicolon is harmless.
     return f"{text[:start]}{blank}{'};' * (first - 1)}\n"
 
 
@@ -103,10 +99,6 @@ class _Reader:
         )
 
     def _attached(self, node: Node) -> tuple[int, str]:
-        """Return the first line of a declaration's attached comments, and its Javadoc.
-
-        A Javadoc belongs to the next declaration even across blank lines; other comments only without blank lines.
-        """
         row, doc, above = node.start_point[0], "", node.prev_sibling
         while above is not None and above.type in COMMENTS and self._alone(above):
             javadoc = self.source.text(above).startswith("/**") and not doc
@@ -118,7 +110,6 @@ class _Reader:
         return row, doc
 
     def _alone(self, comment: Node) -> bool:
-        """Return whether a comment is the first thing on its line."""
         line = self.source.data.rfind(b"\n", 0, comment.start_byte) + 1
         return not self.source.data[line : comment.start_byte].strip()
 
@@ -168,14 +159,12 @@ class _Reader:
 
 
 def _inner(node: Node) -> list[Node]:
-    """Return the children to walk, without the bodies of anonymous classes and enum constants."""
     if node.type in ("object_creation_expression", "enum_constant"):
         return [child for child in node.named_children if child.type != "class_body"]
     return node.named_children
 
 
 def _body(node: Node, body: Node | None) -> Span:
-    """Return the lines of a body, from the line after the opening brace to that of its closing brace."""
     end = node.end_point[0] + 1
     if body is None:
         return end, end
@@ -196,7 +185,7 @@ class MethodParts:
 
     node: Node
     first: Node
-    """The beginning of its declaration, after annotations and comments."""
+    """The beginning of the declaration, after annotations and comments."""
     body: Node
 
 
@@ -218,10 +207,7 @@ def _after(node: Node, modifiers: Node) -> Node:
 
 
 def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """Yield the methods of types below a node, in text order, each with the names of its outer types.
-
-    Constructors and methods of anonymous and local classes are left out.
-    """
+    """Yield the methods of types below a node, each with the names of its outer types, without constructors."""
     for child in node.named_children:
         if child.type == "method_declaration":
             yield child, owners
@@ -234,7 +220,7 @@ def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterato
 
 
 def body_start(source: Source, body: Node) -> Cursor:
-    """Return where the body begins: the line after its brace, unless code follows the brace."""
+    """Return where the body begins: on the line after its brace, unless code follows the brace."""
     at = behind_brace(source, body)
     begin = body.start_byte + 1
     line_after = source.data[begin : source.data.find(b"\n", begin)]
@@ -242,7 +228,7 @@ def body_start(source: Source, body: Node) -> Cursor:
 
 
 def body_end(source: Source, body: Node) -> Cursor:
-    """Return where a body ends: before its closing brace and the blanks before that."""
+    """Return where a body ends: before its closing brace and the spaces before that brace."""
     row, byte = body.end_point
     line = source.data.rfind(b"\n", 0, body.end_byte) + 1
     blank = not source.data[line : body.end_byte - 1].strip()
@@ -270,5 +256,5 @@ def shares_line(source: Source, parts: MethodParts) -> bool:
 
 
 def in_class(members: str) -> Source:
-    """Return the syntax tree of members of a class, between `HEAD` and `TAIL`."""
+    """Parse members of a class, between `HEAD` and `TAIL`."""
     return Source(HEAD + members + TAIL, JAVA)

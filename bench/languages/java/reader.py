@@ -1,4 +1,4 @@
-"""Read the facts of a Java file from its syntax tree: its package, imports, types, and the names that it loads."""
+"""Read the package, imports, types and name loads of a Java file from its syntax tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, s
 
 TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
 """The role of a name: a type, a method called without a receiver, any other expression, or a bare name in ``case
-NAME:``. The latter is a constant of the switched enum, unless a static import binds a variable of that name."""
+NAME:``. The last is a constant of the switched enum, unless a static import binds a variable of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +25,15 @@ class JavaImport:
 
     lines: Span
     name: str
-    """The qualified name, without ``.*``."""
     static: bool
     wildcard: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaType:
-    """One class, interface, enum, record or annotation, also a nested one."""
+    """One class, interface, enum, record or annotation, possibly nested."""
 
     name: str
-    """The name in the package: ``Outer.Inner``."""
     members: Mapping[str, str]
     """Fields, constants and methods -> ``variable`` or ``function``."""
     static: frozenset[str]
@@ -51,7 +49,6 @@ class JavaLoad:
     """`TYPE`, `METHOD`, `VALUE` or `LABEL`."""
     chain: tuple[str, ...]
     near: int
-    """Number of leading parts of `chain` on the name's own line."""
     line: int
     column: int
 
@@ -76,13 +73,12 @@ class JavaScope:
 
     parent: JavaScope | None
     values: set[str] = field(default_factory=set)
-    """Fields, parameters and local variables."""
     methods: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
     """Type parameters and member types."""
 
     def declares(self, name: str, role: str) -> bool:
-        """Return whether this scope or an outer one declares the name."""
+        """Return whether this scope or an outer scope declares the name."""
         scope: JavaScope | None = self
         while scope is not None:
             names = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
@@ -112,14 +108,13 @@ class JavaPlace(NamedTuple):
 
 
 class JavaRawLoad(NamedTuple):
-    """A load before its scope is resolved: locals may be declared later in walk order."""
+    """A load before its scope is resolved: the walk may reach declarations of locals later."""
 
     scope: JavaScope
     name: str
     role: str
     chain: tuple[str, ...]
     near: int
-    """Number of leading parts of `chain` on the name's own line."""
     node: Node
 
 
@@ -127,7 +122,6 @@ class JavaReader(TreeReader[JavaPlace]):
     """Reads a whole file."""
 
     def __init__(self, source: Source) -> None:
-        """Walk the whole tree of `source`."""
         self.package = ""
         self.imports: list[JavaImport] = []
         self.types: list[TypeFacts] = []
@@ -139,10 +133,7 @@ class JavaReader(TreeReader[JavaPlace]):
         name = node.child_by_field_name("name")
         return (self.source.text(name), name) if name is not None else ("", None)
 
-    # Loads
-
     def _load(self, node: Node, place: JavaPlace, role: str, parts: list[Node] | None = None) -> None:
-        """Record a name with the parts that follow it, last first."""
         following = parts[::-1] if parts else []
         near = sum(part.start_point[0] == node.start_point[0] for part in following)
         chain = tuple(self.source.text(part) for part in following)
@@ -155,7 +146,6 @@ class JavaReader(TreeReader[JavaPlace]):
         self._load(node, place, TYPE)
 
     def _scoped_type(self, node: Node, place: JavaPlace) -> None:
-        """``Outer.Inner``: the first part is read, the others follow it."""
         chain: list[Node] = []
         inner: Node | None = node
         while inner is not None and inner.type == "scoped_type_identifier":
@@ -168,7 +158,6 @@ class JavaReader(TreeReader[JavaPlace]):
             self._stack.append((inner, place))
 
     def _access(self, node: Node, place: JavaPlace) -> None:
-        """``a.b.c`` and ``a.b.c(…)``: the leftmost name is read, the others follow it."""
         chain: list[Node] = []
         inner: Node | None = node
         while inner is not None and inner.type in ("field_access", "method_invocation"):
@@ -212,7 +201,7 @@ class JavaReader(TreeReader[JavaPlace]):
         self._push_field(node, "value", place)
 
     def _switch_label(self, node: Node, place: JavaPlace) -> None:
-        """A bare name in ``case NAME:`` may be a constant of the switched enum, which no import brings in."""
+        """Record a bare name in ``case NAME:``. It may be a constant of the switched enum and need no import."""
         for child in node.named_children:
             if child.type == "identifier":
                 self.labels.append(JavaRawLoad(place.scope, self.source.text(child), LABEL, (), 0, child))
@@ -228,8 +217,6 @@ class JavaReader(TreeReader[JavaPlace]):
 
     def _nothing(self, node: Node, place: JavaPlace) -> None:
         return
-
-    # Package and imports
 
     def _package(self, node: Node, place: JavaPlace) -> None:
         self._bar(rows(node), "import")
@@ -250,8 +237,6 @@ class JavaReader(TreeReader[JavaPlace]):
 
     def _joined(self, node: Node) -> str:
         return "".join(self.source.text(node).split())
-
-    # Declarations
 
     def _type(self, node: Node, place: JavaPlace) -> None:
         name, name_node = self._name(node)
@@ -305,7 +290,6 @@ class JavaReader(TreeReader[JavaPlace]):
         self._push([child for child in node.named_children if child != name_node], inner)
 
     def _declared(self, node: Node, place: JavaPlace) -> None:
-        """A variable: the field ``name`` is bound, everything else is read."""
         name, name_node = self._name(node)
         if name:
             place.scope.values.add(name)
@@ -335,7 +319,6 @@ class JavaReader(TreeReader[JavaPlace]):
         self._push([child for child in children if child not in names[:1]], place)
 
     def _anonymous(self, node: Node, place: JavaPlace) -> None:
-        """The body of ``new T() {…}`` is a scope of its own."""
         for child in reversed(node.named_children):
             self._stack.append((child, JavaPlace(JavaScope(place.scope)) if child.type == "class_body" else place))
 

@@ -1,4 +1,4 @@
-"""Uses of project-internal imports in a repository's Java files (JLS 6.4.1, 7.5), and definitions they refer to."""
+"""Find uses of project-internal imports in Java files (JLS 6.4.1, 7.5), and definitions that files refer to."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ class JavaTarget(NamedTuple):
 
     kind: str
     owner: str
-    """The qualified class: itself for a class, the declaring class for a member."""
+    """The qualified class; for a member, the declaring class."""
 
 
 class ProjectTypes:
     """Every importable type of a repository, by its qualified name."""
 
     def __init__(self, files: Mapping[str, JavaFile]) -> None:
-        """Collect the types."""
         self._types: dict[str, JavaType] = {}
         self._paths: dict[str, str] = {}
         self._packages: dict[str, set[str]] = {}
@@ -48,12 +47,12 @@ class ProjectTypes:
                     self._packages.setdefault(file.package, set()).add(java_type.name)
 
     def path(self, item: JavaImport) -> str | None:
-        """Return the file that declares an imported type, or the type of an imported member; None if no file does."""
+        """Return the file that declares an imported type, or the type of an imported member, or None."""
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         return self._paths.get(owner)
 
     def type(self, qualified: str) -> JavaTarget | None:
-        """Return the type of that name."""
+        """Return the type of that qualified name, or None."""
         return JavaTarget("class", qualified) if qualified in self._types else None
 
     def member(self, owner: str, name: str, *, static: bool = False) -> JavaTarget | None:
@@ -67,7 +66,7 @@ class ProjectTypes:
         return JavaTarget(owner_type.members[name], owner)
 
     def in_package(self, package: str, name: str) -> JavaTarget | None:
-        """Return the top-level type `name` of a package."""
+        """Return the top-level type `name` of a package, or None."""
         return self.type(_join(package, name)) if name in self._packages.get(package, ()) else None
 
 
@@ -95,7 +94,7 @@ def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad |
             return None
         wildcards = [item for item in file.imports if item.wildcard]
         hits = [(item, target) for item in wildcards if (target := _wildcard(item, load, types)) is not None]
-    # Declarations of the file itself are not another file's API, even if it imports them.
+    # Declarations of the file itself are not another file's API, even if the file imports them.
     if not hits or any(types.path(item) == file.path for item, _ in hits):
         return None
     return _internal_load(load, hits, types)
@@ -152,12 +151,7 @@ def _join(prefix: str, name: str) -> str:
 
 
 def analyse(path: str, text: str) -> JavaFile:
-    """Read one file.
-
-    Args:
-        path: POSIX path inside the repository.
-        text: the whole file.
-    """
+    """Read one file."""
     source = Source(text, JAVA)
     reader = JavaReader(source)
     loads = _loads(reader)
@@ -182,7 +176,6 @@ def analyse(path: str, text: str) -> JavaFile:
 
 
 def _loads(reader: JavaReader) -> tuple[JavaLoad, ...]:
-    """Return the loads that an import may bind and that the file does not declare."""
     named = {item.name.rpartition(".")[2] for item in reader.imports if not item.wildcard}
     wildcards = any(item.wildcard for item in reader.imports)
     loads = []
@@ -212,7 +205,6 @@ def referred(path: str, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
 
 
 def _types(owner: str, paths: Iterable[str]) -> Iterator[DefinitionName]:
-    """Yield a qualified type in each file that may contain it, as the file's main type or nested in it."""
     parts = owner.split(".")
     for length in range(len(parts), 0, -1):
         ending = "/".join(parts[:length]) + ".java"

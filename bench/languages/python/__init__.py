@@ -28,7 +28,7 @@ _PREFIX = r"(?i:[rbuft]|[bft]r|r[bft])?"
 
 
 class Python(Language):
-    """Python, as its newest grammar and the running interpreter parse it."""
+    """Python, as the newest grammar and the running interpreter parse it."""
 
     label = "Python"
     suffix = ".py"
@@ -58,7 +58,7 @@ class Python(Language):
         return resolve(files)
 
     def parses(self, text: str) -> bool:
-        """Return whether this Python parses a text; its grammar also accepts some Python 2."""
+        """Return whether this Python parses a text; the grammar also accepts some Python 2."""
         from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
@@ -68,7 +68,7 @@ class Python(Language):
         return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether a file is a copy kept by CoderEval's harness, with the solution."""
+        """Return whether a file is a copy with the solution, left by CoderEval's harness."""
         stem, dot, suffix = name.rpartition(".")
         _, mark, digits = stem.rpartition("_passk_validte")
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
@@ -97,26 +97,26 @@ class Python(Language):
 
     @property
     def apis(self) -> ApiStyle:
-        """How its APIs are found and shown."""
+        """The `ApiStyle` of Python."""
         from ctxbench.bench.languages.python import apis
 
         return apis
 
     @property
     def answers(self) -> AnswerReader:
-        """The reader that extracts its functions from models' answers."""
+        """The `AnswerReader` of Python."""
         from ctxbench.bench.languages.python import answers
 
         return answers
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Return a function's lines, or those of its body, moved to an indentation."""
+        """Move the lines of a function, or of its body, to the indentation `to`."""
         from ctxbench.bench.judging.python.text import shift
 
         return shift(lines, to)
 
     def testing(self) -> Testing:
-        """Return the module that builds the suites of its repositories' tests."""
+        """Return the module that builds the `Suite` of a repository."""
         from ctxbench.bench.judging import python
 
         return python

@@ -13,21 +13,13 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.languages.python.asts import FunctionNode, only_function, parse, statements
 
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
-"""The declaration of any function."""
 _MOST = 50
-"""Largest number of lines at which to try cutting an answer."""
+"""Largest number of lines where cutting an answer is tried."""
 _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
-"""Expressions with an effect of their own."""
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the function with the file's indentation, and whether it parses.
-
-    Args:
-        head: the head of the function.
-        answer: the model's text.
-        wrapped: whether the text was between tags, so that it contains only code.
-    """
+    """Return the function with the file's indentation, and whether it parses; see `AnswerReader.function`."""
     if not wrapped:
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
         for reader in readers:
@@ -38,7 +30,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
     # An example of its use often follows the function.
     named = [block for block in blocks if _declares(head.name).search(block)]
     code = (named or blocks or [answer])[-1]
-    # The fence may be in its docstring, with no fence around the function.
+    # The fence may be in the docstring, with no fence around the function.
     whole = _by_lines(_declares(head.name), answer, head.name) if blocks and not named else None
     whole = whole or _whole(head.name, code, first=bool(blocks))
     if whole is not None:
@@ -67,7 +59,6 @@ def body(text: str) -> str | None:
 
 
 def _is_deeper(head: FunctionHead, answer: str) -> bool:
-    """Return whether an answer is indented deeper than the function, so that it can be a body unchanged."""
     indent = _indentation(answer)
     return indent.startswith(head.indent) and indent != head.indent
 
@@ -78,9 +69,9 @@ def _indentation(answer: str) -> str:
 
 
 def _moved(head: FunctionHead, answer: str) -> str | None:
-    """Return the head with the answer as its body at another indentation; None if it is not a body.
+    """Return the head with the answer as its body at another indentation; None if the answer is not a body.
 
-    An answer at the margin must contain a return, because it could also be code after the function.
+    An answer without indentation must contain a return: it could also be code after the function.
     """
     lines = answer.strip("\n").split("\n")
     indent = _indentation(answer)
@@ -94,7 +85,6 @@ def _moved(head: FunctionHead, answer: str) -> str | None:
 
 
 def _returns(tree: ast.Module) -> bool:
-    """Return whether a text contains a return outside of its functions."""
     nodes: list[ast.AST] = list(tree.body)
     while nodes:
         node = nodes.pop()
@@ -108,8 +98,7 @@ def _returns(tree: ast.Module) -> bool:
 def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
     """Return whether an answer that parses as a body is the function itself, or code before it.
 
-    Such a body would have no effect: imports, constants, a marker in brackets, the function inside itself. An answer
-    that is indented like a body may be followed by another function of that name, of the next class.
+    As a body, that answer would have no effect: it contains imports, constants, or the function inside itself.
     """
     parsed = only_function(continued)
     if parsed is None or not all(_is_idle(statement) for statement in statements(parsed)):
@@ -119,7 +108,6 @@ def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Return whether a statement has no effect, as statements around a function have none."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return True
@@ -133,7 +121,6 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 def _continuation(head: FunctionHead, answer: str) -> str | None:
-    """Return the head and the part of the answer that continues it; None if that is not a body."""
     stripped = answer.lstrip(" \t")
     starts = [head.head + answer, head.head + stripped, f"{head.lines}{head.body_indent}{stripped}"]
     for text in dict.fromkeys(starts):
@@ -147,7 +134,6 @@ def _continuation(head: FunctionHead, answer: str) -> str | None:
 
 
 def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
-    """Return whether there is a body: not only the docstring, and not a single word of prose."""
     stub = only_function(f"{head.lines}{head.body_indent}pass")
     has_docstring = stub is not None and len(stub.body) > 1
     body = parsed.body[1:] if has_docstring else parsed.body
@@ -157,7 +143,6 @@ def _has_body(head: FunctionHead, parsed: FunctionNode) -> bool:
 
 
 def _whole(name: str, code: str, *, first: bool) -> str | None:
-    """Return the last function of that name in the code; with `first`, otherwise the first function."""
     parsed = False
     moved = "\n".join(PYTHON.shift(code.split("\n"), ""))
     dedented = textwrap.dedent(code)
@@ -170,7 +155,7 @@ def _whole(name: str, code: str, *, first: bool) -> str | None:
         functions = list(_functions(tree.body))
         named = [function for function in functions if function.name in _spellings(name)]
         exact = [function for function in named if function.name == name]
-        # Code that returns is a body, and its functions are its helpers.
+        # Code that returns is a body; its functions are helpers.
         other = first and not _returns(tree)
         last = exact[-1:] or named[-1:] or (functions[:1] if other else [])
         if last:
@@ -179,7 +164,6 @@ def _whole(name: str, code: str, *, first: bool) -> str | None:
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
-    """Yield the functions of a module and its classes, without inner functions, which are not answers."""
     for node in body:
         if isinstance(node, FunctionNode):
             yield node
@@ -188,7 +172,6 @@ def _functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:
 
 
 def _by_lines(declares: re.Pattern[str], code: str, name: str) -> str | None:
-    """Return the last declared function that parses, preferably of that name, in a text that does not parse."""
     functions = [(spelling, text) for spelling, text, parses in _outermost(declares, code) if parses]
     exact = [text for spelling, text in functions if spelling == name]
     every = exact or [text for _, text in functions]
@@ -196,7 +179,6 @@ def _by_lines(declares: re.Pattern[str], code: str, name: str) -> str | None:
 
 
 def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield name, lines and validity of the outermost functions that match a declaration."""
     end = 0
     for declaration in declares.finditer(code):
         if declaration.start() < end:
@@ -210,7 +192,7 @@ def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str,
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the accepted spellings of a function's name: one leading underscore more or less is allowed."""
+    """Return the accepted spellings of a function's name, with one leading underscore more or less."""
     return (name, f"_{name}", name[1:]) if name.startswith("_") else (name, f"_{name}")
 
 
@@ -220,7 +202,6 @@ def _declares(name: str) -> re.Pattern[str]:
 
 
 def _body(head: FunctionHead, code: str) -> str | None:
-    """Return the head with the code as its body, indented as needed, with strings unchanged."""
     indented = textwrap.indent(textwrap.dedent(code).strip("\n"), head.body_indent)
     parsed = only_function(f"{head.lines}{indented}".rstrip())
     if parsed is None or not _has_body(head, parsed):
@@ -230,16 +211,14 @@ def _body(head: FunctionHead, code: str) -> str | None:
 
 
 def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
-    """Return the function by its lines alone; with `first`, any function if there is none of that name."""
     functions = list(_outermost(_declares(head.name), code)) or list(islice(_outermost(_ANY, code), int(first)))
     return functions[-1][1] if functions else next(cuts(head, head.head + code))
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
-    """Yield the text up to each line that may be the first after the function, the nearest first, then all of it.
+    """Yield the text up to each line that may follow the function, nearest first, then the whole text.
 
-    A line that is indented no deeper than the function ends it, unless it is inside a bracket or string: a text cut
-    there does not parse.
+    A line that is indented no deeper than the function may end it.
     """
     lines = text.split("\n")
     head = function_head.head.count("\n")
@@ -260,7 +239,6 @@ def leaves(line: str, indent: str) -> bool:
 
 
 def _tail_off(lines: list[str], indent: str) -> str:
-    """Join lines without trailing blank lines and comments that belong to the next code."""
     end = len(lines)
     while end > 1 and (not (line := lines[end - 1]).strip() or _is_outer_comment(line, indent)):
         end -= 1

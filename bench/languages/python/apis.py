@@ -1,7 +1,7 @@
-"""Python APIs as found and shown in the InferCom paper: usage examples, headers without bodies, plain remarks.
+"""Python APIs as the InferCom paper finds and prints them: usage examples, headers without bodies, plain remarks.
 
-Where the paper and its released code differ, this module follows the paper; ``quirks`` follows the release
-(docs/strategy.md lists the differences).
+This module follows the paper; with ``quirks`` it follows the released code instead. docs/strategy.md lists the
+differences.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REMARK = re.compile(
     re.DOTALL,
 )
 _TYPE_PARAMETERS = re.compile(r"^(class\s+\w+)\s*\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*\]")
-"""Type parameters of a class, which the release does not read."""
+"""Matches the type parameters of a class, which the release does not read."""
 _BOUND = ("self", "cls")
 _CLASS_LEVEL = ("@staticmethod", "@classmethod")
 _INDENT = " " * 4
@@ -49,9 +49,9 @@ def takes(function: Function, *, quirks: bool) -> bool:
 
 
 def text(function: Function) -> str:
-    """Return a function as an API entry shows it.
+    """Return the text of a function in an API entry.
 
-    A method without decorators has a line of four blanks instead, as in the released code.
+    A method without decorators gets a line of four spaces instead, as in the released code.
     """
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
@@ -63,17 +63,17 @@ def text(function: Function) -> str:
 
 
 def constructor_text(types: Sequence[Type]) -> str:
-    """Return a class without a constructor as an API entry shows it."""
+    """Return the API entry's text for a class without a constructor."""
     return _TYPE_PARAMETERS.sub(r"\1", types[-1].header) + ":"
 
 
 def constructor_name(types: Sequence[Type]) -> str:
-    """Return the name of the constructor of such a class."""
+    """Return the name of a class's default constructor."""
     return "__init__"
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
-    """Yield the usage examples of a function; those outside classes also with the module's name."""
+    """Yield the usage examples of a function; outside classes also with the module's name."""
     module = PurePosixPath(path).stem
     name, args = function.name, ", ".join(_arguments(function, quirks))
     if not function.types:
@@ -103,11 +103,11 @@ def _arguments(function: Function, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. An addition to the paper."""
+    """Return the usage examples of a class that declares no constructor. This is an addition to the paper."""
     return f"{kind.name}()", f"{snake(kind.name)} = {kind.name}()"
 
 
 def snake(name: str) -> str:
-    """Return the name of a class as that of a variable: ``HTTPCartStore`` -> ``http_cart_store``."""
+    """Convert the name of a class to a variable name: ``HTTPCartStore`` -> ``http_cart_store``."""
     name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()

@@ -1,4 +1,4 @@
-"""Syntax trees of Python text by the interpreter's own parser, thread-safe; functions in these trees."""
+"""Parse Python with the interpreter's own parser, thread-safe, and find functions in the trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 def parse(text: str | bytes) -> ast.Module | None:
     """Return the syntax tree of a text; None if this Python cannot parse it."""
     with TREE_LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about invalid escapes and the like concern only the text
+        warnings.simplefilter("ignore")  # these warnings, for example about invalid escapes, concern only the text
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -23,10 +23,7 @@ def parse(text: str | bytes) -> ast.Module | None:
 
 
 def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
-    """Yield module-level functions and methods, also those in ``if``, ``try`` and ``with``.
-
-    Each comes with the names of its classes, outermost first; functions inside functions are left out.
-    """
+    """Yield module-level functions and methods, each with its classes, without functions inside functions."""
     for field in _BLOCKS:
         for child in getattr(node, field, ()):
             if isinstance(child, FunctionNode):
@@ -36,17 +33,17 @@ def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[Fun
 
 
 def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
-    """Yield every function, also inner ones, in no particular order."""
+    """Yield every function, including inner functions, in no particular order."""
     return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
 
 
 def called(call: ast.Call) -> str:
-    """Return the last name of the called expression; empty if it has none."""
+    """Return the last name of the called expression, or ""."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def only_function(text: str) -> FunctionNode | None:
-    """Return the function that a text consists of, at any indentation; None if the text is not one function.
+    """Return the only function of a text at any indentation; None if the text is not one function.
 
     For an indented text, line numbers in the tree start at 2.
     """
@@ -63,7 +60,7 @@ def documented(function: FunctionNode) -> bool:
 
 
 def docstring(function: FunctionNode) -> str | None:
-    """Return the cleaned docstring of a function; None if it has none."""
+    """Return the cleaned docstring of a function, or None."""
     text = ast.get_docstring(function, clean=False)
     return text if text is None else cleaned(text)
 
@@ -71,8 +68,7 @@ def docstring(function: FunctionNode) -> str | None:
 def cleaned(text: str) -> str:
     """Return a docstring without its indentation and surrounding empty lines.
 
-    The result equals that of `inspect.cleandoc` in Python 3.11. Python 3.13 counts only plain spaces as indentation, so
-    docstrings with form feeds or other blanks would differ.
+    The result equals Python 3.11's `inspect.cleandoc`. Python 3.13 counts only plain spaces as indentation.
     """
     first, *others = text.expandtabs().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)

@@ -1,4 +1,4 @@
-"""The classes of a Python project: their bases, own members and inherited members."""
+"""The classes of a Python project: bases, own members and inherited members."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ctxbench.bench.languages.python.modules import Exports, PythonTarget
 from ctxbench.bench.languages.syntax import Source
 
 SELF = frozenset({"self", "cls"})
-"""Names of a method's own object or class; other names are not recognised."""
+"""Names of a method's own object or class. Other names are not recognised."""
 _PLAIN_DECORATORS = frozenset(
     {"dataclass", "define", "frozen", "mutable", "attrs", "final", "runtime_checkable", "total_ordering", "unique"}
 )
-"""Decorators, by their last name, that add only special methods."""
+"""Decorators, by last name, that add only special methods."""
 _DYNAMIC = ("__getattr__", "__getattribute__", "__dict__", "setattr(", "vars(")
 _NAMES = frozenset({"identifier", "pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern", "tuple"})
 _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "for_in_clause"})
@@ -28,20 +28,20 @@ _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """One class."""
+    """One class of a file."""
 
     name: str
-    """With its outer classes: ``Outer.Inner``."""
+    """The name with outer classes: ``Outer.Inner``."""
     bases: tuple[str, ...]
-    """As written, without subscripts: ``Base``, ``shop.Base``; empty for other expressions."""
+    """The bases as written, without subscripts: ``Base``, ``shop.Base``; "" for other expressions."""
     members: frozenset[str]
-    """Names bound in its body, or assigned to its object or class in a method."""
+    """Names bound in the body, or assigned to the object or class in a method."""
     dynamic: bool
     """Whether members may come from elsewhere: a metaclass, a decorator, ``__getattr__``, ``setattr``."""
 
 
 def read_classes(source: Source) -> dict[str, Class]:
-    """Return the classes of a file by name, without those inside functions; classes of the same name are merged."""
+    """Return the classes of a file by name, except classes inside functions; classes of the same name are merged."""
     classes: dict[str, Class] = {}
     pending: list[tuple[Node, str]] = [(source.root, "")]
     while pending:
@@ -79,7 +79,6 @@ def _class(node: Node, outer: str, source: Source) -> Class:
 
 
 def _bases(arguments: Node | None, source: Source) -> tuple[tuple[str, ...], bool]:
-    """Return the bases, and whether there are keywords (a metaclass)."""
     bases: list[str] = []
     keywords = False
     for argument in arguments.named_children if arguments is not None else ():
@@ -103,7 +102,6 @@ def _plainly_decorated(node: Node, source: Source) -> bool:
 
 
 def _members(body: Node, source: Source) -> Iterator[str]:
-    """Yield the names bound in a class body, then those that its methods assign to their object."""
     pending: list[tuple[Node, bool]] = [(child, False) for child in body.named_children]
     while pending:
         node, inside = pending.pop()
@@ -161,7 +159,7 @@ class Hierarchy:
     """The classes of one project."""
 
     def __init__(self, texts: Mapping[str, str], exports: Exports) -> None:
-        """Store the project's files; each is read on demand."""
+        """Store the project's files; each file is read on demand."""
         self._texts, self._exports = texts, exports
         self._classes: dict[str, dict[str, Class]] = {}
         self._members: dict[tuple[str, str], Members | None] = {}
@@ -176,7 +174,7 @@ class Hierarchy:
         return self._classes[path]
 
     def path(self, module: str) -> str | None:
-        """Return the file of a dotted module; None if there is none, or more than one."""
+        """Return the file of a dotted module; None without exactly one file."""
         if self._modules is None:
             self._modules = {}
             for path in self._texts:
@@ -185,7 +183,7 @@ class Hierarchy:
         return self._modules.get(module)
 
     def members(self, path: str, name: str) -> Members | None:
-        """Return the members of a class, with inherited ones; None if they cannot be determined."""
+        """Return the members of a class, with inherited members; None if uncertain."""
         key = (path, name)
         if key not in self._members:
             self._members[key] = None  # ends cycles of bases
@@ -194,7 +192,7 @@ class Hierarchy:
         return self._members[key]
 
     def with_bases(self, path: str, definition: Class) -> Members | None:
-        """Return the members of a class in the file `path`, with inherited ones; None if they cannot be determined."""
+        """Return the members of a class in file `path`, with inherited members; None if uncertain."""
         if definition.dynamic:
             return None
         names = definition.members | (inherited("builtins", "object") or frozenset())
@@ -206,10 +204,7 @@ class Hierarchy:
         return names
 
     def of_self(self, path: str, definition: Class) -> Members | None:
-        """Return the members that an object of a class may have, including those of the project's subclasses.
-
-        A base class may rely on members that every subclass has.
-        """
+        """Return the members that an object of a class may have, also through subclasses; None if uncertain."""
         if definition.name.endswith("Mixin"):
             return None
         names = self.with_bases(path, definition)
@@ -249,7 +244,6 @@ class Hierarchy:
         return self.members(place, name) if place is not None else None
 
     def _below(self, name: str) -> list[tuple[str, str]]:
-        """Return (path, class) of all classes that may derive from a class of that name."""
         if self._heirs is None:
             self._heirs = {}
             for path, text in self._texts.items():
@@ -273,15 +267,7 @@ _ENUM = frozenset({"name", "value", "_name_", "_value_"})
 
 @functools.cache
 def inherited(module: str, name: str) -> frozenset[str] | None:
-    """Return the members of a base class from the standard library; None if they cannot be determined.
-
-    Supported are only classes whose objects have no further members: built-ins, `abc`, `enum`, `collections.abc`, and
-    the two markers of `typing`.
-
-    Args:
-        module: dotted; ``builtins`` for names without an import.
-        name: the class.
-    """
+    """Return the members of a class from some modules of the standard library; None if uncertain."""
     if module in ("typing", "typing_extensions") and name in _TYPING:
         return frozenset()
     if module not in _MODULES:

@@ -1,8 +1,6 @@
-"""The project's names that Python code reads (`bench.languages.base.ProjectNames`), and those that a file refers to.
+"""The project's names that Python code reads (`bench.languages.base.ProjectNames`), and definitions a file refers to.
 
-Checked are names that the code imports from the project, with the attributes after a module or class; classes and
-functions of the file itself; and attributes of ``self`` and ``cls``. Special names (``__name__``) are never checked,
-and neither are attributes that some code of the project assigns to another object.
+Special names (``__name__``) and attributes that other code of the project assigns are never checked.
 """
 
 from __future__ import annotations
@@ -32,32 +30,28 @@ from ctxbench.bench.languages.syntax import Source
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
 _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
-"""Modules that are often generated when a project is built, and so are not among its files."""
+"""Matches modules that a build often generates. They are not among the project's files."""
 
 
 class ProjectFiles(Mapping[str, PythonFile]):
     """The facts of every file except the names it reads, computed on demand."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Store the texts by path."""
         self._texts, self._facts = texts, dict[str, PythonFile]()
 
     def __getitem__(self, path: str) -> PythonFile:
-        """Return the facts of a file."""
         if path not in self._facts:
             self._facts[path] = declared(path, self._texts[path])
         return self._facts[path]
 
     def __contains__(self, path: object) -> bool:
-        """Return whether there is such a file, without reading it."""
+        """Return whether a file exists, without reading it."""
         return path in self._texts
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the paths."""
         return iter(self._texts)
 
     def __len__(self) -> int:
-        """Return the number of files."""
         return len(self._texts)
 
 
@@ -73,7 +67,7 @@ class PythonProject:
     """The names of a Python project."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Store the files; only their import lines are read now."""
+        """Store the files; only import lines are read now."""
         self._texts = {path: texts[path] for path in texts if path.endswith(".py")}
         imported = {
             of_from or of_import for text in self._texts.values() for of_from, of_import in _IMPORT.findall(text)
@@ -127,7 +121,6 @@ class PythonProject:
         return self._walk(code, load, target, load.name) if (target := self._defined(code, load)) is not None else None
 
     def _defined(self, code: _Code, load: RawLoad) -> PythonTarget | None:
-        """Return the class or function of the file itself that a name refers to."""
         binder = load.scope.binder(load.name)
         kind = None
         if binder is None and code.path in self._texts:
@@ -137,7 +130,6 @@ class PythonProject:
         return PythonTarget(kind, self._index.name(code.path)) if kind in ("class", "function") else None
 
     def _walk(self, code: _Code, load: RawLoad, target: PythonTarget, name: str) -> ProjectReading | None:
-        """Follow attributes through modules to a class and its member."""
         if target.kind == "unknown":
             return None
         spelled = load.name
@@ -152,7 +144,7 @@ class PythonProject:
         return _reading(code, load, spelled, is_defined=True)
 
     def _step(self, code: _Code, target: PythonTarget, name: str, part: str) -> PythonTarget | bool | None:
-        """Return an attribute's target, or whether it is known if its kind does not matter; None: not checked."""
+        """Return an attribute's target, or whether it exists if its kind does not matter; None if unchecked."""
         if target.kind == "class":
             path = self._hierarchy.path(target.module)
             if path is None:
@@ -184,7 +176,7 @@ class PythonProject:
         return _reading(code, load, f"{load.name}.{part}", is_defined=is_defined) if is_defined is not None else None
 
     def _verdict(self, name: str, members: frozenset[str] | None) -> bool | None:
-        """Return whether a name is a member; None if the members are unknown, or the name is assigned from outside."""
+        """Return whether a name is a member; None if members are uncertain or other code assigns the name."""
         if members is None:
             return None
         if name in members:
@@ -195,7 +187,6 @@ class PythonProject:
         return None if self._assigned[name] else False
 
     def _whole(self, place: str) -> bool:
-        """Return whether all names of a module are visible in its text."""
         if place not in self._texts:
             return False
         file, text = self._exports.files[place], self._texts[place]
@@ -204,7 +195,6 @@ class PythonProject:
 
 
 def _is_written(load: RawLoad) -> bool:
-    """Return whether the first attribute is assigned, not read: ``self.total = 1``, ``self.a, self.b = pair``."""
     around = node = load.node.parent
     if len(load.chain) > 1 or node is None:
         return False
@@ -214,7 +204,6 @@ def _is_written(load: RawLoad) -> bool:
 
 
 def _class_around(node: Node, source: Source) -> str:
-    """Return the class around a method's code, with its outer classes; empty for code outside of methods."""
     names: list[str] = []
     inside = False
     around = node.parent
@@ -259,7 +248,6 @@ class _Names:
         self._paths = {exports.index.name(path): path for path in reversed(list(exports.files))}
 
     def loaded(self, load: NameLoad, method: str = "") -> Iterator[DefinitionName]:
-        """Yield the definitions that a name and its attributes refer to, with a class's method if one is given."""
         tail = (method,) if method else ()
         for item in (self.file.imports[index] for index in load.imports):
             spelled = tuple(item.module.split("."))[1:] if item.dotted else ()
@@ -273,7 +261,6 @@ class _Names:
             yield from self.definitions(target, load.name, (*load.chain, *tail))
 
     def definitions(self, target: PythonTarget | None, name: str, chain: tuple[str, ...]) -> Iterator[DefinitionName]:
-        """Yield the definition of a target called `name`, reached through modules; for a class also its method."""
         while target is not None and target.place is not None and chain:
             name, *attributes = chain
             target, chain = self.exports.member(target.place, name), tuple(attributes)
@@ -291,7 +278,6 @@ class _Names:
 
 
 def _overridden(names: _Names, text: str, cursor: int) -> Iterator[DefinitionName]:
-    """Yield the methods of imported base classes that the method around the cursor overrides."""
     methods = [function for function in outline(text).functions if function.lines[0] <= cursor and function.types]
     if not methods or methods[-1].lines[1] < cursor:
         return

@@ -1,8 +1,7 @@
-"""Modules of a Python repository: the facts of a file, the mapping of dotted names to files, and exported names.
+"""Map dotted names of a Python repository to files, and find the names that modules export.
 
-A place is a repository path: a ``.py`` file, a package's ``__init__.py``, or the folder of a namespace package. Roots
-are the folders where absolute imports start. They follow from the files alone: the repository itself, folders called
-``src``, and the parents of topmost packages.
+A place is a ``.py`` file, a package's ``__init__.py``, or the folder of a namespace package. Absolute imports start at
+a root: the repository itself, a folder called ``src``, or the parent of a topmost package.
 """
 
 from __future__ import annotations
@@ -17,25 +16,23 @@ from ctxbench.bench.languages.outline import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedName:
-    """One name bound by an import statement."""
+    """One name that an import statement binds."""
 
     statement: int
-    """Index into `PythonFile.statements`."""
     bound: str
-    """The name in this file; for ``import a.b.c`` it is ``a``."""
+    """The name in this file; ``a`` for ``import a.b.c``."""
     module: str
     """The dotted module, without leading dots."""
     level: int
-    """Number of leading dots."""
     member: str | None
     """The name taken from the module; None for ``import module``."""
     dotted: bool
-    """Whether it is ``import a.b.c`` without ``as``, so that it is reached as ``a.b.c``."""
+    """Whether the import is ``import a.b.c`` without ``as``, so that code reads ``a.b.c``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarImport:
-    """``from module import *``."""
+    """One ``from module import *``."""
 
     statement: int
     module: str
@@ -49,7 +46,6 @@ class NameLoad:
     name: str
     chain: tuple[str, ...]
     near: int
-    """Number of leading parts of `chain` on the name's own line."""
     line: int
     column: int
     quoted: bool
@@ -66,11 +62,11 @@ class PythonFile(FileFacts):
     stars: tuple[StarImport, ...]
     loads: tuple[NameLoad, ...]
     definitions: Mapping[str, str]
-    """Names bound at module level other than by imports -> ``class``, ``function`` or ``variable``."""
+    """Names bound at module level, except by imports -> ``class``, ``function`` or ``variable``."""
     imported: Mapping[str, tuple[int, ...]]
     """Names bound at module level by imports -> indices into `imports`."""
     exported: tuple[str, ...] | None
-    """``__all__`` if it is a plain list of strings."""
+    """``__all__`` if it is a plain list of strings; otherwise None."""
     dynamic: bool
     """Whether the module has a ``__getattr__`` that creates names."""
 
@@ -101,7 +97,7 @@ unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
 zipapp zipfile zipimport zlib zoneinfo
 """
 STANDARD = frozenset(_NAMES.split())
-"""Top-level names of the standard library of Python 3.11, by which published sets were built."""
+"""Top-level names of the standard library of Python 3.11. Published sets were built with this list."""
 
 
 _ASIDE = frozenset({"test", "tests", "testing", "testdata", "fixtures", "doc", "docs", "example", "examples"})
@@ -113,13 +109,7 @@ class ModuleIndex:
     """The modules of one repository."""
 
     def __init__(self, paths: Iterable[str], imported: Iterable[str]) -> None:
-        """Find the roots.
-
-        Args:
-            paths: every ``.py`` file.
-            imported: every dotted module that the repository imports by its absolute name. They distinguish a namespace
-                package (``ns.pkg`` is imported, so ``ns`` is not a root) from a source root.
-        """
+        """Find the roots; absolute imports, `imported`, distinguish namespace packages from roots."""
         self._files = frozenset(paths)
         self._folders = frozenset(folder for path in self._files for folder in _parents(path))
         self._dotted = frozenset(part for name in imported for part in _tails(name))
@@ -132,7 +122,6 @@ class ModuleIndex:
         return _join(folder, _INIT) in self._files
 
     def _root_of(self, path: str) -> str:
-        """Return the folder from which the file's absolute name starts."""
         folder = dirname(path)
         # A repository with an __init__.py at its top is not a package, since its name is unknown.
         if not folder or not self._is_package(folder):
@@ -148,7 +137,7 @@ class ModuleIndex:
         return root
 
     def relative(self, path: str, level: int, module: str) -> str | None:
-        """Return the place that ``from <level dots><module> import …`` in `path` names."""
+        """Return the place that ``from <level dots><module> import …`` in `path` names, or None."""
         folder = dirname(path)
         for _ in range(level - 1):
             if not folder:
@@ -159,7 +148,7 @@ class ModuleIndex:
         return _join(folder, _INIT) if self._is_package(folder) else folder
 
     def absolute(self, path: str, module: str) -> str | None:
-        """Return the place of an absolute import made in `path`; None if it is outside the repository."""
+        """Return the place of an absolute import in `path`; None if it is outside the repository."""
         if not module or module.partition(".")[0] in _STANDARD:
             return None
         for root in dict.fromkeys([self._own[path], dirname(path), *self._roots]):
@@ -197,7 +186,7 @@ class ModuleIndex:
         return inner if inner in self._folders else None
 
     def submodule(self, place: str, name: str) -> str | None:
-        """Return the module `name` inside a package; None if there is none."""
+        """Return the module `name` inside a package, or None."""
         if basename(place) == _INIT:
             return self._child(dirname(place), name)
         return None if place.endswith(".py") else self._child(place, name)
@@ -237,13 +226,12 @@ class PythonTarget:
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
     module: str
-    """Dotted name of the module that defines it (or of the module itself)."""
+    """Dotted name of the module itself or of the defining module."""
     place: str | None = None
-    """The place of a module."""
 
 
 OUTSIDE = PythonTarget("outside", "")
-"""A name that the repository only re-exports: another package defines it."""
+"""A name that the repository only re-exports from another package."""
 
 
 class Exports:
@@ -256,7 +244,7 @@ class Exports:
         self._public: dict[str, frozenset[str]] = {}
 
     def place(self, path: str, item: ImportedName | StarImport) -> str | None:
-        """Return the module that an import statement in `path` names; None if it is not in the repository."""
+        """Return the module that an import statement in `path` names; None if it is outside the repository."""
         if item.level:
             return self.index.relative(path, item.level, item.module)
         return self.index.absolute(path, item.module)
@@ -305,7 +293,6 @@ class Exports:
         return self._from_stars(file, name) if file is not None else None
 
     def _passed_on(self, file: PythonFile, name: str) -> PythonTarget | None:
-        """Return the target of the module's own imports of the name; the last one inside the repository counts."""
         answer: PythonTarget | None = None
         for index in file.imported.get(name, ()):
             item = file.imports[index]

@@ -28,11 +28,7 @@ _SEPARATORS = ("keyword_separator", "positional_separator", "comment", "ERROR")
 
 
 def outline(text: str) -> Outline:
-    """Return the outline of a file.
-
-    In a file with a syntax error, the last statement is treated as cut at the cursor. It is replaced by an empty one,
-    so that the code around it still parses.
-    """
+    """Return the outline of a file. After a syntax error, the last statement is ignored."""
     source = Source(text, PYTHON)
     reader = _Reader(source)
     if source.root.has_error:
@@ -43,7 +39,7 @@ def outline(text: str) -> Outline:
 
 
 def _mended(text: str) -> str:
-    """Return the text with an empty statement of as many lines in place of the last one and its decorators."""
+    """Replace the last statement and its decorators by an empty statement with as many lines."""
     start = line = depth = 0
     decorated = False
     for token in _TOKEN.finditer(text.rstrip()):
@@ -87,7 +83,6 @@ class _Reader:
                 stack.extend((child, types, inside) for child in reversed(node.named_children))
 
     def _lines(self, node: Node) -> Span:
-        """Return the lines of a definition with its decorators and the comments directly above and at its end."""
         outer = node.parent if node.parent is not None and node.parent.type == "decorated_definition" else node
         start, column = outer.start_point
         while self._comments.get(start - 1) == column:
@@ -159,7 +154,6 @@ class _Reader:
 
 
 def _comments(source: Source) -> Mapping[int, int]:
-    """Return the lines that contain only a comment -> its column; -1 for blank lines."""
     columns: dict[int, int] = {}
     lines = source.data.split(b"\n")
     for row, line in enumerate(lines):
@@ -181,7 +175,6 @@ def _comments(source: Source) -> Mapping[int, int]:
 
 
 def _body(node: Node, end: int) -> Span:
-    """Return the lines of a function's body: the code after the colon, with comments."""
     colon = next((child for child in node.children if child.type == ":"), None)
     if colon is None:
         return end, end
@@ -196,7 +189,6 @@ def _body(node: Node, end: int) -> Span:
 
 
 def _docstring(source: Source, block: Node | None) -> str:
-    """Return the cleaned value of the string at the beginning of a body; empty if there is none."""
     first = next((child for child in block.named_children if child.type != "comment"), None) if block else None
     if first is None or first.type != "expression_statement" or len(first.named_children) != 1:
         return ""
@@ -209,7 +201,7 @@ def _docstring(source: Source, block: Node | None) -> str:
 
 
 def _value(literal: str) -> str | None:
-    """Return the value of a plain string literal; None for bytes, f-strings and incomplete ones.
+    """Return the value of a plain string literal; None for bytes, f-strings and incomplete literals.
 
     `ast.literal_eval` would warn about escapes in the repository's code.
     """

@@ -1,8 +1,7 @@
 """Read imports, scopes and name loads from a Python syntax tree.
 
-A scope records its bound names, and finds the imports that a load refers to. Control flow is approximated line by line:
-a plain rebinding after the import (an assignment outside ``if``, ``try`` and loops, a ``def``, a parameter) hides it; a
-conditional one counts as a fallback.
+Each load is resolved to imports line by line. A plain rebinding after the import hides it: an assignment outside
+``if``, ``try`` and loops, a ``def``, a parameter. A conditional rebinding counts as a fallback.
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ class PythonScope:
     kind: str
     parent: PythonScope | None
     stores: dict[str, list[int]] = field(default_factory=dict)
-    """Name -> positions from which a plain binding holds; -1 for conditional bindings."""
+    """Name -> positions where a plain binding starts; -1 for a conditional binding."""
     kinds: dict[str, str] = field(default_factory=dict)
-    """Name -> ``class``, ``function`` or ``variable``; ``variable`` only if there is no other definition."""
+    """Name -> ``class``, ``function`` or ``variable``; a class or function takes precedence."""
     imports: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Name -> (position, index of the import)."""
     outside: set[str] = field(default_factory=set)
-    """Names declared ``global``."""
     nonlocals: set[str] = field(default_factory=set)
 
     def store(self, name: str, position: int, *, plain: bool, kind: str = "variable") -> None:
@@ -55,18 +53,14 @@ class PythonScope:
         return scope
 
     def find(self, name: str, position: int) -> tuple[int, ...] | None:
-        """Return the imports that a load of `name` may refer to.
-
-        Returns:
-            Indices of imports; empty if something else binds the name; None if nothing binds it.
-        """
+        """Return the imports that `name` may refer to; empty if something else binds the name, None if nothing does."""
         scope = self.binder(name)
         if scope is None:
             return None
         return scope.imports_at(name, position, nested=scope is not self) if name in scope.imports else ()
 
     def binder(self, name: str) -> PythonScope | None:
-        """Return the scope of the file that binds `name` as read from this scope; None if there is none."""
+        """Return the scope that binds `name`, as read from this scope; None if no scope does."""
         scope: PythonScope | None = self
         direct = True
         while scope is not None:
@@ -130,24 +124,20 @@ class RawLoad(NamedTuple):
     name: str
     chain: tuple[str, ...]
     near: int
-    """Number of leading parts of `chain` on the name's own line."""
     node: Node
     quoted: bool
 
 
 class Reader(TreeReader[PythonPlace]):
-    """Reads a whole file. The walk follows the text, so that ``global x`` comes before ``x = …``."""
+    """Reads a whole file in text order, so ``global x`` comes before ``x = …``."""
 
     def __init__(self, source: Source) -> None:
-        """Walk the whole tree of `source`."""
         self.module = PythonScope(MODULE, None)
         self.statements: list[Span] = []
         self.imports: list[ImportedName] = []
         self.stars: list[StarImport] = []
         self.loads: list[RawLoad] = []
         super().__init__(source, PythonPlace(self.module))
-
-    # Loads
 
     def _identifier(self, node: Node, place: PythonPlace) -> None:
         self.loads.append(RawLoad(place.scope, self.source.text(node), (), 0, node, place.quoted))
@@ -177,10 +167,7 @@ class Reader(TreeReader[PythonPlace]):
     def _keyword_argument(self, node: Node, place: PythonPlace) -> None:
         self._push_field(node, "value", place)
 
-    # Bindings
-
     def _store(self, target: Node, place: PythonPlace, position: int) -> None:
-        """Bind the names in a target; subscripts and attributes in it are loads."""
         pending = [target]
         while pending:
             node = pending.pop()
@@ -218,7 +205,6 @@ class Reader(TreeReader[PythonPlace]):
         self._push(other_children, place._replace(conditional=True) if node.type == "for_statement" else place)
 
     def _delete(self, node: Node, place: PythonPlace) -> None:
-        """``del name`` reads nothing; ``del name[key]`` does."""
         pending = list(node.named_children)
         while pending:
             child = pending.pop()
@@ -240,7 +226,7 @@ class Reader(TreeReader[PythonPlace]):
         self._push([child for child in children if child != alias], place)
 
     def _dotted_name(self, node: Node, place: PythonPlace) -> None:
-        """A name in a ``case`` pattern: one part captures, several are read."""
+        """Bind a single name in a ``case`` pattern; read a dotted name."""
         parts = node.named_children
         parent = node.parent
         if len(parts) == 1 and (parent is None or parent.type != "class_pattern"):
@@ -261,8 +247,6 @@ class Reader(TreeReader[PythonPlace]):
     def _global(self, node: Node, place: PythonPlace) -> None:
         names = {self.source.text(child) for child in node.named_children}
         (place.scope.outside if node.type == "global_statement" else place.scope.nonlocals).update(names)
-
-    # Definitions
 
     def _decorator(self, node: Node, place: PythonPlace) -> None:
         self._bar(rows(node), "decorator")
@@ -327,7 +311,6 @@ class Reader(TreeReader[PythonPlace]):
         self._push_field(node, "right", types)
 
     def _type_parameters(self, parameters: Node | None, place: PythonPlace, *, always: bool = False) -> PythonPlace:
-        """Return the place for code under type parameters: a scope of its own, if there are any."""
         if parameters is None and not always:
             return place
         types = place._replace(scope=PythonScope(TYPES, place.scope))
@@ -342,7 +325,6 @@ class Reader(TreeReader[PythonPlace]):
         return types
 
     def _parameters(self, parameters: Node | None, inner: PythonScope, place: PythonPlace, types: PythonPlace) -> None:
-        """Bind the parameters in the function; defaults and annotations (at `types`) are read outside it."""
         for parameter in parameters.named_children if parameters is not None else ():
             target: Node | None = parameter
             if parameter.type in _PARAMETER_WITH_NAME:
@@ -354,8 +336,6 @@ class Reader(TreeReader[PythonPlace]):
                 self._push_field(parameter, "type", types)
             if target is not None and (target.type == "identifier" or target.type in PATTERNS):
                 self._store(target, PythonPlace(inner), 0)
-
-    # Imports
 
     def _statement(self, node: Node) -> int:
         self._bar(rows(node), "import")

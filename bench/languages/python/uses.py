@@ -24,12 +24,7 @@ from ctxbench.bench.types import Use
 
 
 def analyse(path: str, text: str) -> PythonFile:
-    """Read one file.
-
-    Args:
-        path: POSIX path inside the repository.
-        text: the whole file.
-    """
+    """Read one file."""
     source = Source(text, PYTHON)
     reader = Reader(source)
     loads = _loads(reader)
@@ -65,7 +60,6 @@ def _declared(path: str, source: Source, reader: Reader) -> PythonFile:
 
 
 def _loads(reader: Reader) -> tuple[NameLoad, ...]:
-    """Return the loads that an import of this file, or one of its star imports, may bind."""
     imported = {item.bound for item in reader.imports}
     loads = []
     for scope, name, chain, near, node, quoted in reader.loads:
@@ -84,7 +78,6 @@ def _loads(reader: Reader) -> tuple[NameLoad, ...]:
 
 
 def _exported(source: Source) -> tuple[str, ...] | None:
-    """Return ``__all__`` if it consists only of plain lists of strings."""
     names: list[str] | None = None
     for statement in source.root.named_children:
         expression = statement.named_children[0] if statement.type == "expression_statement" else None
@@ -98,7 +91,6 @@ def _exported(source: Source) -> tuple[str, ...] | None:
 
 
 def _strings(expression: Node, source: Source) -> list[str] | None:
-    """Return the strings listed by ``__all__ = […]``, ``__all__ += […]``, ``.extend([…])`` or ``.append(…)``."""
     if expression.type in ("assignment", "augmented_assignment"):
         pending = [expression.child_by_field_name("right")]
     elif expression.type == "call":
@@ -137,7 +129,6 @@ class _FileUses:
         return self._elsewhere(self.exports.imported(self.file.path, item))
 
     def _elsewhere(self, target: PythonTarget | None) -> PythonTarget | None:
-        """Return a target, or None if it is the file itself or defined there, and so not another file's API."""
         return None if target is None or target.module == self._name else target
 
     def loads(self) -> tuple[InternalLoad, ...]:
@@ -167,7 +158,7 @@ class _FileUses:
         )
 
     def _top_package(self, load: NameLoad, items: list[ImportedName]) -> InternalLoad | None:
-        """Resolve ``a.other`` if there is only ``import a.b``: the load goes through the package ``a`` itself."""
+        """Resolve ``a.other`` after ``import a.b``: the load goes through the package ``a``."""
         place = self.exports.index.absolute(self.file.path, load.name)
         if not items or place is None:
             return None
