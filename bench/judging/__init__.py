@@ -1,7 +1,4 @@
-"""Judge a completion of a function sample by the repository's own tests in a sandbox.
-
-This module inserts a completion into its file for every language: lines, line ends, indentation. Pure.
-"""
+"""Judge completions of function samples by the repository's own tests in a sandbox."""
 
 from __future__ import annotations
 
@@ -14,24 +11,21 @@ _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def whole_lines(text: str) -> list[str]:
-    r"""Return the lines of a text with their ends, which are ``\n``, ``\r\n`` or ``\r``."""
+    r"""Split a text into lines with their ends (``\n``, ``\r\n`` or ``\r``)."""
     return _LINES.findall(text)
 
 
 def replace_lines(
     source: bytes, encoding: str, span: tuple[int, int], replacement: Callable[[str], Sequence[str]], cure: str
 ) -> bytes:
-    """Return a file with some lines replaced; the new lines get the most frequent line end of the file.
+    """Replace lines of a file; the new lines get the file's most frequent line end.
 
-    Args:
-        source: the file.
-        encoding: of the file.
-        span: lines ``[start, end)``, 0-based, as split by `whole_lines`.
-        replacement: takes the indentation of the first of these lines and returns the new lines without their ends.
-        cure: the cure if the encoding cannot represent them.
+    `span` counts 0-based lines ``[start, end)`` as `whole_lines` splits them. `replacement` takes the first line's
+    indentation and returns the new lines without ends.
 
     Raises:
-        InputFault: if the file has no such lines, or its encoding cannot represent the new ones.
+        InputFault: if the file lacks these lines, or its encoding cannot represent the new text; `cure` says what to
+            do.
     """
     lines = whole_lines(source.decode(encoding, "surrogateescape"))
     start, end = span
@@ -40,7 +34,7 @@ def replace_lines(
     ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
     newline = max(("\n", "\r\n", "\r"), key=ends.count)
     try:
-        # Undecodable bytes of the file are written back unchanged; the completion may not contain any.
+        # Undecodable bytes of the file are written back unchanged. The completion must not contain any.
         changed = (newline.join(replacement(indentation(lines[start]))) + ends[end - 1]).encode(encoding)
     except UnicodeEncodeError as error:
         what = f"{error.object[error.start]!r} cannot be written in the file's encoding {encoding}"
@@ -55,7 +49,7 @@ def indentation(line: str) -> str:
 
 
 def unindented(line: str, away: str) -> str:
-    """Return a line without the part of an indentation that it begins with."""
+    """Remove as much of the indentation `away` as the line begins with."""
     common = 0
     while common < len(away) and line[common : common + 1] == away[common]:
         common += 1

@@ -1,7 +1,4 @@
-"""`Judge`: verdicts on completions of one sample set, using pools that are opened on demand.
-
-The `judge` function of a language's suite, in its folder beside this file, interprets an outcome.
-"""
+"""Judge completions of one sample set in boxes that open on demand."""
 
 from __future__ import annotations
 
@@ -30,13 +27,13 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 
 VERSION = 3
-"""Version of the verdicts' meaning: part of the cache key of verdicts, so that older ones are not mixed in."""
+"""Version of the verdicts' meaning. It is part of the cache key, so older verdicts are not reused."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
-"""A longer completion is not a function, and would not fit into a box with the repository."""
+"""Largest number of characters of a completion. A longer text would not fit into a box."""
 PUBLISHED_REUSE = 50
-"""Jobs per box when only the repository's own code is judged, with empty bodies and injected faults. A box is emptied
-or discarded after each job; a model's code always gets a fresh box."""
+"""Jobs per box if only trusted code is judged: the repository's own, with empty bodies and injected faults. A model's
+code always gets a fresh box."""
 
 
 @contextlib.contextmanager
@@ -49,14 +46,7 @@ def sandbox_explained() -> Iterator[None]:
 
 
 def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
-    """Return the verdict on a completion, and remarks on code that is not plain.
-
-    Args:
-        suite: how the tests are run.
-        run: runs a job.
-        sample: the sample.
-        reference: its answer and tests.
-        text: the completion.
+    """Judge a completion with `run`, and add remarks on code that is not plain.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -73,7 +63,7 @@ def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, referenc
 
 
 class _Room:
-    """One repository: its suite, its image and, once needed, its pool."""
+    """The suite, image and pool of one repository."""
 
     def __init__(self, suite: Suite) -> None:
         self.lock = threading.Lock()
@@ -84,17 +74,12 @@ class _Room:
 
 
 class Judge:
-    """Judges completions. A context manager that ends every box on exit. Thread-safe."""
+    """Judges completions. Use it as a context manager; it closes all boxes on exit. Thread-safe."""
 
     def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
-        """Judge samples of `sample_set` in boxes of `sandbox`.
+        """Judge samples of `sample_set` in boxes of `sandbox`; `width` is the number of samples judged at once.
 
-        Args:
-            home: the home folder of the repositories.
-            sample_set: the samples with their references.
-            sandbox: the back end.
-            width: number of completions of one repository to judge at once.
-            reuse: jobs after which a box is discarded; must be 1 if any completion is a model's (`PUBLISHED_REUSE`).
+        A box is discarded after `reuse` jobs. Models' completions require 1; see `PUBLISHED_REUSE`.
         """
         self._turns = Turns(home.cache)
         self._home, self._set, self._sandbox, self._width, self._reuse = home, sample_set, sandbox, width, reuse
@@ -104,13 +89,11 @@ class Judge:
         self._closed = False
 
     def __enter__(self) -> Judge:
-        """Return the judge; nothing is opened yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End every box."""
         with self._lock:
             self._closed = True
             self._rooms.clear()
@@ -118,10 +101,10 @@ class Judge:
         pools.__exit__(kind, error, trace)
 
     def image(self, sample: Sample) -> str:
-        """Return a key of everything that a verdict on this sample depends on, except its tests and the completion.
+        """Return a key of everything that a sample's verdict depends on, except its tests and the completion.
 
         Raises:
-            InputFault: if the repository is missing or changed since the set was built.
+            InputFault: if the repository is missing, or has changed since the set was built.
             MachineFault: if the image cannot be built here.
         """
         room = self._room(sample.repo)
@@ -129,18 +112,14 @@ class Judge:
             return self._prepared(room)
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False, lenient: bool = True) -> Judgement:
-        """Return the verdict on `text` as the sample's function.
+        """Judge `text` as the sample's function.
 
-        Args:
-            sample: a sample of the set.
-            text: the whole function.
-            alone: run while no other job of this home folder runs.
-            lenient: judge a text again, alone, if it failed only by tests that read a clock, since the machine may
-                have been busy.
+        With `alone`, the tests run while no other job of this home folder runs. With `lenient`, failures of tests that
+        read a clock are judged again alone, because the machine may have been busy.
 
         Raises:
-            InputFault: if the repository is missing or changed since the set was built.
-            MachineFault: if no box is available; a lost box yields `Verdict.BROKEN`.
+            InputFault: if the repository is missing, or has changed since the set was built.
+            MachineFault: if no box is available. A lost box results in `Verdict.BROKEN`.
         """
         reference = self._set.references[sample.id]
         if not reference.tests:
@@ -167,15 +146,14 @@ class Judge:
             return self._run(room, job)
 
     def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
-        """Return which of a reference's tests do not pass with `text` as the function; None if unknown.
+        """Return the reference's tests that do not pass with `text` as the function; None if unknown.
 
-        This is not a verdict: the code's reports on its own tests are trusted, so use it only for trusted code. Results
-        that a busy machine may have caused are checked once more, alone: a killed run, and failures of tests that read
-        a clock.
+        Use this only for trusted code: a test's own report counts. If a run was killed, or tests that read a clock
+        failed, the tests run a second time alone.
 
         Raises:
-            InputFault: if the repository is missing or changed since the set was built.
-            MachineFault: if no box is available, or it was lost.
+            InputFault: if the repository is missing, or has changed since the set was built.
+            MachineFault: if no box is available, or a box was lost.
         """
         room = self._room(sample.repo)
         try:
@@ -190,13 +168,12 @@ class Judge:
             return noticing
         except SandboxLost as lost:
             raise MachineFault(
-                str(lost), where=sample.id, cure="run the same command again; what was done is kept"
+                str(lost), where=sample.id, cure="run the same command again; finished work is kept"
             ) from lost
 
     def _tried(
         self, room: _Room, sample: Sample, reference: Reference, text: str, *, alone: bool = False
     ) -> tuple[Ended, frozenset[str] | None]:
-        """Return how a run without a verdict ended, and which tests did not pass in it."""
         job = room.suite.trial(sample, reference, text, secrets.token_hex(16))
         outcome = self._in_turn(room, self._turns.alone if alone else self._turns.together, job)
         return outcome.ended, room.suite.failing(reference, outcome)
@@ -236,14 +213,14 @@ class Judge:
                         room.suite.environment, limits=room.suite.limits, width=self._width, reuse=self._reuse
                     )
                     pool = manager.__enter__()
-                # Push only a pool that was entered: one that could not be opened has nothing to end.
+                # Push a pool only after it was entered: otherwise there is nothing to exit.
                 with self._lock:
                     late = self._closed
                     if not late:
                         self._open.push(manager.__exit__)
                 if late:
                     manager.__exit__(None, None, None)
-                    raise MachineFault("the judge is closed", cure="judge before it is left")
+                    raise MachineFault("the judge is closed", cure="judge inside its `with` block")
                 room.pool = pool
                 if isinstance(room.suite, Compiling):
                     room.bytecode = bytecode(room.suite, self._tests(room), pool, room.image, self._home)
@@ -251,19 +228,14 @@ class Judge:
 
 
 class Turns:
-    """Two lock files for jobs that run together or alone. A job waiting to be alone blocks new jobs: it never starves.
-
-    Each turn opens the files again, so that threads of one process exclude each other too. The locks of a process that
-    dies are released.
-    """
+    """Two lock files that let jobs run together or alone. A job that waits to be alone blocks new jobs."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder, which is created on demand."""
         self._door, self._room = folder / "judging.door", folder / "judging.room"
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Wait until no job is alone; no job can be alone until the block ends."""
+        """Wait until no job is alone. No job can be alone until the block ends."""
         with contextlib.ExitStack() as room:
             with _locked(self._door, fcntl.LOCK_SH):
                 room.enter_context(_locked(self._room, fcntl.LOCK_SH))
@@ -271,7 +243,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until the running jobs are done; no job can start until the block ends."""
+        """Wait until running jobs end. No job can start until the block ends."""
         with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
             yield
 

@@ -1,4 +1,4 @@
-"""Build a `Suite` from a sample set's manifest and the fetched repository, and the manifest's data for it."""
+"""Build a `Suite` from a sample set's manifest and the fetched repository, and write the manifest's data for it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ _TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
 _TEXTS = ("pythonpath", "notes", "release", "encoding")
 _BUILD = "build a set with `ctxbench samples build NAME --kind function`"
 _CURES = {
-    "codereval": "import it again with --rebuild, or judge the completions elsewhere: "
+    "codereval": "import the set again with --rebuild, or judge with the official harness: "
     "`ctxbench results export --format codereval`"
 }
-"""Format that a set was imported from -> cure."""
+"""Format that a set was imported from -> how to get verdicts."""
 MAX_BYTES = 48 << 20
-"""Limit for all files together: a box's working folder has at most 64 MiB, and tests write too."""
+"""Limit for all files together. A box's working folder has at most 64 MiB, and tests write files too."""
 PULSE = 20.0
-"""Seconds between reports on a running job."""
 ADDED = "ctxbench_tests/"
 """The folder for ctxbench's added tests, beside the repository's own."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
 
 
 class Testing(Protocol):
-    """The functions of a language for judging: the module ``bench.judging.LANGUAGE``, imported on demand."""
+    """A language's functions for judging, in the module ``bench.judging.LANGUAGE``."""
 
     def suite(
         self,
@@ -49,18 +48,11 @@ class Testing(Protocol):
         home: Home,
         sandbox: Sandbox | None,
     ) -> Suite:
-        """Return the suite of a repository.
-
-        Args:
-            tests: how it is tested.
-            tree: path -> content of its files.
-            entry: its entry in a set's manifest.
-            home: the home folder with the cache.
-            sandbox: may compile it.
+        """Return the suite of a repository; `sandbox` compiles the repository if necessary.
 
         Raises:
-            MachineFault: if compiling it needs a box and there is none.
-            InputFault: if it cannot be tested.
+            MachineFault: if compiling needs a box and there is no box.
+            InputFault: if the repository cannot be tested.
         """
         ...
 
@@ -68,10 +60,10 @@ class Testing(Protocol):
 def run_job(
     environment: Environment, job: Job, sandbox: Sandbox, limits: Limits, report: Callable[[str], None]
 ) -> Outcome:
-    """Run one job in its own box: the whole suite, or compiling all of it.
+    """Run one job in its own box, for example a whole suite or its compilation.
 
     Raises:
-        MachineFault: if there is no box, or it was lost.
+        MachineFault: if there is no box, or the box was lost.
     """
     try:
         sandbox.prepare(environment, report)
@@ -83,12 +75,11 @@ def run_job(
 
 @contextlib.contextmanager
 def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
-    """Report at intervals that a job is still running."""
     ended, start = threading.Event(), time.monotonic()
 
     def tell() -> None:
         while not ended.wait(PULSE):
-            report(f"still running after {time.monotonic() - start:.0f} s, of at most {limit:.0f}")
+            report(f"still running after {time.monotonic() - start:.0f} s of at most {limit:.0f} s")
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -100,13 +91,7 @@ def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:
-    """Return the manifest's data under ``repositories[repo]["tests"]``, for `suite_of`.
-
-    Args:
-        tests: the suite.
-        lock: installed packages, each as ``name==version``.
-        project: the distribution that `tree` is; empty for none.
-        root: the repository's files.
+    """Return the manifest's data under ``repositories[repo]["tests"]``, for `suite_of`; `lock` are installed packages.
 
     Raises:
         InputFault: if the repository is too large, or its added tests cannot be used.
@@ -118,41 +103,35 @@ def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> 
         "lock": list(lock),
         "project": project,
         "tree": tree_digest(laid(read_tree(root), added)),
-        # The whole texts, so that a set can be judged without the manifest's folder.
+        # Store whole texts: the set must work without the manifest's folder.
         **({"added": added} if added else {}),
     }
 
 
 def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | None = None) -> Suite:
-    """Return the suite that judges a set's samples of one repository.
-
-    Args:
-        home: the home folder of the repositories.
-        sample_set: the set.
-        repo: the repository's name.
-        sandbox: compiles a Java repository once, unless it is in the cache.
+    """Return the suite that judges a set's samples of a repository. `sandbox` compiles Java that is not in the cache.
 
     Raises:
-        MachineFault: if compiling needs a box and there is none.
-        InputFault: if the set has no tests for it, or it is missing or changed since the set was built.
+        MachineFault: if compiling needs a box and there is no box.
+        InputFault: if the set has no tests for the repository, or the repository is missing or has changed.
     """
     entry = sample_set.manifest["repositories"].get(repo)
     suite_record = entry.get("tests") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(suite_record, dict):
         raise InputFault(
-            f"the sample set {sample_set.name!r} does not say how {repo!r} is tested",
+            f"the sample set {sample_set.name!r} has no tests for {repo!r}",
             cure=_CURES.get(str(sample_set.manifest.get("imported_from")), _BUILD),
         )
     root = home.repos / str(entry.get("checkout", ""))
-    cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
+    cure = entry.get("cure") or f"run `ctxbench repo fetch {repo}`"
     if not entry.get("checkout") or not root.is_dir():
         raise InputFault(f"the repository {repo!r} is not fetched", where=str(root), cure=cure)
     tree = laid(read_tree(root), _added(suite_record, repo))
     if suite_record.get("tree") != tree_digest(tree):
         raise InputFault(
-            f"the files of {repo!r} are not those that the sample set {sample_set.name!r} was built from",
+            f"the files of {repo!r} have changed since the sample set {sample_set.name!r} was built",
             where=str(root),
-            cure=f"remove that folder, then {cure}",
+            cure=f"remove this folder, then {cure}",
         )
     tests = _tests(suite_record, repo)
     _strings(suite_record, "lock", repo)
@@ -187,7 +166,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
     """Return path -> content of every plain file below `root`, in sorted order.
 
     Raises:
-        InputFault: if they are too large for a box.
+        InputFault: if the files are too large for a box.
         MachineFault: if a file cannot be read.
     """
     contents: dict[str, bytes] = {}
@@ -203,16 +182,16 @@ def read_tree(root: Path) -> dict[str, bytes]:
                 size += len(content)
                 if size > MAX_BYTES:
                     raise InputFault(
-                        f"its files are larger than {MAX_BYTES >> 20} MiB",
+                        f"the files are larger than {MAX_BYTES >> 20} MiB",
                         where=str(root),
-                        cure="limit it with source_dir, or leave it out of function samples",
+                        cure="set source_dir to a smaller folder, or use line samples",
                     )
                 contents[path.relative_to(root).as_posix()] = content
     return dict(sorted(contents.items()))
 
 
 def added_texts(folder: Path) -> dict[str, str]:
-    """Return path -> text of added tests, to be put beside a repository's files.
+    """Return path -> text of added tests.
 
     Raises:
         InputFault: if the folder is empty, or a file is not UTF-8.
@@ -222,24 +201,22 @@ def added_texts(folder: Path) -> dict[str, str]:
         try:
             texts_by_path[path] = content.decode("utf-8")
         except UnicodeDecodeError:
-            raise InputFault("is not UTF-8", where=str(folder / path), cure="write it as UTF-8") from None
+            raise InputFault("the file is not UTF-8", where=str(folder / path), cure="save it as UTF-8") from None
     if not texts_by_path:
-        raise InputFault("holds no test", where=str(folder), cure="put tests there, or leave `added` out")
+        raise InputFault(
+            "the folder contains no test", where=str(folder), cure="add tests, or remove `added` from [tests]"
+        )
     return texts_by_path
 
 
 def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes]:
-    """Return a repository's files with added tests under `ADDED`.
-
-    Args:
-        tree: the repository's files.
-        added: path below `ADDED` -> text; may be empty.
+    """Add tests (path -> text) to a repository's files, under `ADDED`.
 
     Raises:
-        InputFault: if the repository itself has files there.
+        InputFault: if the repository itself has files under `ADDED`.
     """
     if added and any(path.startswith(ADDED) for path in tree):
-        raise InputFault(f"the repository has a folder {ADDED} of its own", cure="leave `added` out of its [tests]")
+        raise InputFault(f"the repository already has a folder {ADDED}", cure="remove `added` from its [tests]")
     ours = {ADDED + path: text.encode() for path, text in added.items()}
     return dict(sorted({**tree, **ours}.items()))
 

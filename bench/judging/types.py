@@ -19,15 +19,15 @@ class Verdict(StrEnum):
     FAILED = "FAILED"
     TIMED_OUT = "TIMED_OUT"
     NO_TESTS = "NO_TESTS"
-    """No test ran. Counts as 0, the worst value."""
+    """No test ran. Counts as 0."""
     BROKEN = "BROKEN"
-    """The machine failed: tried again, never scored."""
+    """The machine failed; the completion is judged again."""
 
 
 _MAX_REASON = 300
 MOST_FLAGS = 5
 TAMPERED = "tampered"
-"""The reason of a FAILED completion that manipulated its own verdict."""
+"""Begins the reason of a FAILED completion that manipulated its verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +36,17 @@ class Judgement:
 
     verdict: Verdict
     reason: str = ""
-    """One short line; empty if it passed."""
+    """One short line; empty if the completion passed."""
     tests_run: int = 0
     failed: tuple[str, ...] = ()
-    """Ids of the expected tests that did not pass; empty if other evidence speaks against the completion too."""
+    """Ids of the tests that did not pass; empty if there is also other evidence against the completion."""
     earlier: str = ""
-    """The first verdict, if the tests were run again alone; empty otherwise."""
+    """The first verdict, if the tests ran a second time alone; otherwise empty."""
     output: str = ""
-    """Output of untrusted code, truncated."""
     seconds: float = 0.0
     peak_bytes: int = 0
     flags: tuple[str, ...] = ()
-    """Remarks on code that is not plain, each with its line; at most `MOST_FLAGS`, none for a plain completion."""
+    """Remarks on code that is not plain, each with its line; at most `MOST_FLAGS`."""
 
 
 class Finding(NamedTuple):
@@ -72,11 +71,11 @@ class Finding(NamedTuple):
 
 
 def ended(outcome: Outcome) -> Finding | None:
-    """Return the finding on a job that was ended from outside; None if it ended by itself."""
+    """Return the finding on a job that was stopped from outside; None if the job ended by itself."""
     if outcome.ended is Ended.TIMED_OUT:
         return Finding(Verdict.TIMED_OUT, "ran out of time")
     if outcome.ended is Ended.WRECKED:
-        return Finding(Verdict.FAILED, "wrecked its box, three times")
+        return Finding(Verdict.FAILED, "broke its box three times")
     if outcome.ended is Ended.KILLED:
         return Finding(Verdict.FAILED, killed(outcome.signal, outcome))
     return None
@@ -88,14 +87,7 @@ def killed(number: int | None, outcome: Outcome) -> str:
 
 
 def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
-    """Return the finding on tests that ran to the end.
-
-    Args:
-        tests: the expected tests.
-        wrong: those that did not pass, in order -> the reason.
-        unproven: missing evidence for a pass; empty if none is missing.
-        run: number of tests that ran.
-    """
+    """Return the finding on tests that ran to the end; `wrong` maps tests that did not pass to reasons."""
     if wrong:
         first, why = next(iter(wrong.items()))
         reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
@@ -104,7 +96,7 @@ def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run
 
 
 def short(text: str) -> str:
-    """Return a reason on one line of bounded length."""
+    """Shorten a reason to one line of bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
 
@@ -131,34 +123,30 @@ class Suite(Protocol):
         ...
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that judges a completion; only the target file is changed.
+        """Return the job that judges `text` as the sample's function; only the target file changes.
 
-        Args:
-            sample: the sample.
-            reference: its tests.
-            text: the whole function.
-            secret: random, new for each job; binds the outcome to it.
+        A new random `secret` per job binds the outcome to the job.
 
         Raises:
-            InputFault: if the text cannot be inserted into the file (it is not one function).
+            InputFault: if `text` is not exactly one function.
         """
         ...
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of that job. Pure."""
+        """Return the judgement on the outcome of a job from `job`. Pure."""
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks on code of a completion outside the allow-list, each with its line. Pure.
+        """Return remarks on code outside the allow-list, each with its line. Pure.
 
-        The tests run in the completion's process, so code that is not plain may reach them.
+        The tests run in the completion's process, so such code may reach them.
         """
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that runs the reference's tests without a verdict; arguments and errors are those of `job`."""
+        """Return the job that runs the reference's tests without a verdict; arguments and errors as for `job`."""
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job; None if unknown. Pure."""
+        """Return the tests that did not pass in a job from `trial`; None if unknown. Pure."""
         ...

@@ -23,19 +23,19 @@ from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
-"""Limit for tests that wait or sleep; a loop exceeds the limit on processor time first, which the guest enforces."""
+"""Seconds for tests that wait or sleep. An endless loop reaches the limit on processor time first."""
 PROCESSOR_SECONDS = 20
-"""Limit for javac and for the tests each; together they normally need 1 second."""
+"""Processor seconds of javac and of the tests, each; both together normally need 1 second."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
-"""The launcher's exit status after a failed test: the only correct status, since the canary must fail."""
+"""The launcher's exit status after a failed test. No other status is correct, because the canary must fail."""
 _ERRORS_STATUS = 1
-"""javac's exit status for errors in its input. Status 3 is for its own failures: out of memory, too deep nesting.
-"""
+"""javac's exit status for errors in its input. Status 3 stands for its own failures: out of memory, too deep
+nesting."""
 _NO_MEMORY = re.compile(
     "^(Error occurred during initialization of VM|# There is insufficient memory for the Java Runtime)", re.MULTILINE
 )
-"""Java's messages when the machine has less memory than the limit; code under test cannot cause them."""
+"""Java's messages if the machine lacks memory. Code under test cannot cause these messages."""
 _ANY_ERROR = re.compile(r"^(.*: )?error: ", re.MULTILINE)
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
@@ -46,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 def suite(
     tests: TestSuite, tree: Mapping[str, bytes], entry: Mapping[str, Any], home: Home, sandbox: Sandbox | None
 ) -> JavaSuite:
-    """Return a repository's suite, and compile it if it is not in the cache; see `bench.judging.suites.Testing`."""
+    """Return a repository's suite, compiled if it is not in the cache; see `bench.judging.suites.Testing`."""
     where = layout(tests, tree, str(entry.get("source_dir", "")))
     return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
 
@@ -55,16 +55,8 @@ class JavaSuite:
     """The `Suite` of a repository with JUnit tests."""
 
     def __init__(self, tests: TestSuite, where: Layout, tree: Mapping[str, bytes], build: Build) -> None:
-        """Store a suite.
-
-        Args:
-            tests: how the tests are run.
-            where: the result of `layout`.
-            tree: path -> content of the repository.
-            build: the result of `bench.judging.java.build`.
-        """
         self.tests, self.layout, self.tree, self.build = tests, where, tree, build
-        # Sources contain the answers and are not needed: the changed file comes with its job.
+        # Sources contain the answers, and are not needed: each job brings the changed file.
         other_files = {path: content for path, content in tree.items() if not path.endswith(".java")}
         self.environment = sources(tests, other_files, build)
         self.limits = LIMITS
@@ -80,10 +72,12 @@ class JavaSuite:
         """Return the job that compiles the file with `text` in it and runs the reference's tests.
 
         Raises:
-            InputFault: if the text is not such a method, or cannot be written in the file's encoding.
+            InputFault: if `text` is not the sample's method, or the file's encoding cannot represent it.
         """
         if sample.path not in self.tree:
-            raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
+            raise InputFault(
+                f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch the repository again"
+            )
         source = self.tree[sample.path]
         changed = java_text.splice(source, self.layout.encoding, span_of(sample), sample.name or "", text)
         call = Call(
@@ -101,7 +95,7 @@ class JavaSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of such a job."""
+        """Return the judgement on the outcome of a job from `job`."""
         return judge(reference.tests, outcome, secret)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
@@ -109,21 +103,20 @@ class JavaSuite:
         return plain.remarks(self._words, text, reference.target)
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that shows which of the reference's tests notice a fault: the same as for judging."""
+        """Return the job whose outcome `failing` reads; it is the same as for judging."""
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job; None if unknown."""
+        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
         return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:
-        """Return the top-level types of a file as paths of classes without ``.class``."""
+        """Return the top-level types of a file, as paths of classes without ``.class``."""
         facts: JavaFile = analyse(path, self.tree[path].decode(self.layout.encoding, "replace"))
         folder = facts.package.replace(".", "/")
         return [f"{folder}/{declared.name}".lstrip("/") for declared in facts.types if "." not in declared.name]
 
     def _classes(self, path: str) -> list[str]:
-        """Return the entries of the main jar that were compiled from a file."""
         types = self.types(path)
         return sorted(
             name for name in self._entries if any(name == f"{t}.class" or name.startswith(f"{t}$") for t in types)
@@ -131,23 +124,12 @@ class JavaSuite:
 
 
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
-    """Return the judgement on the outcome of a run of `tests`.
-
-    Args:
-        tests: ids of the tests that must pass.
-        outcome: of a job that called ``ctxbench_java:judge`` with these.
-        secret: the text that the canary must report.
-    """
+    """Return the judgement on a run of `tests` by ``ctxbench_java:judge``; the canary must report `secret`."""
     return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
-    """Return which tests noticed a fault; None if unknown, for example because the code does not compile.
-
-    Args:
-        tests: ids of the tests that were run.
-        outcome: as for `judge`.
-    """
+    """Return the tests that did not pass; None if unknown, for example because the code does not compile."""
     report = outcome.result
     if not isinstance(report, dict) or report.get("compiled") is not True:
         return None
@@ -179,7 +161,7 @@ def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> Finding:
     if report.get("compiled") is not True:
         return _uncompiled(report.get("exit"), str(report.get("messages", "")), outcome)
     if report.get("foreign"):
-        return Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the file declares classes of other files: {report['foreign']}")
     tested = report.get("tests")
     if not isinstance(tested, dict):
         return Finding(Verdict.FAILED, f"{TAMPERED}: the result has the wrong form")
@@ -218,17 +200,15 @@ def _state(value: object) -> tuple[str, str] | None:
 
 
 def _uncompiled(status: object, messages: str, outcome: Outcome) -> Finding:
-    """Return why there are no classes: javac found errors, could not run here, or did not finish."""
     first_line = messages.strip().partition("\n")[0]
     if status == _ERRORS_STATUS and _ANY_ERROR.search(messages):
         match = _ERROR.search(messages)
         return Finding(Verdict.FAILED, f"does not compile: {match.group(1) if match else first_line}")
     if status == _ERRORS_STATUS and _NO_MEMORY.search(messages):
-        return Finding(Verdict.BROKEN, f"javac finds too little memory: {first_line}")
-    return Finding(Verdict.FAILED, _cut_short(status, f"javac said: {first_line}", outcome))
+        return Finding(Verdict.BROKEN, f"javac has too little memory: {first_line}")
+    return Finding(Verdict.FAILED, _cut_short(status, f"javac printed: {first_line}", outcome))
 
 
 def _cut_short(status: object, otherwise: str, outcome: Outcome) -> str:
-    """Return why a program did not finish: the signal that killed it, or `otherwise`."""
     what = f"{otherwise} (exit status {status})"
     return f"ended early: {killed(-status, outcome) if isinstance(status, int) and status < 0 else what}"

@@ -23,13 +23,13 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 MOST_ERRORS = 3
-"""Most errors, and most missing names, in one message."""
+"""Largest number of errors, and of missing names, in one message."""
 _ERROR_LINE = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 _PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
 _HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
-"""Exports of the JDK's module for unsupported packages: hidden by `javac --release 8`, but not by later releases."""
+"""Packages of the JDK that `javac --release 8` hides, but later releases do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +38,21 @@ class CompileError:
 
     path: str
     line: int
-    """Line number from 1."""
     text: str
-    """The message in one line, with the symbol's name if one is missing."""
+    """The message in one line, including the name of a missing symbol."""
     package: str = ""
-    """The package that does not exist, or ""."""
+    """Name of a package that does not exist, or ""."""
     type: str = ""
-    """Name of a type that is not found."""
+    """Name of a type that is not found, or ""."""
     within: str = ""
-    """The package in which it is missing, if the message names it; other parts of that package exist."""
+    """The existing package that lacks the type, or ""."""
 
     def __str__(self) -> str:
-        """Return ``path:line: text``."""
         return f"{self.path}:{self.line}: {self.text}"
 
 
 def read_errors(messages: str) -> tuple[CompileError, ...]:
-    """Return the errors in javac's output, in order. A type missing on several lines is an error on each."""
+    """Return the errors in javac's output, in order. A type that several lines miss is an error on each."""
     errors: list[CompileError] = []
     for line in messages.split("\n"):
         error = _ERROR_LINE.match(line)
@@ -68,7 +66,6 @@ def read_errors(messages: str) -> tuple[CompileError, ...]:
 
 
 def _with_detail(error: CompileError, line: str) -> CompileError:
-    """Return an error with the details of a line below it: its symbol and where javac looked for it."""
     symbol, within = _SYMBOL.match(line), _WITHIN.match(line)
     if symbol and error.text == "cannot find symbol":
         kind, name = symbol.groups()
@@ -80,7 +77,7 @@ def _with_detail(error: CompileError, line: str) -> CompileError:
 
 
 def summary(errors: Sequence[CompileError]) -> str:
-    """Return the number of errors, and the first distinct ones, in one line."""
+    """Return the number of errors and the first distinct errors, in one line."""
     different: dict[str, CompileError] = {}
     for error in errors:
         different.setdefault(error.text, error)
@@ -89,13 +86,7 @@ def summary(errors: Sequence[CompileError]) -> str:
 
 
 def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
-    """Return the distinct missing packages, except those of the repository whose own files do not compile.
-
-    Args:
-        errors: javac's errors.
-        tree: the repository's files.
-        compiled: its compiled folders.
-    """
+    """Return the distinct missing packages, but no package of the repository itself."""
     missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
     folders = {dirname(path) for path in tree if path.endswith(".java")}
     return tuple(
@@ -111,14 +102,7 @@ def cure(
     compiled: Sequence[str],
     dependencies: Sequence[Dependency],
 ) -> str:
-    """Return a cure for errors, in one line.
-
-    Args:
-        errors: javac's errors.
-        tree: the repository's files.
-        compiled: its compiled folders.
-        dependencies: the dependencies in the ``pom.xml``.
-    """
+    """Return how to repair javac's errors, in one line."""
     missing = packages(errors, tree, compiled)
     steps = []
     hidden = [package for package in missing if package in _HIDDEN_IN_JAVA_8]
@@ -132,13 +116,13 @@ def cure(
         artifacts = ", ".join(map(str, dependencies[: 2 * MOST_ERRORS]))
         pom = f" (the pom names {artifacts})" if artifacts else ""
         steps.append(
-            f"for {_listed(unknown)}{pom} find Debian's packages, e.g. with `apt-file search NAME.jar`, and add them "
-            "to requirements, and their jars to jars, in [tests]; if Kotlin, or another module, of the repository "
-            "declares them, choose another module, as source_dir, or another repository"
+            f"for {_listed(unknown)}{pom} find Debian packages with `apt-file search NAME.jar`, and add them "
+            "to requirements and their jars to jars in [tests]; if Kotlin or another module of the repository "
+            "declares them, set source_dir to another module, or choose another repository"
         )
     return "; ".join(steps) or (
-        "see the repository's own notes on its build; if its Kotlin, or another module, declares what is missing, "
-        "choose another module, as source_dir"
+        "read the build instructions of the repository; if Kotlin or another module declares what is missing, "
+        "set source_dir to another module"
     )
 
 
@@ -172,12 +156,11 @@ BIG = Limits(
 )
 _FILES = ("main", "test", "tools")
 _LOG = "javac.log"
-"""javac's messages on files that do not compile."""
 
 
 @cache
 def library() -> Mapping[str, bytes]:
-    """Return the package's files by path, for `Environment.library`."""
+    """Return the files of `ctxbench_java` by path, for `Environment.library`."""
     folder = Path(__file__).parent / PACKAGE
     files = sorted(path for path in folder.iterdir() if path.suffix in _SHIPPED)
     return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in files})
@@ -191,15 +174,14 @@ class Build:
     test: bytes
     tools: bytes
     dropped: tuple[str, ...]
-    """Test files that do not compile."""
     messages: str = ""
-    """javac's messages on them."""
+    """javac's messages on the dropped files."""
     log: str = ""
-    """The file with these messages."""
+    """Path of the file with javac's messages."""
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
-    """Return the environment in which the whole repository is compiled, or its whole suite run."""
+    """Return the environment that compiles the whole repository, or runs its whole suite."""
     return Environment(
         name="java",
         programs=(*PROGRAMS, *tests.requirements),
@@ -221,19 +203,11 @@ def built(
     sandbox: Sandbox | None,
     report: Report,
 ) -> Build:
-    """Return the repository's classes, from the cache or newly compiled.
-
-    Args:
-        tests: how it is tested.
-        where: the result of `layout`.
-        tree: its files.
-        home: the home folder with the cache.
-        sandbox: compiles it; None to use only the cache.
-        report: called with lines of progress.
+    """Return the repository's classes, from the cache or compiled in `sandbox`.
 
     Raises:
-        InputFault: if it cannot be compiled.
-        MachineFault: if it must be compiled and there is no box.
+        InputFault: if the repository does not compile.
+        MachineFault: if compiling needs a box and there is no box.
     """
     environment = sources(tests, tree)
     key = [environment.digest, where.main, where.test, where.compiling()]
@@ -243,7 +217,7 @@ def built(
         return stored
     if sandbox is None:
         raise MachineFault(
-            "the repository's classes are not in the cache", where=str(folder), cure="name a sandbox to compile them in"
+            "the cache lacks the repository's classes", where=str(folder), cure="name a sandbox to compile them"
         )
     report("compiling the repository and its tests")
     outcome = _compile(where, environment, sandbox, report)
@@ -261,7 +235,7 @@ def built(
 
 
 def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:
-    """Return a cure for javac's errors, in one line, from the repository's files."""
+    """Return how to repair javac's errors, in one line, using the repository's ``pom.xml`` files."""
     dependencies = Poms(tree).dependencies(where.folder)
     return cure(errors, tree, (*where.main, *where.test), dependencies)
 
@@ -269,16 +243,18 @@ def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: La
 def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:
     errors = read_errors(messages)
     main = any(error.path.startswith(tuple(f"{folder}/" for folder in where.main)) for error in errors)
-    what = ("its sources do not compile" if main else "none of its tests compiles") + " with JDK 17"
+    what = ("the sources do not compile" if main else "no test compiles") + " with JDK 17"
     if not errors:
         last = messages.strip().splitlines()[-1:] or ["no output"]
-        return InputFault(f"compiling it failed: {last[0]}", where=str(log), cure="that file holds all of it")
-    advice = f"{cure_of(errors, tree, where)}; all that javac said is in {log}"
+        return InputFault(
+            f"the repository does not compile: {last[0]}", where=str(log), cure="read the whole output there"
+        )
+    advice = f"{cure_of(errors, tree, where)}; the full output of javac is in {log}"
     return InputFault(f"{what}: {summary(errors)}", cure=advice)
 
 
 def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
-    """Return the result of such a job.
+    """Return the result of a job that compiles or surveys a repository.
 
     Raises:
         InputFault: if the repository's code or ctxbench's call failed.
@@ -286,12 +262,14 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
     """
     result = outcome.result if isinstance(outcome.result, dict) else {}
     if result.get("unusable"):
-        cure = "install what `ctxbench doctor` names; `dpkg -L PACKAGE` lists the jars that a requirement brings"
+        cure = "install what `ctxbench doctor` lists; `dpkg -L PACKAGE` lists the jars of a requirement"
         raise MachineFault(str(result["unusable"]), cure=cure)
     if not result or result.get("fault"):
         message = str(result.get("fault") or outcome.output).strip()
         last = message.splitlines()[-1] if message else "no output"
-        raise InputFault(f"{what} failed ({outcome.ended}): {last}", cure="see the repository's own notes on its build")
+        raise InputFault(
+            f"{what} failed ({outcome.ended}): {last}", cure="read the build instructions of the repository"
+        )
     return result
 
 
@@ -301,7 +279,7 @@ def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: 
     outcome = run_job(environment, job, sandbox, BIG, report)
     if isinstance(outcome.result, dict) and outcome.result.get("fault"):
         return outcome.result
-    return checked_result(outcome, "compiling it")
+    return checked_result(outcome, "compiling the repository")
 
 
 def _build(result: Mapping[str, Any], messages: str, log: Path) -> Build:
@@ -309,7 +287,7 @@ def _build(result: Mapping[str, Any], messages: str, log: Path) -> Build:
         jars = {name: base64.b64decode(result[name], validate=True) for name in _FILES}
         dropped = tuple(str(name) for name in result["dropped"])
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
-        raise InputFault(f"the compiled classes did not come back: {error!r}", cure="try it again") from None
+        raise InputFault(f"the box returned invalid classes: {error!r}", cure="run the same command again") from None
     return Build(**jars, dropped=dropped, messages=messages, log=str(log))
 
 

@@ -1,4 +1,4 @@
-"""The layout of a Java repository: source and test folders, class path and settings, from manifest and ``pom.xml``."""
+"""Find the source and test folders, class path and settings of a Java repository, from manifest and ``pom.xml``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,18 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.manifest import TestSuite
 
 OLDEST = 8
-"""The oldest Java release that the compiler of Java 17 accepts without a warning."""
+"""The oldest Java release that javac 17 accepts without a warning."""
 POM = "pom.xml"
 _BASE = re.compile(r"\$\{(project\.)?basedir\}/")
 _PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
 _DEPTH = 5
-"""Largest nesting of placeholders."""
 
 
 class SourceKind(NamedTuple):
-    """A kind of a module's sources."""
+    """A kind of source folder: its setting in a ``pom.xml``, and its default path."""
 
     setting: str
-    """The setting of a ``pom.xml`` for their folder."""
     usual: str
-    """Their default folder."""
 
 
 MAIN = SourceKind("sourceDirectory", "src/main/java")
@@ -41,46 +38,42 @@ class Layout:
     """The folders of a repository, and its compiler settings."""
 
     folder: str
-    """The module whose tests are run, and their working directory; "" is the repository's own folder."""
+    """The tested module and the working directory of its tests; "" is the repository's root."""
     main: tuple[str, ...]
-    """Source folders of the module and of those that it needs."""
+    """Source folders of the module and of the modules that it needs."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
-    """Folders of the class path."""
+    """Resource folders of the class path."""
     encoding: str
     release: str
     jars: tuple[str, ...] = ()
-    """Jars in `/usr/share/java` that it needs in addition to JUnit."""
+    """Jars in `/usr/share/java` that the repository needs in addition to JUnit."""
     flags: tuple[str, ...] = ()
-    """Flags of Java for the tests."""
 
     def compiling(self) -> dict[str, Any]:
         """Return the arguments that every call needs."""
         return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
 
     def running(self) -> dict[str, Any]:
-        """Return the arguments that every call that runs tests needs."""
+        """Return the arguments that every call needs if it runs tests."""
         resources, flags = list(self.resources), list(self.flags)
         return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
 
 
 def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:
-    """Return a repository's layout: Maven's folders, and settings from the manifest or its ``pom.xml`` files.
+    """Return a repository's layout: Maven's folders, with settings from the manifest or ``pom.xml`` files.
 
-    Args:
-        tests: how it is tested.
-        tree: its files.
-        source_dir: a module of it, or a folder in one; only this module is tested, with the modules that it needs.
+    `source_dir` is a module, or a folder in one. Only this module is tested, together with the modules that it needs.
 
     Raises:
-        InputFault: if there are no sources.
+        InputFault: if the module has no sources or no tests.
     """
     poms = Poms(tree)
     folder = _module(tree, poms, source_dir)
     main, test = _folders(tree, poms, folder, MAIN), _folders(tree, poms, folder, TEST)
     if not test:
-        what = f"has no {inside(folder, TEST.usual)}"
-        raise InputFault(what, cure="choose a module whose tests stand beside its sources")
+        what = f"the module has no {inside(folder, TEST.usual)}"
+        raise InputFault(what, cure="choose a module with tests beside its sources")
     resources = [*_resources(tree, folder)]
     for sibling, needed in poms.siblings(folder):
         folders = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)
@@ -107,8 +100,8 @@ def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
     modules = sorted({path.partition(f"/{MAIN.usual}/")[0] for path in tree if f"/{MAIN.usual}/" in path})
     cure = "only repositories of Maven's layout can be tested"
     if modules:
-        cure = f"name one of its modules in the manifest, as source_dir: {', '.join(modules)}"
-    raise InputFault(f"has no {inside(source_dir, MAIN.usual)}", cure=cure)
+        cure = f"set source_dir in the manifest to one of its modules: {', '.join(modules)}"
+    raise InputFault(f"the repository has no {inside(source_dir, MAIN.usual)}", cure=cure)
 
 
 def _folders(tree: Mapping[str, bytes], poms: Poms, folder: str, kind: SourceKind) -> tuple[str, ...]:
@@ -129,18 +122,16 @@ class Dependency:
     group: str
     artifact: str
     test: bool
-    """Whether only tests need it."""
     of_tests: bool
-    """Whether it is the test artifact."""
+    """Whether the artifact contains another module's tests."""
 
     def __str__(self) -> str:
-        """Return ``group:artifact``."""
         return f"{self.group}:{self.artifact}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pom:
-    """One ``pom.xml``."""
+    """One ``pom.xml`` of a repository."""
 
     artifact: str
     settings: Mapping[str, str]
@@ -149,15 +140,14 @@ class Pom:
 
 
 class Poms:
-    """All ``pom.xml`` files of a repository by folder; "" is the repository's own."""
+    """All ``pom.xml`` files of a repository by folder; "" is the root."""
 
     def __init__(self, tree: Mapping[str, bytes]) -> None:
-        """Parse the files; those that are not XML are left out."""
         poms = {dirname(path): _read(content) for path, content in tree.items() if f"/{path}".endswith(f"/{POM}")}
         self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
 
     def setting(self, folder: str, *names: str) -> str:
-        """Return the first of some settings in a module or a folder around it; empty if there is none."""
+        """Return the first defined setting of a module or of an enclosing folder; empty if undefined."""
         value = next(filter(None, (self._setting(folder, name) for name in names)), "")
         for _ in range(_DEPTH):
             value = _PLACEHOLDER.sub(lambda match: self._setting(folder, match.group(1)), _BASE.sub("", value))
@@ -168,18 +158,15 @@ class Poms:
         return next(filter(None, around), "")
 
     def dependencies(self, folder: str) -> tuple[Dependency, ...]:
-        """Return the dependencies of a module, including those inherited from the folders around it."""
+        """Return the dependencies of a module, including those inherited from enclosing folders."""
         around = [self._of[place] for place in upwards(folder) if place in self._of]
         return tuple(dict.fromkeys(dependency for pom in around for dependency in pom.dependencies))
 
     def siblings(self, folder: str) -> tuple[tuple[str, Dependency], ...]:
-        """Return the folders of the repository's modules that a module needs, directly or indirectly.
-
-        Dependencies of test dependencies count as test dependencies. Those for tests of siblings are ignored.
-        """
+        """Return the folders of the repository's modules that a module needs, directly or indirectly."""
         folders = {pom.artifact: place for place, pom in self._of.items()}
         needed: dict[tuple[str, bool], Dependency] = {}
-        # Dependencies of the code come first: a sibling needed by both code and tests counts there.
+        # Dependencies of the code come first: a module that code and tests need counts as code.
         waiting = sorted(self.dependencies(folder), key=_for_tests)
         while waiting:
             dependency = waiting.pop(0)
@@ -197,7 +184,7 @@ class Poms:
 
 
 def upwards(folder: str) -> Iterator[str]:
-    """Yield a folder, then its parents from inside out, and finally the repository's own, ""."""
+    """Yield a folder, then the enclosing folders up to the root, ""."""
     while folder:
         yield folder
         folder = dirname(folder)
@@ -206,7 +193,7 @@ def upwards(folder: str) -> Iterator[str]:
 
 def _read(content: bytes) -> Pom | None:
     try:
-        # The XML is the repository's; expat limits entity expansion.
+        # The repository wrote this XML; expat limits entity expansion.
         root = ET.fromstring(content)  # noqa: S314
     except (ET.ParseError, ValueError, LookupError):
         return None
@@ -242,5 +229,5 @@ def _text(element: ET.Element | None) -> str:
 
 
 def inside(folder: str, path: str) -> str:
-    """Return a path in a module as a path in the repository."""
+    """Return a path inside a module as a path in the repository."""
     return normpath(f"{folder}/{path}").lstrip("/")

@@ -23,7 +23,7 @@ _REACHING, _PURE, _OBLIGING, _CHANGING = (
 
 
 def words(tree: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the words of a repository's Java sources (path -> content) without its tests."""
+    """Return the words of a repository's Java sources (path -> content), excluding tests."""
     found: set[bytes] = set()
     for path, content in tree.items():
         if path.endswith(".java") and not _TEST.search(path):
@@ -32,13 +32,7 @@ def words(tree: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
-    """Return remarks on code that is not plain in a completion, with lines, each reason once.
-
-    Args:
-        known: the words of its repository.
-        text: the completion.
-        reference: the reference method, whose code is allowed; empty for none.
-    """
+    """Return each reason why a completion is not plain, with its first line; code of `reference` is allowed."""
     usual = {reason for _, reason in _read(known, reference)} if reference else set()
     found: dict[str, int] = {}
     for line, reason in sorted(_read(known, text)):
@@ -60,7 +54,6 @@ def _read(known: frozenset[str], text: str) -> Iterator[tuple[int, str]]:
 
 
 def _nodes(node: Node, depth: int) -> Iterator[tuple[Node, int]]:
-    """Yield nodes, each with the number of class bodies around it."""
     waiting = [(node, depth)]
     while waiting:
         node, depth = waiting.pop()
@@ -70,7 +63,6 @@ def _nodes(node: Node, depth: int) -> Iterator[tuple[Node, int]]:
 
 
 def _declared(source: Source) -> Mapping[str, bool]:
-    """Return the names that a text declares -> whether they are parameters."""
     found: dict[str, bool] = {}
     for node, _ in _nodes(source.root, 0):
         if node.type in ("formal_parameter", "spread_parameter", "catch_formal_parameter", "inferred_parameters"):
@@ -110,7 +102,6 @@ def _is_member(node: Node) -> bool:
 
 
 def _changed(source: Source, target: Node | None, own: Mapping[str, bool]) -> Iterator[str]:
-    """Yield a remark if a field of another object, or an element of an argument, is set."""
     if target is None or target.type not in ("field_access", "array_access"):
         return
     holder = target.child_by_field_name("object" if target.type == "field_access" else "array")

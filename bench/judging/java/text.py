@@ -1,4 +1,4 @@
-"""Java methods as text: taken from a completion, inserted into their file, blanked. Pure; javac checks the result."""
+"""Extract Java methods from completions, insert methods into files, and empty them. Pure; javac checks the result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ctxbench.bench.languages.syntax import Source, rows, within
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _BLANKS = " \t\f\r"
-"""The blanks that Java strips from the lines of a text block; Python strips others that may be letters to Java."""
-_CURE = "give the whole method, from its first modifier to its closing brace"
+"""White space that Java strips from text blocks. Python strips more characters, some of them letters in Java."""
+_CURE = "return the whole method, from its first modifier to its closing brace"
 
 
 def leaf(name: str) -> str:
@@ -24,36 +24,29 @@ def leaf(name: str) -> str:
 
 
 def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text: str) -> bytes:
-    r"""Return a Java file with the lines of one method replaced.
+    r"""Replace the lines of one method in a Java file.
 
-    The text gets the method's indentation and line ends in the file. Javadoc and annotations outside the span stay;
-    those in the text are dropped.
-
-    Args:
-        source: the file.
-        encoding: of the file.
-        span: lines ``[start, end)``, 0-based; ``\r\n`` and ``\r`` end lines as ``\n`` does.
-        name: the method's name, as `Candidate.name`.
-        text: the method, at any indentation.
+    The text gets the indentation and line ends of the file. The file keeps Javadoc and annotations outside the span;
+    the text loses its own. `span` counts 0-based lines ``[start, end)``; ``\r\n`` and ``\r`` end lines too.
 
     Raises:
-        InputFault: if the text is not such a method, or the encoding cannot represent it.
+        InputFault: if the text is not a method called `name`, or the encoding cannot represent the text.
     """
     return replace_lines(source, encoding, span, lambda to: shift(method_text(text, leaf(name)).split("\n"), to), _CURE)
 
 
 def method_text(text: str, name: str) -> str:
-    """Return a completion without the method's Javadoc and annotations, and without blank ends.
+    """Remove the method's Javadoc and annotations, and blank lines at both ends, from a completion.
 
     Raises:
-        InputFault: if it declares no method of that name, or more than a class may contain.
+        InputFault: if the text declares no method of that name, or contains more than members of a class.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = in_class(text)
     types = [child for child in source.root.named_children if child.type not in COMMENTS]
     body = types[0].child_by_field_name("body") if types else None
     if len(types) != 1 or body is None or body.end_byte != len(source.data) - 1:
-        raise InputFault("the text is more, or less, than the text of a method", cure=_CURE)
+        raise InputFault("the text is not exactly one method", cure=_CURE)
     declarations = [node for node in body.named_children if node.type == "method_declaration"]
     methods = [
         method for node in declarations if source.field(node, "name") == name and (method := declared(node)) is not None
@@ -69,7 +62,6 @@ def method_text(text: str, name: str) -> str:
 
 
 def _flush(source: Source, method: MethodParts) -> str:
-    """Return the method with the indentation of its first line."""
     at = method.first.start_byte
     line = source.data.rfind(b"\n", 0, at) + 1
     blank = source.data[line:at] if not source.data[line:at].strip() else b""
@@ -84,23 +76,15 @@ def _leading(node: Node) -> int:
 
 
 def shift(lines: list[str], to: str) -> list[str]:
-    """Return lines moved so that the first non-blank one begins at the indentation `to`, without blank ends.
+    """Move lines so that the first non-blank line has the indentation `to`; drop trailing spaces.
 
-    A text block that is indented deeper than that line moves with the code, any other stays: both keep their value,
-    which depends on their least indented line. Other lines with less indentation than the first lose it.
-
-    Args:
-        lines: without their ends.
-        to: spaces or tabs.
+    Text blocks keep their value. Lines with less indentation than the first line lose their indentation.
     """
     return _moved(lines, indentation(next((line for line in lines if line.strip(_BLANKS)), "")), to)
 
 
 def shift_code(lines: list[str], to: str) -> list[str]:
-    """Return lines moved as by `shift`, but so that the least indented line of code begins at `to`.
-
-    Code keeps its relative indentation, however odd; comments may have any indentation.
-    """
+    """Move lines as `shift` does, but give the least indented line of code, except comments, the indentation `to`."""
     source = Source("\n".join(lines), JAVA)
     others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
     for comment in (node for kind in COMMENTS for node in source.find(kind)):
@@ -108,8 +92,8 @@ def shift_code(lines: list[str], to: str) -> list[str]:
         behind_code = lines[row].encode()[:byte].strip()
         others.update(rows(comment)[1 if behind_code else 0 :])
     indents = [indentation(line) for row, line in enumerate(lines) if line.strip(_BLANKS) and row not in others]
-    # The common prefix; tabs and spaces differ.
-    return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these are no paths
+    # Common prefix of characters, because tabs and spaces differ.
+    return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these strings are not paths
 
 
 def _moved(lines: list[str], away: str, to: str) -> list[str]:
@@ -121,7 +105,7 @@ def _moved(lines: list[str], away: str, to: str) -> list[str]:
 
 
 def _shallow_blocks(lines: list[str], away: str) -> set[int]:
-    """Return the lines inside text blocks that have a line indented no deeper than `away`."""
+    """Return the lines of text blocks that contain a line indented no deeper than `away`."""
     deeper = tuple(away + blank for blank in " \t")
     numbers: set[int] = set()
     for string in Source("\n".join(lines), JAVA).find("string_literal"):
@@ -132,13 +116,10 @@ def _shallow_blocks(lines: list[str], away: str) -> set[int]:
 
 
 def blank(head: str) -> str:
-    """Return a method that does nothing and compiles.
-
-    Args:
-        head: its text up to its opening brace, the last non-blank character.
+    """Return a method that does nothing and compiles; `head` is its text up to the opening brace.
 
     Raises:
-        InputFault: if it is not a method's head.
+        InputFault: if `head` is not a method's head.
     """
     source = in_class(f"{head}}}")
     for node in within(source.root):

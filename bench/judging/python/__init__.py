@@ -30,34 +30,29 @@ from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome,
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
-"""Processor time of one judgement. A sample's tests are few and fast, so longer runs are loops. Processor time is
-independent of how busy the machine is."""
+"""Processor seconds per judgement. A sample's tests are few and fast, so longer runs are loops. A busy machine does not
+change processor time."""
 TRIAL_SECONDS = 8
-"""Processor time of one phase of a test in a trial run. A usable test needs at most half of it under coverage, so a run
-that exceeds it is a loop."""
+"""Processor seconds per phase of a test in a trial run. Usable tests need at most half of that under coverage, so
+longer phases are loops."""
 TRIAL_TOGETHER = 60
-"""Processor time of a trial run; tests that it does not reach count as passed."""
+"""Processor seconds per trial run. Tests that the run does not reach count as passed."""
 IDLE_SECONDS = 20.0
-"""Seconds of waiting after which a test in a trial run is ended. An endless wait costs twice as much, since the run is
-repeated alone."""
+"""Seconds after which a waiting test in a trial run is stopped. The run is repeated alone, so an endless wait costs
+twice as much."""
 SECONDS = 120.0
-"""Seconds of wall time, for tests that wait."""
 TRIAL_WALL = 900.0
-"""Seconds of wall time of a trial run: far more than its processor time, since the machine may be busy."""
+"""Seconds of wall time per trial run. The machine may be busy, so this is far more than the processor time."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
 _MAX_BYTES = 8 << 20
-"""Largest size of a bytecode file."""
 _VERSION = 1
 """Version of the bytecode cache."""
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
-    """Return a suite's requirements, to be locked: its own, pytest and coverage.
-
-    A suite that names pytest itself, as old ones do with ``pytest<8``, determines its version.
-    """
+    """Return a suite's requirements before locking; pytest and coverage are added if they are missing."""
     names = {
         re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0].lower() for requirement in tests.requirements
     }
@@ -68,11 +63,7 @@ def requirements(tests: TestSuite) -> tuple[str, ...]:
 def environment(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> Environment:
     """Return the environment of a suite's boxes.
 
-    Args:
-        tests: the suite.
-        lock: installed packages, each as ``name==version``.
-        project: the distribution that `tree` is, as ``name==version``; empty for none.
-        tree: path -> content of the repository.
+    `lock` lists the installed packages as ``name==version``. `project` is the tested distribution, or empty.
     """
     return Environment(
         name=project.replace("==", "-") or "python",
@@ -101,7 +92,6 @@ class PythonSuite:
     """The `Suite` of a repository with pytest tests."""
 
     def __init__(self, tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> None:
-        """Store a suite; see `environment` for the arguments."""
         self.environment = environment(tests, lock, project, tree)
         self.limits = LIMITS
         self._arguments = tests.arguments
@@ -115,10 +105,12 @@ class PythonSuite:
         """Return the job that runs the reference's tests on the file with `text` in it.
 
         Raises:
-            InputFault: if the text defines no such function, or cannot be written in the file's encoding.
+            InputFault: if `text` does not define the sample's function, or the file's encoding cannot represent it.
         """
         if sample.path not in self.environment.tree:
-            raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
+            raise InputFault(
+                f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch the repository again"
+            )
         changed = splice(self.environment.tree[sample.path], span_of(sample), sample.name or "", text)
         tests = list(reference.tests)
         call = Call(
@@ -137,19 +129,13 @@ class PythonSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def compiling(self, tests: Collection[str]) -> Job:
-        """Return the job that compiles the modules of these tests and what they import."""
+        """Return the job that compiles the modules of these tests and their imports."""
         paths = sorted({test.partition("::")[0] for test in tests})
         call = Call(function=COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
         return Job(action=call, seconds=SECONDS)
 
     def cover(self, tests: TestSuite, seconds: float, *, only: Collection[str] = ()) -> Job:
-        """Return the job that runs the suite of the unchanged repository under coverage.
-
-        Args:
-            tests: the suite.
-            seconds: time limit.
-            only: run these tests and their parametrized versions; all if empty.
-        """
+        """Return the job that runs the unchanged repository's suite, or `only` some tests, under coverage."""
         call = Call(
             function=COVER,
             arguments={
@@ -161,11 +147,11 @@ class PythonSuite:
         return Job(action=call, seconds=seconds)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of such a job."""
+        """Return the judgement on the outcome of a job from `job`."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on code of a completion outside the allow-list; code that the reference uses is allowed."""
+        """Return remarks on code outside the allow-list; code that the reference uses is allowed."""
         if self._repository is None:
             self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]
@@ -173,7 +159,7 @@ class PythonSuite:
         return tuple(map(str, found))
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that shows which of the reference's tests notice a fault; loops are ended sooner."""
+        """Return the job whose outcome `failing` reads; it stops endless loops sooner."""
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
         limits = {"seconds": TRIAL_TOGETHER, "each": TRIAL_SECONDS, "idle": IDLE_SECONDS}
@@ -181,7 +167,7 @@ class PythonSuite:
         return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return which of the reference's tests did not pass in such a job; None if unknown."""
+        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
         return failing(reference.tests, outcome)
 
 
@@ -197,38 +183,32 @@ def blank(sample: Sample) -> str:
 
 
 def _places(tests: TestSuite) -> list[str]:
-    """Return the places of tests, with ctxbench's added ones unless the runner finds them by itself."""
+    """Return the paths for pytest, including ctxbench's added tests if pytest would not find them."""
     named = tests.added is None or not tests.paths or ADDED.rstrip("/") in {path.rstrip("/") for path in tests.paths}
     return [*tests.paths, *([] if named else [ADDED])]
 
 
 @cache
 def library() -> Mapping[str, bytes]:
-    """Return the package's files by path, for `Environment.library`."""
+    """Return the files of `ctxbench_pytest` by path, for `Environment.library`."""
     folder = Path(__file__).parent / PACKAGE
     return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*.py"))})
 
 
 @runtime_checkable
 class Compiling(Protocol):
-    """A `Suite` whose tests are compiled at each import."""
+    """A `Suite` whose tests Python compiles at each import."""
 
     def compiling(self, tests: Collection[str]) -> Job:
-        """Return the job that compiles the modules of these tests and what they import."""
+        """Return the job that compiles the modules of these tests and their imports."""
         ...
 
 
 def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, home: Home) -> Mapping[str, bytes]:
-    """Return path -> content of the bytecode files of some tests, from the home folder's cache if possible.
+    """Return path -> content of the tests' bytecode files, from the home folder's cache if possible.
 
-    Half the time of a judgement goes into rewriting the assertions of test modules, which no completion changes.
-
-    Args:
-        suite: the suite of the tests.
-        tests: their ids.
-        pool: boxes of the suite's environment.
-        image: a key of the boxes' content.
-        home: the home folder with the cache.
+    Rewriting the assertions of test modules takes half the time of a judgement, and no completion changes the result.
+    `image` is a key of the boxes' content.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -246,16 +226,13 @@ def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, h
 
 
 def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return a job's files and the bytecode files, except bytecode of the job's own files, compiled from the answer."""
+    """Return a job's files and bytecode files, but no bytecode of the job's files, because it contains the answer."""
     own = {(str(path.parent), path.stem) for path in map(PurePosixPath, job.files)}
     return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
 
 
 def read_bytecode(result: object) -> dict[str, bytes]:
-    """Return path -> content from the result of ``ctxbench_pytest:compiled``.
-
-    Invalid entries are skipped: without them a job takes longer but has the same result.
-    """
+    """Return path -> content from the result of ``ctxbench_pytest:compiled``; invalid entries are skipped."""
     files: dict[str, bytes] = {}
     for path, text in result.items() if isinstance(result, dict) else ():
         if PurePosixPath(path).parent.name != "__pycache__" or PurePosixPath(path).suffix != ".pyc":
@@ -271,6 +248,5 @@ def read_bytecode(result: object) -> dict[str, bytes]:
 
 
 def _source(path: str) -> tuple[str, str]:
-    """Return folder and stem of the source of a bytecode file."""
     cached = PurePosixPath(path)
     return str(cached.parent.parent), cached.name.partition(".")[0]

@@ -1,7 +1,6 @@
 """Turn an outcome into a verdict, on the trusted side. Pure.
 
-A completion passes only if every expected test passed exactly once and no other evidence contradicts it. The reasons
-are a few fixed phrases, with details after a colon.
+A completion passes only if every expected test passed exactly once and no other evidence contradicts this.
 """
 
 from __future__ import annotations
@@ -19,19 +18,15 @@ from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, 
 from ctxbench.sandbox.types import Outcome
 
 _FAILED_STATUS = 1
-"""pytest's exit status after a failed test: the only correct status, since the canaries must fail."""
+"""pytest's exit status after a failed test. No other status is correct, because the canaries must fail."""
 _NO_TESTS_STATUS = (4, 5)
-"""The named tests were not found; nothing was collected."""
+"""pytest's exit statuses if it did not find the named tests, or collected nothing."""
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
-    """Return the judgement on the outcome of a run of `tests`.
+    """Return the judgement on a run of `tests` by ``ctxbench_pytest:run_tests``.
 
-    Args:
-        tests: ids of the tests that must pass.
-        canaries: the tests that must fail.
-        nonce: the nonce that the result must contain.
-        outcome: of a job that called ``ctxbench_pytest:run_tests`` with these.
+    All canaries must fail, and the result must contain `nonce`.
     """
     try:
         report = None if outcome.result is None else read_run(outcome.result)
@@ -42,14 +37,10 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
-    """Return which tests noticed a fault; None if unknown.
+    """Return the tests that detected a fault; None if unknown.
 
-    If the run was cut short, tests that did not run did not notice the fault; only the test in which it ended did,
-    unless the time limit of all tests together ended it.
-
-    Args:
-        tests: ids of the tests that were run.
-        outcome: as for `judge`.
+    If the run was cut short, tests that did not run detected nothing. The test that was running detected the fault,
+    except if the time limit of all tests together stopped it.
     """
     try:
         report = read_run(outcome.result) if outcome.result is not None else None
@@ -103,7 +94,6 @@ def _by_test(report: RunReport) -> dict[int, list[Phase]]:
 def _lie(
     report: RunReport, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
 ) -> str:
-    """Return why the report must be a lie; empty if it may be true."""
     if report.nonce != nonce:
         return f"{TAMPERED}: the result is not this job's"
     if report.changed:
@@ -126,7 +116,6 @@ def _lie(
 
 
 def _in_order(phases: Sequence[Phase]) -> bool:
-    """Return whether the phases are setup, calls (one per subtest too) and teardown, as far as they ran."""
     names = [phase.phase for phase in phases]
     setups, teardowns = names.count("setup"), names.count("teardown")
     if setups != 1 or names[0] != "setup" or teardowns > 1:
@@ -145,7 +134,6 @@ def _cut_short(report: RunReport, outcome: Outcome) -> str:
 
 
 def _wrong(by_test: dict[int, list[Phase]], tests: Sequence[str]) -> Mapping[str, str]:
-    """Return the expected tests that did not pass, in order -> the reason."""
     bad = {test: _bad(by_test.get(place, [])) for place, test in enumerate(tests)}
     return {test: why for test, why in bad.items() if why}
 
@@ -161,7 +149,6 @@ def _bad(phases: Sequence[Phase]) -> str:
 
 
 def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
-    """Return the missing evidence for a pass although every test was reported as passed; empty if none is missing."""
     if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
         return f"{TAMPERED}: a test that must fail did not fail as it must"
     if report.exit != _FAILED_STATUS or outcome.exit_code != 0 or report.collections != 1:
@@ -173,13 +160,12 @@ def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequ
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A test that asserts that two different numbers are equal."""
+    """A test that must fail: it asserts that two different numbers are equal."""
 
     name: str
     unittest: bool
-    """Whether it is a method of a TestCase, if the real tests have one."""
+    """Whether the canary is a method of a TestCase, if the real tests contain one."""
     place: float
-    """Position among the tests, from 0 to 1."""
     left: int
     right: int
 
@@ -188,7 +174,7 @@ class Canary:
         return asdict(self)
 
     def failed_as_it_must(self, phases: Sequence[Phase]) -> bool:
-        """Return whether these are the phases of this canary, run once and failed for its own reason."""
+        """Return whether this canary ran once, and failed for its own reason, in these phases."""
         if [(phase.phase, phase.outcome) for phase in phases] != [
             ("setup", "passed"),
             ("call", "failed"),
@@ -199,7 +185,7 @@ class Canary:
 
 
 def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
-    """Draw a job's canaries: two anywhere, one of them a method if the tests have methods, and one at the end."""
+    """Draw a job's three canaries: a function and a method at random places, and a function at the end."""
     drawn = random.Random(hashlib.sha256(f"canaries {secret}".encode()).digest())  # noqa: S311 - seeded by a secret
     words = _words(tests)
     drawn_canaries: list[Canary] = []
@@ -212,12 +198,12 @@ def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
 
 
 def nonce(secret: str) -> str:
-    """Return the nonce that must come back with a job's result."""
+    """Return the nonce that a job's result must contain."""
     return hashlib.sha256(f"nonce {secret}".encode()).hexdigest()
 
 
 def _words(tests: Sequence[str]) -> list[str]:
-    """Return the words of the tests' names, so that a canary's name resembles them."""
+    """Return the words of the tests' names, which the names of canaries are built from."""
     names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
     return sorted(words) or ["value"]

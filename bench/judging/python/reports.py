@@ -1,4 +1,4 @@
-"""Parse the guest runner's output strictly: the code under test may have written any line of it. Pure."""
+"""Parse the guest runner's output strictly: the code under test may have written any part of it. Pure."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Phase:
     phase: str
     outcome: str
     raised: bool
-    """Whether the phase was seen to raise."""
+    """Whether the runner saw an exception in the phase."""
     ran: bool | None
-    """Whether the test's function was seen to return; None if that cannot be seen."""
+    """Whether the runner saw the test's function return; None if it cannot see that."""
     message: str
 
 
@@ -49,7 +49,6 @@ class RunReport:
     """Files of the repository that were written to."""
     collected: tuple[int, ...] = ()
     collections: int = 0
-    """How often a collection was reported."""
     broken: tuple[tuple[str, str], ...] = ()
     phases: tuple[Phase, ...] = ()
     loaded: bool | None = None
@@ -65,7 +64,7 @@ def read_run(result: object) -> RunReport:
         Malformed: if any value has an unexpected type or place.
     """
     if not isinstance(result, dict) or result.keys() != _KEYS:
-        raise Malformed("the result has other keys")
+        raise Malformed("the result has unexpected keys")
     nonce, events = result["nonce"], result["events"]
     if not isinstance(nonce, str) or not isinstance(events, str):
         raise Malformed("nonce or events are not text")
@@ -73,13 +72,13 @@ def read_run(result: object) -> RunReport:
     report = RunReport(nonce, _status(result["exit"]), _status(result["signal"]), changed)
     lines = events.split("\n")
     if lines.pop() and report.signal is None:
-        # A killed child may leave an incomplete line; other children may not.
+        # Only a killed child may leave an incomplete line.
         raise Malformed(_LAST_LINE_CUT)
     by_kind: dict[str, list[list[Any]]] = {}
     for line in lines:
         kind, values = _event(line)
         if "end" in by_kind:
-            raise Malformed("something came after the end")
+            raise Malformed("an event follows the end")
         by_kind.setdefault(kind, []).append(values)
     return _with_events(report, by_kind)
 
@@ -112,20 +111,20 @@ def _event(line: str) -> tuple[str, list[Any]]:
         raise Malformed("an event is not JSON") from None
     kinds = ("collected", "broken", "phase", "loaded", "altered", "end")
     if not isinstance(event, list) or not event or event[0] not in kinds:
-        raise Malformed("an event of no known kind")
+        raise Malformed("an event has an unknown kind")
     return event[0], event[1:]
 
 
 def _sized(events: list[list[Any]], size: int) -> list[list[Any]]:
     if any(len(event) != size for event in events):
-        raise Malformed("an event has another number of values")
+        raise Malformed("an event has the wrong number of values")
     return events
 
 
 def _phase(values: list[Any]) -> Phase:
     test, phase, outcome, raised, ran, message = values
     if phase not in _PHASES or outcome not in _OUTCOMES:
-        raise Malformed("a phase or an outcome of no known name")
+        raise Malformed("a phase or outcome has an unknown name")
     if ran is not None:
         _checked(bool, ran)
     return Phase(_checked(int, test), phase, outcome, _checked(bool, raised), ran, _text(message))
@@ -133,7 +132,7 @@ def _phase(values: list[Any]) -> Phase:
 
 def _checked(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise Malformed(f"{type(value).__name__} where {kind.__name__} belongs")
+        raise Malformed(f"a value is {type(value).__name__} instead of {kind.__name__}")
     return value
 
 
@@ -147,13 +146,12 @@ def _status(value: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredTest:
-    """One test of a suite as it ran under coverage."""
+    """One test of a suite, run under coverage."""
 
     id: str
     outcome: str
     """``passed``, ``failed``, ``skipped`` or ``xfail``."""
     seconds: float
-    """Processor time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,14 +159,13 @@ class Covered:
     """The coverage of a suite."""
 
     exit: int
-    """pytest's exit status."""
     tests: tuple[CoveredTest, ...]
     broken: tuple[tuple[str, str], ...]
     """Places of collection errors, with messages."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
-    """Path -> line from 0 -> sorted positions in `tests` of those that ran it."""
+    """Path -> 0-based line -> sorted positions in `tests` of the tests that ran the line."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Path -> line from 0 -> test modules whose import ran it; an empty name means before any import."""
+    """Path -> 0-based line -> test modules whose import ran the line; "" means before any import."""
     causes: Mapping[str, str] = field(default_factory=dict)
     """Failed test -> last line of the reason, if pytest's output contains it."""
 
@@ -177,12 +174,12 @@ def read_coverage(result: object) -> Covered:
     """Parse the result of ``ctxbench_pytest:cover``.
 
     Raises:
-        Malformed: if it does not have the guest's format.
+        Malformed: if the result does not have the guest's format.
     """
     keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
-    # The host adds the causes; old results lack them.
+    # The host adds the causes; old results lack these.
     if not isinstance(result, dict) or result.keys() - {"causes"} != keys:
-        raise Malformed("the result has other keys")
+        raise Malformed("the result has unexpected keys")
     try:
         tests = tuple(
             CoveredTest(id=str(name), outcome=str(outcome), seconds=float(took))
@@ -201,16 +198,11 @@ def read_coverage(result: object) -> Covered:
             exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports, causes=causes
         )
     except (TypeError, ValueError, AttributeError, IndexError) as error:
-        raise Malformed(f"not what the runner writes: {error}") from None
+        raise Malformed(f"the result is invalid: {error}") from None
 
 
 def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
-    """Return failed test -> the last line of its error, as pytest prints it with short tracebacks.
-
-    Args:
-        output: pytest's output; its middle may be missing.
-        failed: ids of the tests that failed.
-    """
+    """Return failed test -> last line of its error, from pytest's output with short tracebacks (perhaps incomplete)."""
     by_title: dict[str, str] = {}
     title = ""
     for line in output.splitlines():
@@ -224,7 +216,7 @@ def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
 
 
 def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:
-    """Return a suite's coverage with some tests replaced by another run: outcome, seconds and lines."""
+    """Replace some tests of a suite's coverage by another run: outcome, seconds and lines."""
     repeated = {test.id: test for test in again.tests if test.id in tests}
     places = {test.id: place for place, test in enumerate(covered.tests)}
     moved = {number: places[test.id] for number, test in enumerate(again.tests) if test.id in repeated}
@@ -256,6 +248,6 @@ def _numbers(ranges: str, count: int) -> tuple[int, ...]:
         low, _, high = part.partition("-")
         first, last = int(low), int(high or low)
         if not 0 <= first <= last < count:
-            raise Malformed("a position of no test")
+            raise Malformed("a position has no test")
         numbers.extend(range(first, last + 1))
     return tuple(numbers)

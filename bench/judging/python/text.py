@@ -1,7 +1,4 @@
-"""Replace a whole function in its file by a text. Pure; only the span changes.
-
-The result may be invalid Python: the tests then fail, which is the completion's fault.
-"""
+"""Replace a whole function in its file. Pure; only the span changes."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from ctxbench.bench.files import UTF8
 from ctxbench.bench.judging import indentation, replace_lines, unindented
 from ctxbench.bench.languages.python import asts, declared_encoding
 
-_CURE = "give the whole function, from its `def` line to its end"
+_CURE = "return the whole function, from its `def` line to its end"
 # Newer Pythons split f-strings and t-strings into several tokens.
 _OPEN = tuple(getattr(tokenize, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(tokenize, name))
 _CLOSE = tuple(getattr(tokenize, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(tokenize, name))
@@ -25,20 +22,14 @@ _BEFORE_STATEMENT = (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 
 
 def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
-    r"""Return a Python file with the lines of one function replaced.
+    r"""Replace the lines of one function in a Python file.
 
-    The text gets the function's indentation and line ends in the file. Decorators outside the span stay; those in the
-    text are dropped.
-
-    Args:
-        source: the file.
-        span: lines ``[start, end)`` of the function without its decorators, 0-based; ``\r\n`` and ``\r`` end lines as
-            ``\n`` does.
-        name: the function's name, ``Class.method`` for a method.
-        text: the function, at any indentation.
+    The text gets the indentation and line ends of the file. The file keeps decorators outside the span; the text loses
+    its own. `span` counts 0-based lines ``[start, end)`` without decorators; ``\r\n`` and ``\r`` end lines too. The
+    name of a method is ``Class.method``.
 
     Raises:
-        InputFault: if the text defines no such function, or the file's encoding cannot represent it.
+        InputFault: if the text does not define the function, or the file's encoding cannot represent the text.
     """
     mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
     encoding = (declared_encoding(source) or UTF8).removesuffix("-sig")
@@ -47,12 +38,12 @@ def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
 
 
 def lift(lines: list[str]) -> str:
-    """Return a function's lines, dedented, in the form that `splice` takes; with a final newline."""
+    """Dedent a function's lines, in the form that `splice` takes, with a final newline."""
     return "\n".join(shift([line.rstrip("\r\n") for line in lines], "")).rstrip() + "\n"
 
 
 def without_decorators(text: str, name: str) -> list[str]:
-    """Return the lines of a function's text without blank ends and without the function's decorators.
+    """Return the lines of a function's text without its decorators and blank ends.
 
     Raises:
         InputFault: if the text does not define the function.
@@ -69,14 +60,13 @@ def without_decorators(text: str, name: str) -> list[str]:
         raise InputFault(f"the text defines no function {leaf!r}", cure=_CURE)
     spans = _decorators(lines, leaf)
     if spans is None:
-        # Not Python: drop lines before the definition if they begin like a decorator.
+        # Invalid Python: drop lines before the definition if they look like a decorator.
         first = starts[0]
         return lines[first:] if lines[0].lstrip().startswith("@") else lines
     return [line for number, line in enumerate(lines) if number not in spans]
 
 
 def _decorators(lines: list[str], leaf: str) -> set[int] | None:
-    """Return the lines of the decorators of the outermost function of that name; None if the text is not Python."""
     tree = asts.parse("\n".join(shift(lines, "")))
     if tree is None:
         return None
@@ -88,14 +78,10 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def shift(lines: list[str], to: str) -> list[str]:
-    """Return lines moved so that the first non-blank one begins at the indentation `to`.
+    """Move lines so that the first non-blank line has the indentation `to`.
 
-    Lines inside strings stay, except in docstrings, whose words move with the code. Blank lines stay. A line that is
-    indented less than the first one (inside brackets) loses its indentation.
-
-    Args:
-        lines: without their ends.
-        to: spaces or tabs.
+    Lines inside strings stay, except docstrings, which move with the code. A line with less indentation than the first
+    line loses its indentation.
     """
     first = next((line for line in lines if line.strip()), "")
     away = indentation(first)
@@ -107,12 +93,12 @@ def shift(lines: list[str], to: str) -> list[str]:
 
 
 def _inside_strings(lines: list[str], away: str) -> set[int]:
-    """Return the lines that begin inside a string other than a docstring, as far as the text can be tokenized."""
+    """Return the lines that begin inside a string other than a docstring."""
     text = "\n".join(unindented(line, away) for line in lines) + "\n"
     numbers: set[int] = set()
     opened: list[int] = []
     statement = True
-    # Tokens before an error count: a text that was cut off contains strings, too.
+    # Tokens before an error count: a truncated text also contains strings.
     with contextlib.suppress(tokenize.TokenError, SyntaxError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -105,7 +105,7 @@ def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(tmp_path:
         trying.adopt(sandbox)
     assert "--force" in caught.value.cure and not sandbox.jobs
     assert trying.adopt(sandbox, force=True).path.read_text() == first
-    assert not sandbox.jobs and "shop: coverage of 6 tests is known" in trying.said
+    assert not sandbox.jobs and "shop: using the cached coverage of 6 tests" in trying.said
     assert trying.adopt(sandbox, name="till").path.name == "till.toml"
 
 
@@ -317,7 +317,7 @@ def test_a_suite_that_runs_for_long_says_so(tmp_path: Path, monkeypatch: pytest.
     trying = Trying(tmp_path)
     waiting = lambda job: time.sleep(0.2) if covering(job) else None  # noqa: E731
     trying.adopt(in_process(more=waiting))
-    assert any(line.startswith("still running after 0 s, of at most 900") for line in trying.said)
+    assert any(line.startswith("still running after 0 s of at most 900 s") for line in trying.said)
     said = len(trying.said)
     time.sleep(0.05)
     assert len(trying.said) == said

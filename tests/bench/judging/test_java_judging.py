@@ -94,8 +94,8 @@ def test_code_that_does_not_compile() -> None:
     [
         (-9, "", "killed by signal 9"),
         (-9, "src/A.java:3: error: ';' expected", "killed by signal 9"),
-        (3, "\n\nThe system is out of resources.\n", "javac said: The system is out of resources. (exit status 3)"),
-        (1, "There is not enough memory", "javac said: There is not enough memory (exit status 1)"),
+        (3, "\n\nThe system is out of resources.\n", "javac printed: The system is out of resources. (exit status 3)"),
+        (1, "There is not enough memory", "javac printed: There is not enough memory (exit status 1)"),
     ],
 )
 def test_a_compiler_that_came_to_no_end_says_nothing_of_the_code(status: int, said: str, reason: str) -> None:

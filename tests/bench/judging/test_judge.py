@@ -243,20 +243,20 @@ def test_what_a_manifest_says_makes_the_same_suite_again(tmp_path: Path) -> None
 
 def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    with pytest.raises(InputFault, match="does not say how 'other' is tested; .*--kind function"):
+    with pytest.raises(InputFault, match="has no tests for 'other'; .*--kind function"):
         suite_of(home, made, "other")
     (home.repos / "shop/1/tests/conftest.py").write_text("# changed")
-    with pytest.raises(InputFault, match="not those that the sample set 'demo' was built from; remove that folder"):
+    with pytest.raises(InputFault, match="have changed since the sample set 'demo' was built; remove this folder"):
         suite_of(home, made, "shop")
-    with pytest.raises(InputFault, match="'shop' is not fetched; fetch it with `ctxbench repo fetch shop`"):
+    with pytest.raises(InputFault, match="'shop' is not fetched; run `ctxbench repo fetch shop`"):
         suite_of(Home(tmp_path / "nowhere"), made, "shop")
 
 
 def test_an_imported_set_that_cannot_be_judged_says_what_to_do(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    for source, cure in (("codereval", "import it again with --rebuild"), ("repoeval", "--kind function")):
+    for source, cure in (("codereval", "import the set again with --rebuild"), ("repoeval", "--kind function")):
         manifest = {"imported_from": source, "repositories": {"shop": {"language": "python"}}}
-        with pytest.raises(InputFault, match=f"does not say how 'shop' is tested; .*{cure}"):
+        with pytest.raises(InputFault, match=f"has no tests for 'shop'; .*{cure}"):
             suite_of(home, replace(made, manifest=manifest), "shop")
 
 
@@ -270,7 +270,7 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
     folder = tmp_path / "ours"
     (folder / "__pycache__").mkdir(parents=True)
     (folder / "__pycache__" / "x.pyc").write_bytes(b"x")
-    with pytest.raises(InputFault, match="holds no test"):
+    with pytest.raises(InputFault, match="the folder contains no test"):
         added_texts(folder)
     (folder / "test_more.py").write_text("def test_more():\n    pass\n")
     held = entry(replace(SUITE, added=folder), LOCK, "shop==1", make(tmp_path / "a")[0].repos / "shop" / "1")
@@ -280,12 +280,12 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
     assert suite.environment.tree["ctxbench_tests/test_more.py"] == b"def test_more():\n    pass\n"
     assert {**shop.TREE, "ctxbench_tests/test_more.py": b""}.keys() == suite.environment.tree.keys()
     home, made = make(tmp_path / "c", **{**held, "added": {"test_more.py": "def test_other():\n    pass\n"}})
-    with pytest.raises(InputFault, match="not those that the sample set 'demo' was built from"):
+    with pytest.raises(InputFault, match="have changed since the sample set 'demo' was built"):
         suite_of(home, made, "shop")
     home, made = make(tmp_path / "d", added={"test_more.py": 1})
     with pytest.raises(InputFault, match="added is not a table of texts"):
         suite_of(home, made, "shop")
-    with pytest.raises(InputFault, match="a folder ctxbench_tests/ of its own"):
+    with pytest.raises(InputFault, match="already has a folder ctxbench_tests/"):
         laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})
 
 

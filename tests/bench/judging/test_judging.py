@@ -35,7 +35,7 @@ def test_what_could_not_be_seen_to_run_may_pass() -> None:
     ("changes", "verdict", "reason"),
     [
         ({"ended": Ended.TIMED_OUT, "exit_code": None}, Verdict.TIMED_OUT, "ran out of time"),
-        ({"ended": Ended.WRECKED, "exit_code": None}, Verdict.FAILED, "wrecked its box, three times"),
+        ({"ended": Ended.WRECKED, "exit_code": None}, Verdict.FAILED, "broke its box three times"),
         ({"ended": Ended.KILLED, "exit_code": None, "signal": 9}, Verdict.FAILED, "killed by signal 9"),
         ({"ended": Ended.KILLED, "signal": 9, "out_of_memory": True}, Verdict.FAILED, "out of memory"),
     ],
@@ -143,7 +143,7 @@ CANARY = 1 + 3 * len(TESTS)
         (result(swap(CANARY + 1, outcome="skipped")), "a test that must fail did not fail as it must"),
         (result(swap(CANARY, outcome="failed")), "a test that must fail did not fail as it must"),
         (result(bent(lambda all_: all_.__delitem__(slice(CANARY, CANARY + 3)))), "did not fail as it must"),
-        (result(bent(lambda all_: all_.extend(phases(0)))), "something came after the end"),
+        (result(bent(lambda all_: all_.extend(phases(0)))), "an event follows the end"),
         (result(bent(lambda all_: all_.__setitem__(slice(1, 1), phases(0)))), "a test was reported more than once"),
         (result(bent(lambda all_: all_.insert(1, phases(0)[2]))), "a test was reported more than once"),
         (result(bent(lambda all_: all_.__delitem__(1))), "a test was reported more than once, or in parts"),

@@ -104,7 +104,7 @@ def test_bytes_that_are_no_text_stay_what_they_are() -> None:
     "text", ["", "\n\n", "return 1", "pass", "def totals(self): pass", "x = 'def'", "class total: pass"]
 )
 def test_a_text_without_the_function_is_refused(text: str) -> None:
-    with pytest.raises(InputFault, match="defines no function 'total'.*give the whole function"):
+    with pytest.raises(InputFault, match="defines no function 'total'.*return the whole function"):
         put(text)
 
 

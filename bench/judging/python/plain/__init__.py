@@ -50,11 +50,9 @@ class Remark(NamedTuple):
     """A part of a completion that is not plain."""
 
     line: int
-    """Line number from 1."""
     reason: str
 
     def __str__(self) -> str:
-        """Return the remark as displayed."""
         return f"line {self.line}: {self.reason}"
 
 
@@ -72,19 +70,13 @@ class CompletionReader:
     ) -> None:
         """Store a completion.
 
-        Args:
-            tree: its syntax tree.
-            names: names that it and its file import and define.
-            file: names that its file alone imports and defines.
-            repository: the words of its repository.
-            ownership: ownership of its objects.
-            own: the name of its function, with the class of a method.
+        `file` contains the names that its file binds, and `names` also the completion's. `own` is the function's name.
         """
         self._tree, self._names, self._file, self._repository = tree, names, file, repository
         self._ownership, self._own = ownership, own
         nodes = list(ast.walk(tree))
         self._holders = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
-        """Expression -> the attribute read from it."""
+        """Expression -> the attribute that is read from it."""
         self._called = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         self._functions = {node.name for node in nodes if isinstance(node, asts.FunctionNode)}
         self._decorating = {id(part) for node in nodes for part in decorators(node)}
@@ -154,7 +146,6 @@ class CompletionReader:
         return module in self._file.imports and not is_of_tests(module)
 
     def _may_read(self, attribute: str) -> bool:
-        """Return whether the name of an attribute is known and harmless."""
         known = attribute in allowed.ATTRIBUTES or attribute in self._repository.sources
         return (known or attribute in self._attributes) and not is_reaching(attribute)
 
@@ -184,7 +175,6 @@ class CompletionReader:
         return call is not None and id(call) in self._holders
 
     def _member(self, module: str, name: str) -> Iterator[str]:
-        """Yield a remark if a name imported from a module is not allowed."""
         if _is_standard(module):
             if not allowed.is_allowed(module, name):
                 yield f"uses {module}.{name}"
@@ -216,7 +206,6 @@ class CompletionReader:
         yield from self._own_method(node)
 
     def _own_method(self, node: ast.Attribute) -> Iterator[str]:
-        """Yield a remark if the method is called with an object of its own choice, which it could then change."""
         owner, _, leaf = self._own.rpartition(".")
         kind = node.value.id if isinstance(node.value, ast.Name) else ""
         if owner and node.attr == leaf and (self._names.knows(kind) or kind == "cls"):
@@ -277,7 +266,6 @@ class CompletionReader:
             yield "calls what may be type to make a class"
 
     def _is_class_of(self, node: ast.expr) -> bool:
-        """Return whether an expression is visibly the class of something."""
         if isinstance(node, ast.Name):
             values = self._ownership.bindings.get(node.id, [])
             return any(self._is_class_of(value) for value in values if isinstance(value, ast.Call | ast.Attribute))
@@ -292,7 +280,6 @@ class CompletionReader:
             yield f"puts a function into {shown(attributes[0])}"
 
     def _is_function(self, node: ast.expr) -> bool:
-        """Return whether an expression contains a function that is not called."""
         for part in ast.walk(node):
             if isinstance(part, ast.Lambda):
                 return True
@@ -380,14 +367,10 @@ def _is_standard(module: str) -> bool:
 def remarks(
     repository: RepositoryWords, source: bytes, name: str, text: str, reference: str = ""
 ) -> tuple[Remark, ...]:
-    """Return remarks on code that is not plain in a completion, with lines, each reason once.
+    """Return each reason why a completion, `text`, is not plain, with its first line.
 
-    Args:
-        repository: the words of its repository.
-        source: its file, with the reference in it.
-        name: of the function, with the class of a method.
-        text: the completion.
-        reference: the reference function, whose code is allowed; empty for none.
+    `source` is the file with the reference in it, and `name` the function's name (``Class.method`` for a method). Code
+    that `reference` uses is allowed.
     """
     usual = {remark.reason for remark in _read(repository, source, name, reference)} if reference else set()
     found: dict[str, Remark] = {}

@@ -53,22 +53,21 @@ STANDARD: Final = frozenset(sys.stdlib_module_names)
 VALUES: Final = frozenset[str]().union(
     *map(_public, (str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, range, slice))
 )
-"""Attributes of builtin values."""
 ATTRIBUTES: Final = VALUES.union(
     *map(_public, (Counter, OrderedDict, defaultdict, deque, date, datetime, time, timedelta, Decimal, Fraction)),
     *map(_public, (BytesIO, StringIO, Logger, Match, Pattern, ParseResult, Path, UUID, StopIteration, OSError)),
 )
-"""Attributes of values of the standard library's pure modules."""
+"""Attributes of built-in values and of values from pure modules of the standard library."""
 _MODULES: Final = {name: frozenset(names.split()) for name, names in _LISTS["modules"].items()}
 
 
 def is_module(name: str) -> bool:
-    """Return whether a module of the standard library may be used, at least in part."""
+    """Return whether a completion may use a module of the standard library, at least in part."""
     return name in _MODULES
 
 
 def is_allowed(module: str, name: str) -> bool:
-    """Return whether a name in a module of the standard library may be used."""
+    """Return whether a completion may use a name from a module of the standard library."""
     names = _MODULES.get(module, frozenset())
     if "*" in names:
         return (not name.startswith("_") and name not in STANDARD | REACHING) or name == module

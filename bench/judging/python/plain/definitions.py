@@ -1,4 +1,4 @@
-"""Check the definitions of a completion beside its function and in classes."""
+"""Check what a completion defines in its classes and beside its function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def decorators(node: ast.AST) -> list[ast.expr]:
 
 
 def dropped(tree: ast.Module, own: str) -> Iterator[ast.AST]:
-    """Yield the decorators of the function itself, which are dropped, and docstrings."""
+    """Yield what `splice` drops: the decorators of the function itself; also yield docstrings."""
     for node in tree.body:
         if isinstance(node, asts.FunctionNode) and node.name == own.rpartition(".")[2]:
             yield from node.decorator_list
@@ -45,7 +45,7 @@ def _is_read(node: ast.Name) -> bool:
 
 
 def written_annotations(node: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the annotations that are strings, which some libraries evaluate."""
+    """Yield annotations that are strings, because some libraries evaluate them."""
     found: list[ast.expr | None] = []
     if isinstance(node, ast.arg | ast.AnnAssign):
         found = [node.annotation]
@@ -63,13 +63,13 @@ def shown(node: ast.expr) -> str:
 
 
 _COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
-"""Attributes that tests read everywhere; defining one is harmless."""
+"""Attributes that tests read everywhere. A completion may define them."""
 
 Findings = Iterator[tuple[ast.AST, str]]
 
 
 def outermost(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
-    """Yield faults outside the function: names that hide others, code that runs at import. New helpers are fine."""
+    """Yield faults outside the function: names that hide others, and code that runs at import."""
     leaf = own.rpartition(".")[2]
     found = 0
     for node in tree.body:
@@ -96,7 +96,6 @@ def outermost(tree: ast.Module, file: BoundNames, own: str, repository: Reposito
 
 
 def _hides(node: ast.AST, name: str, file: BoundNames, repository: RepositoryWords) -> Findings:
-    """Yield a fault if a name bound beside the function is already used."""
     known = file.knows(name) or name in allowed.BUILTINS or name in repository.tests
     if known or is_dunder(name) or name.startswith(("test", "pytest", "setUp", "tearDown", "setup", "teardown")):
         yield node, f"binds {name} beside its function"
@@ -114,7 +113,7 @@ def _imports(node: ast.Import | ast.ImportFrom, file: BoundNames, repository: Re
 
 
 def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) -> Findings:
-    """Yield the features of a class that go beyond a record with methods."""
+    """Yield features of classes that go beyond a record with methods."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from _class(node, names, repository)

@@ -1,4 +1,4 @@
-"""The meanings of names in a file, its repository and a completion."""
+"""What the names in a file, its repository and a completion refer to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEST_PATH = re.compile(r"(.*/)?(tests?/.*|conftest\.py|test_[^/]*\.py|[^/]*_tes
 TEST_TEXT = re.compile(
     r"(.*[/\\])?(tests?[/\\].*|conftest.*|test_.*\.py|.*_test\.py)|pytest.*|PYTEST_.*|unittest.*|ctxbench.*"
 )
-"""A string that names tests or test runners."""
+"""Matches a string that names tests or test runners."""
 _TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests?|test_.*|.*_tests?|ctxbench_.*")
 
 
@@ -27,7 +27,6 @@ class RepositoryWords:
 
     sources: frozenset[str]
     tests: frozenset[str]
-    """The words of its tests."""
 
     @classmethod
     def of(cls, tree: Mapping[str, bytes]) -> RepositoryWords:
@@ -53,14 +52,13 @@ class BoundNames:
     members: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Name -> the module that it comes from, and its name there."""
     imports: set[str] = field(default_factory=set)
-    """Imported modules."""
     defined: dict[str, str] = field(default_factory=dict)
-    """Name -> the function or class defined under it, as text; empty for other values."""
+    """Name -> text of the function or class defined under it; empty for other values."""
     starred: list[str] = field(default_factory=list)
     """Modules whose names are all imported (``*``)."""
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Add the names bound by an import."""
+        """Add the names that an import binds."""
         if isinstance(node, ast.Import):
             for name in node.names:
                 self.imports.add(name.name)
@@ -93,7 +91,7 @@ class BoundNames:
         return ""
 
     def path(self, node: ast.expr) -> str:
-        """Return the dotted path of a name, or of an attribute of a module; empty otherwise."""
+        """Return the dotted path of a name, or of an attribute of a module; otherwise empty."""
         if isinstance(node, ast.Name):
             if node.id in self.members:
                 return ".".join(self.members[node.id])
@@ -108,7 +106,7 @@ class BoundNames:
 
 @lru_cache(maxsize=32)
 def of_file(source: bytes) -> BoundNames:
-    """Return the names that a file binds at its top level; none if it cannot be parsed."""
+    """Return the names that a file binds at its top level; none if the file cannot be parsed."""
     names = BoundNames()
     tree = asts.parse(source)
     for node in _top(tree) if tree else ():
@@ -117,7 +115,7 @@ def of_file(source: bytes) -> BoundNames:
 
 
 def of_text(tree: ast.Module) -> BoundNames:
-    """Return the names that a completion imports anywhere, and defines at its top level."""
+    """Return the names that a completion imports anywhere or defines at its top level."""
     names = BoundNames()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -129,7 +127,6 @@ def of_text(tree: ast.Module) -> BoundNames:
 
 
 def _top(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements that run when a file is imported, except those in classes."""
     for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, asts.FunctionNode | ast.ClassDef | ast.Lambda):

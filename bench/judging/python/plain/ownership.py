@@ -1,7 +1,4 @@
-"""Find the objects that a completion created itself and may therefore change.
-
-All its scopes are treated as one: a name counts as its own only if every value bound to it anywhere does.
-"""
+"""Find the objects that a completion created and therefore may change. All its scopes count as one."""
 
 from __future__ import annotations
 
@@ -15,10 +12,9 @@ from ctxbench.bench.languages.python import asts
 _OLD = frozenset(
     ["next", "getattr", "min", "max", "sum", "super", "property", "map", "filter", "zip", "reversed", "type"]
 )
-"""Builtins that may return an existing object."""
+"""Built-ins that may return an existing object."""
 _ELEMENTS = frozenset(["split", "rsplit", "splitlines"])
 _NEW = ast.Constant(None)
-"""Represents any new object."""
 _DISPLAYS = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _VALUES = ast.Constant | ast.JoinedStr | ast.Lambda | ast.BinOp | ast.Compare | ast.UnaryOp
 _UNKNOWN = ast.Name("", ast.Load())
@@ -30,13 +26,7 @@ class Ownership:
     """The values bound to each name, and the values put into its object."""
 
     def __init__(self, tree: ast.Module, names: BoundNames, own: str) -> None:
-        """Read a completion.
-
-        Args:
-            tree: its syntax tree.
-            names: names that it and its file import and define.
-            own: the name of its function, with the class of a method.
-        """
+        """Read a completion; `names` contains what the completion and its file bind, `own` is the function's name."""
         self._names = names
         self.bindings: dict[str, list[ast.expr | None]] = {}
         self._contents: dict[str, list[ast.expr]] = {}
@@ -57,7 +47,7 @@ class Ownership:
             for part in ast.walk(value)
             if isinstance(part, ast.Name)
         }
-        """BoundNames whose objects have other names."""
+        """Names of objects that have further names."""
         for method in _methods(tree, own):
             # `_selves` records the uses of this name that may be changed.
             for argument in _object(method):
@@ -102,7 +92,6 @@ class Ownership:
         return depth == 1 and self._is_new_inside(root)
 
     def _is_new_inside(self, node: ast.expr) -> bool:
-        """Return whether the contents of the completion's own object are new, too."""
         if not isinstance(node, ast.Name) or not self.is_new(node) or node.id in self._aliased:
             return False
         values = [value for value in self.bindings[node.id] if value is not None]
@@ -129,7 +118,6 @@ class Ownership:
         return isinstance(node, _VALUES)
 
     def _makes(self, function: ast.expr) -> bool:
-        """Return whether a call of something returns a new object."""
         if isinstance(function, ast.Name) and function.id in self._classes:
             return True
         if isinstance(function, ast.Name) and function.id in allowed.BUILTINS:
@@ -148,7 +136,6 @@ class Ownership:
 
 
 def _methods(tree: ast.Module, own: str) -> Iterator[asts.FunctionNode]:
-    """Yield the methods of a completion: itself, if it is one, and those of its classes."""
     for node in tree.body:
         if isinstance(node, asts.FunctionNode) and "." in own and node.name == own.rpartition(".")[2]:
             yield node
@@ -158,16 +145,15 @@ def _methods(tree: ast.Module, own: str) -> Iterator[asts.FunctionNode]:
 
 
 def _object(method: asts.FunctionNode) -> list[ast.arg]:
-    """Return the parameter for the method's own object, if it has the usual name."""
     first = [*method.args.posonlyargs, *method.args.args][:1]
     return [argument for argument in first if argument.arg in ("self", "cls")]
 
 
 def _selves(tree: ast.Module, own: str) -> Iterator[int]:
-    """Yield the ids of names that refer to a method's own object, where it may be changed.
+    """Yield the ids of names that refer to a method's own object, where the method may change it.
 
-    In the completion's own classes, these are only in methods that the interpreter calls: other methods can be called
-    with any object.
+    In classes that the completion defines, only methods that the interpreter calls count. Other methods accept any
+    object.
     """
     for method in _methods(tree, own):
         if (is_dunder(method.name) and not method.decorator_list) or method in tree.body:
@@ -176,7 +162,6 @@ def _selves(tree: ast.Module, own: str) -> Iterator[int]:
 
 
 def _bound(node: ast.AST, *, outermost: bool) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield the names that a node binds, each with its value, or None if that is unknown."""
     if isinstance(node, ast.arguments):
         for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs):
             yield argument.arg, None
@@ -201,7 +186,6 @@ def _bound(node: ast.AST, *, outermost: bool) -> Iterator[tuple[str, ast.expr | 
 
 
 def _combined(node: ast.AugAssign) -> ast.expr:
-    """Return the value of a name after an augmented assignment that creates a new object."""
     return ast.BinOp(node.target, node.op, node.value)
 
 
@@ -234,7 +218,6 @@ def _each(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[str, ast.expr 
 
 
 def _put(node: ast.AST, called: set[int]) -> Iterator[tuple[str, ast.expr]]:
-    """Yield each name whose object a node puts a value into, with that value."""
     targets: list[ast.expr] = []
     values: list[ast.expr] = []
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
