@@ -1,8 +1,7 @@
-"""Runs in the box: compiles a Java repository, measures which test reaches which method, judges one changed file.
+"""Runs in the box: compiles a Java repository, measures which tests reach which methods, and judges one changed file.
 
-Each function is called with one mapping of plain data, in the folder that holds the repository, and returns
-plain data. The Java programs that it starts run the repository's code; `judge` also runs untrusted code, under
-the policy that lies beside this file.
+Each function takes one mapping of plain data in the repository's folder, and returns plain data. `judge` runs untrusted
+code under the policy beside this file.
 """
 
 from __future__ import annotations

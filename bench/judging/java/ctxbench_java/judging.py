@@ -1,8 +1,6 @@
-"""Judges one changed file, in the box: compiles it, runs the expected tests and the canary.
+"""Judges one changed file in the box: compiles the file, runs the expected tests and the canary.
 
-The compiled file lies in a folder that stands first on the class path.
-
-What each test came to is read from JUnit's XML reports.
+The compiled file is first on the class path. JUnit's XML reports contain the results.
 """
 
 from __future__ import annotations
@@ -22,15 +20,15 @@ T = TypeVar("T")
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 WHOLE = "[*]"
-"""Ends the id of a test that runs with its whole class only."""
+"""Suffix of the id of a test that runs only with its whole class."""
 _BYTES = 32 * 1024 * 1024
 _TEXT = 2000
 _INVOCATION = re.compile(r"([\w$]+|.*\))\[.*\]", re.DOTALL)
-"""JUnit 4's ``name[anything]``, JUnit 5's ``name(types)[number]``."""
+"""Matches JUnit 4's ``name[anything]`` and JUnit 5's ``name(types)[number]``."""
 
 
 def test_id(owner: str, name: str) -> str:
-    """Return ``Class#method``, or ``Class#method…[*]`` for a test that is run with parameters.
+    """Return ``Class#method``, or ``Class#method…[*]`` for a test with parameters.
 
     >>> test_id("a.FooTest", "works()"), test_id("a.FooTest", "adds(int)[2]"), test_id("a.BarTest", "adds[7]")
     ('a.FooTest#works', 'a.FooTest#adds(int)[*]', 'a.BarTest#adds[*]')
@@ -43,21 +41,21 @@ def test_id(owner: str, name: str) -> str:
 
 
 def of_test(reports: Mapping[str, T], test: str) -> T | None:
-    """Return what is kept for a test under its id, or under that of a plain method that runs with its class only."""
+    """Return the entry of a test: under its id, or under the id of a plain method that runs only with its class."""
     return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
 
 def read_reports(folder: Path) -> dict[str, tuple[str, str, float]]:
-    """Return test id -> what it came to, its failure's message, seconds; the worst of its invocations."""
+    """Return test id -> worst state of its invocations, message of the failure, seconds."""
     cases: dict[str, tuple[str, str, float]] = {}
     for path in sorted(folder.glob("TEST-*.xml")):
         if path.stat().st_size > _BYTES:
             continue
         try:
-            # Written by JUnit, where the policy keeps the judged code from writing; expat bounds entities.
+            # JUnit wrote this file where the policy keeps judged code from writing; expat limits entity expansion.
             root = ET.fromstring(path.read_bytes())  # noqa: S314
         except ET.ParseError:
-            continue  # half a report: what it would have said is missing, and missing tests have not passed
+            continue  # an incomplete report: a missing test has not passed
         for case in root.iter("testcase"):
             name = test_id(case.get("classname", ""), case.get("name", ""))
             cases[name] = _worse(cases.get(name), _case(case))
@@ -87,26 +85,25 @@ _CONSOLE = "org.junit.platform.console.ConsoleLauncher"
 _PLAIN = re.compile(r"[\w.$]+#[\w$]+")
 _POLICY = Path(__file__).parent / "judge.policy"
 _HEAP = 384
-"""MiB."""
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the changed file and run tests against it.
 
     Args:
-        arguments: ``path`` (the changed file), ``types`` (what it may declare), ``classes`` (entries of the main
-            jar that it replaces), ``tests`` (ids), ``folder`` (where they run), ``resources`` (folders of the
+        arguments: ``path`` (the changed file), ``types`` (which the file may declare), ``classes`` (entries of the main
+            jar that the file replaces), ``tests`` (ids), ``folder`` (working directory), ``resources`` (folders of the
             class path), ``flags`` (of Java), ``encoding``, ``release``, ``jars``, ``secret``, ``processor_seconds``
             (for javac and for the tests each).
 
     Returns:
-        ``compiled``, ``messages``, ``foreign`` (a class that the file has no right to), of the last program ``exit``,
-        ``signal`` (what it died of) and ``overtime`` (whether it used up its processor time), and where it compiled
-        ``canary`` and ``tests``: id -> [state, message].
+        ``compiled``, ``messages``, ``foreign`` (a class that the file must not declare), the last program's ``exit``,
+            ``signal`` and ``overtime`` (whether it used up its processor time), and, if the file compiled, ``canary``
+            and ``tests``: id -> [state, message].
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
     without(main, set(arguments["classes"]))
-    # JUnit and the tests are not on this path: the file has no use for them.
+    # The file needs neither JUnit nor the tests.
     status, output = compile_files(
         [arguments["path"]],
         overlay,
@@ -145,7 +142,7 @@ def _end(status: int) -> dict[str, Any]:
 
 
 def guarded(secret: str) -> list[str]:
-    """Return the flags that put the policy in force."""
+    """Return Java's flags that enable the policy."""
     return [
         "-Djava.security.manager",
         f"-Djava.security.policy=={_POLICY}",
@@ -155,7 +152,7 @@ def guarded(secret: str) -> list[str]:
 
 
 def foreign(overlay: Path, types: Sequence[str]) -> str:
-    """Return a class that does not belong to the file's own types, or nothing: it would hide another one."""
+    """Return a class that would hide a class of another file, or ""."""
     for path in sorted(overlay.rglob("*.class")):
         name = path.relative_to(overlay).as_posix().removesuffix(".class")
         if not any(name == type_name or name.startswith(f"{type_name}$") for type_name in types):
@@ -172,7 +169,7 @@ def run_tests(
     folder: str,
     seconds: int,
 ) -> tuple[int, str]:
-    """Run tests and the canary; return the launcher's exit status and what it and they printed."""
+    """Run tests and the canary; return the launcher's exit status and all output."""
     scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
     argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch}"]
     path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
@@ -187,7 +184,7 @@ def run_tests(
 
 
 def selectors(tests: Iterable[str]) -> list[str]:
-    """Return the launcher's options for tests: single methods, whole classes where one needs that."""
+    """Return the launcher's options for tests: single methods, or whole classes where necessary."""
     ids = sorted(set(tests))
     whole = {name.partition("#")[0] for name in ids if not _PLAIN.fullmatch(name)}
     single = [f"--select-method={name}" for name in ids if name.partition("#")[0] not in whole]
@@ -195,7 +192,7 @@ def selectors(tests: Iterable[str]) -> list[str]:
 
 
 def without(jar: Path, names: set[str]) -> None:
-    """Take entries out of a jar: the classes of the original file, which hold the answer."""
+    """Remove entries from a jar: the classes of the original file contain the answer."""
     beside = jar.with_suffix(".new")
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as new:
         for entry in old.infolist():

@@ -1,7 +1,4 @@
-"""Starts `javac` and `java`: found, flagged for short runs, their output kept in part; compiles the repository by them.
-
-Compiled are its main classes, its test classes and our canary. None of its code is run here.
-"""
+"""Runs `javac` and `java` with flags for short runs, and compiles the repository, its tests and the canary."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 SHIPPED = Path(".ctxbench")
-"""Where the repository's jars lie when a job begins: below the repository, as all that a box is given."""
+"""Folder of the repository's jars when a job begins. A box receives files only below the repository."""
 OWN = Path.home() / ".ctxbench"
-"""Where everything of ours lies, for tests may list the repository, and look at all that is there."""
+"""Folder of ctxbench's own files, outside the repository, because tests may list the repository."""
 JARS = (
     "junit-platform-console-standalone.jar",
     "apiguardian-api.jar",
@@ -29,7 +26,7 @@ JARS = (
     "junit4.jar",
     "hamcrest.jar",
 )
-"""Of `/usr/share/java`: all that JUnit 3, 4 and 5 need, and their one launcher."""
+"""Jars in `/usr/share/java`: what JUnit 3, 4 and 5 need, and their common launcher."""
 _SHARE = Path("/usr/share/java")
 _JDKS = Path("/usr/lib/jvm")
 _JDK = "java-17-openjdk-*"
@@ -38,7 +35,7 @@ _VM = (
     "-XX:+UseSerialGC",
     "-Xshare:auto",
     "-XX:-UsePerfData",
-    # The box's limit is not the machine's memory: what Java may take is said, not measured.
+    # The box's limit is not the machine's memory. Flags set the memory that Java may use.
     "-XX:-UseContainerSupport",
     "-XX:ReservedCodeCacheSize=48m",
     "-XX:CompressedClassSpaceSize=64m",
@@ -48,15 +45,15 @@ _VM = (
 OVERTIME = -signal.SIGXCPU
 _GRACE = 5
 _MOST_OUTPUT = 16_000
-"""Bytes of a program's output: its beginning and its end."""
+"""Largest size of a program's output, in bytes; a longer output loses its middle."""
 
 
 class MissingProgram(Exception):
-    """Raised when the box lacks what this package needs: the machine's fault, never the code's."""
+    """Raised when the box lacks a program or jar. The machine is at fault, not the code."""
 
 
 def settle() -> None:
-    """Make the folder for everything of ours, with the repository's jars if they are there."""
+    """Create ctxbench's own folder, and move the repository's jars there."""
     if SHIPPED.is_dir():
         SHIPPED.rename(OWN)
     else:
@@ -67,38 +64,34 @@ def program(name: str) -> str:
     """Return the path of a program of the JDK."""
     for candidate in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
         return str(candidate)
-    raise MissingProgram(f"{_JDKS}/{_JDK}/bin/{name} is not there")
+    raise MissingProgram(f"{_JDKS}/{_JDK}/bin/{name} is missing")
 
 
 def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
-    """Return a class path: the places given, then jars of the system, JUnit's unless others are named."""
+    """Return a class path: `places`, then jars of the system (by default JUnit's)."""
     paths = [_SHARE / name for name in jars]
     missing = [str(jar) for jar in paths if not jar.is_file()]
     if missing:
-        raise MissingProgram(f"{missing[0]} is not there")
+        raise MissingProgram(f"{missing[0]} is missing")
     return os.pathsep.join(str(place) for place in (*places, *paths))
 
 
 def virtual_machine(heap: int) -> list[str]:
-    """Return the flags of a short run.
-
-    Args:
-        heap: MiB that its objects may take.
-    """
+    """Return the flags of a short run; `heap` is the limit for objects, in MiB."""
     return [*_VM, f"-Xmx{heap}m"]
 
 
 def run(
     argv: Sequence[str], seconds: int | None = None, folder: str = "", most_output: int = _MOST_OUTPUT
 ) -> tuple[int, str]:
-    """Run a program to its end; return its exit status and its output, of which a long middle is left out.
+    """Run a program to its end; return its exit status and its output, without a long middle.
 
     Args:
         argv: the program and its arguments.
-        folder: of the repository, where it runs; empty for the repository's own.
-        seconds: of processor time after which the kernel ends it with `OVERTIME` as its status. Unlike the
-            clock it does not run faster on a busy machine.
-        most_output: bytes of its output, half of them its beginning.
+        folder: working directory below the repository; empty for its root.
+        seconds: processor time after which the kernel stops the program with status `OVERTIME`. Unlike wall time, it
+            does not depend on how busy the machine is.
+        most_output: bytes of output, half of them from the beginning.
     """
     with tempfile.TemporaryFile(dir=OWN) as out:
         status = subprocess.call(
@@ -107,7 +100,7 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            # By itself, before it becomes the program: a box refuses to set limits of other processes.
+            # The program limits itself before it starts: a box forbids limits on other processes.
             preexec_fn=None if seconds is None else lambda: _limit(seconds),
         )
         size = out.seek(0, os.SEEK_END)
@@ -147,7 +140,7 @@ def compile_files(
 _FAULT = re.compile(r"^(.+?\.java):\d+: error: ", re.MULTILINE)
 _ROUNDS = 8
 _MOST_MESSAGES = 8 * 1024 * 1024
-"""Bytes of what javac says: all of it, but of a repository that it says the same of without end."""
+"""Bytes of javac's messages; only endless messages are longer."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 TOOLS = Path(__file__).parent
 
@@ -159,9 +152,8 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
         arguments: ``main`` and ``test`` (source folders), ``encoding``, ``release``, ``jars``.
 
     Returns:
-        ``main``, ``test`` and ``tools``: jars in base64; ``dropped``: test files that do not compile;
-        ``messages``: what javac says of them; or ``fault``: what it says of the main classes, or of the tests if
-        none compiles.
+        ``main``, ``test`` and ``tools``: jars in base64; ``dropped``: test files that do not compile; ``messages``:
+            javac's messages on these. Or ``fault``: javac's messages if the main classes, or all tests, do not compile.
     """
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = arguments["jars"]
@@ -186,7 +178,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 def compile_tests(
     files: Sequence[str], to: Path, *, on: str, encoding: str, release: str
 ) -> tuple[bool, list[str], str]:
-    """Compile what compiles; return whether anything does, the files that do not, and what javac says of them."""
+    """Compile all files that can be compiled; return whether there are any, the other files, and javac's messages."""
     remaining, messages = list(files), ""
     dropped: list[str] = []
     for _ in range(_ROUNDS):
@@ -213,7 +205,7 @@ def java_files(folders: Sequence[str]) -> list[str]:
 
 
 def copy_rest(folders: Sequence[str], to: Path) -> None:
-    """Copy what is no Java source beside the classes, as build tools do with some of it."""
+    """Copy all files except Java sources and HTML to the classes, as build tools do."""
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file() and path.suffix not in (".java", ".html"):

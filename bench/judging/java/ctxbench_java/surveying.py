@@ -1,4 +1,4 @@
-"""Runs the whole suite on sources with probes: which test enters which method. Trusts the repository."""
+"""Runs the whole suite on sources with probes, to find which test enters which method. Trusts the repository."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from .judging import FAILED, PASSED, SKIPPED, WHOLE, of_test, selectors, test_id
 from .programs import JARS, OWN, TOOLS, class_path, compile_files, copy_rest, java_files, program, run, virtual_machine
 
 UNSELECTABLE = "unselectable"
-"""The state of a test that passes with the suite, but neither alone nor with its class."""
+"""State of a test that passes with the suite, but neither alone nor with its class."""
 _SERVICE = "META-INF/services/org.junit.platform.launcher.TestExecutionListener"
 _STATES = {"SUCCESSFUL": PASSED, "ABORTED": SKIPPED, "FAILED": FAILED}
 _CLASSES = (r"[^$]*", r".+\$Test.*|.*\$.*Tests?")
-"""Of tests: any, since builds differ in what they call them; an inner one only if it is called as tests are."""
+"""Patterns of test classes: any outer class, because names vary; an inner class only if its name marks a test."""
 _HEAP = 640
-"""MiB."""
 
 
 def survey(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Compile the main classes with their probes, run every test of the test jar, then each that passed alone.
+    """Compile the main classes with probes, run every test of the test jar, then run passing tests alone.
 
     Args:
-        arguments: ``main`` (source folders), ``test`` (files of tests with probes), ``folder`` (where tests run),
-            ``resources``, ``flags``, ``encoding``, ``release``, ``jars``, ``probes`` (how many there are),
-            ``deselected`` (ids of tests, and names of classes, that are left out).
+        arguments: ``main`` (source folders), ``test`` (test files with probes), ``folder`` (working directory),
+            ``resources``, ``flags``, ``encoding``, ``release``, ``jars``, ``probes`` (their number), ``deselected``
+            (ids of tests and names of classes to leave out).
 
     Returns:
-        ``tests``: [id, state, milliseconds, numbers of the probes it met] for each run of each test, with
-        ``exit`` and ``messages``; or ``fault``.
+        ``tests``: [id, state, milliseconds, numbers of its probes] for each run of each test, with ``exit`` and
+            ``messages``. Or ``fault``.
     """
     classes, log = OWN / "probed", OWN / "survey.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]
@@ -49,7 +48,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
         status, output = compile_files(arguments["test"], tests, on=on, heap=_HEAP, **options)
         if status:
             return {"fault": output}
-    # What has probes stands before the same classes without.
+    # Classes with probes come before the same classes without.
     places = [classes, tests, *arguments["resources"], test_jar]
     defined = [f"-Dctxbench.survey={log}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
@@ -65,12 +64,11 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(name: str) -> str:
-    """Return the pattern of the names of a class and of those inside it."""
+    """Return a pattern for the names of a class and of its inner classes."""
     return f"^{re.escape(name)}(\\$.*)?$"
 
 
 def _java(arguments: Mapping[str, Any], places: Iterable[Path | str]) -> list[str]:
-    """Return the beginning of a command that runs a Java program of the whole suite."""
     scratch = OWN / "tmp"
     scratch.mkdir(exist_ok=True)
     path = class_path(*(Path(place).absolute() for place in places), jars=[*arguments["jars"], *JARS])
@@ -79,7 +77,7 @@ def _java(arguments: Mapping[str, Any], places: Iterable[Path | str]) -> list[st
 
 
 def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows with ids that the judge can select: a test that is lost alone runs with its whole class."""
+    """Return the rows with ids that the judge can select: a test that fails alone runs with its whole class."""
     passed = {name for name, state, _, _ in rows if state == PASSED}
     alone = _run_alone(passed, arguments)
     lost = passed - alone
@@ -97,7 +95,7 @@ def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list
 
 
 def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
-    """Return those of the tests that pass when nothing but what the judge would select for them is run."""
+    """Return the tests that pass when only the judge's selection for each test runs."""
     option_of = {test: selectors([test])[0] for test in tests}
     options = sorted(set(option_of.values()))
     if not options:

@@ -2,40 +2,38 @@
 
 ``ctxbench_pytest:run_tests`` judges one changed file. Its arguments:
 
-- ``tests``: ids of the tests to run, as `cover` names them; nothing else is run.
-- ``target``: path of the changed file, which must be what the tests import.
-- ``canaries``: tests that must be reported as failed, as a list of ``{"name", "unittest", "place",
-  "left", "right"}``: each asserts that two different numbers are equal, at ``place`` (0 to 1) of the order.
+- ``tests``: ids of the tests to run, as `cover` names them.
+- ``target``: path of the changed file, which the tests must import.
+- ``canaries``: tests that must fail, as a list of ``{"name", "unittest", "place", "left", "right"}``. Each asserts that
+  two different numbers are equal, at ``place`` (0 to 1) of the order.
 - ``arguments``: more arguments of pytest.
-- ``nonce``: comes back as it is.
-- ``seconds``: processor time after which the process that runs the tests is ended by SIGXCPU.
-- ``each``, ``idle``: processor time of one phase of a test, and seconds of one that waits, after which that process
-  is ended by SIGKILL; 0 for as long as it takes.
+- ``nonce``: is returned unchanged.
+- ``seconds``: processor time after which SIGXCPU stops the process that runs the tests.
+- ``each``, ``idle``: processor time of one phase of a test, and seconds of waiting, after which SIGKILL stops that
+  process; 0 for no limit.
 
-It returns ``{"nonce", "exit", "signal", "events", "changed"}``: `exit` or `signal` of the process that ran
-the tests, which of the repository's files it wrote to, and its events, one JSON list a line
+It returns ``{"nonce", "exit", "signal", "events", "changed"}``: `exit` or `signal` of the process that ran the tests,
+the files of the repository that it wrote, and its events, one JSON list per line
 (`bench.judging.python.reports` reads them):
 ``["collected", [positions in tests]]``, ``["broken", where, message]``,
-``["phase", position, phase, outcome, raised, ran, message]`` (canaries have the positions -1, -2, ...),
-(`raised`: whether the phase did; `ran`: whether the test's function returned, null where that cannot be seen),
+``["phase", position, phase, outcome, raised, ran, message]`` (canaries have the positions -1, -2, ...;
+`raised`: whether the phase did; `ran`: whether the test's function returned, null if unknown),
 ``["loaded", bool]``, ``["altered", [names]]``, ``["end", exit status]``.
 
-The caller's process writes the result and never runs code of the repository: that happens in a child which
-has the writing end of one pipe, and neither the nonce's use nor the result's channel.
+The caller's process writes the result and never runs code of the repository. A child process runs that code; it has
+only the writing end of one pipe, and neither the nonce nor the result's channel.
 
-``ctxbench_pytest:cover`` runs the whole suite under coverage. Its arguments: ``paths`` (where the tests
-are; empty: where pytest finds them), ``deselect`` (node ids left out), ``arguments``. It returns
-``{"exit", "tests": [[id, outcome, seconds of processor time], ...], "broken": [[where, message], ...],
+``ctxbench_pytest:cover`` runs the whole suite under coverage, for published, trusted repositories. Its arguments:
+``paths`` (of the tests; empty: pytest finds these), ``deselect`` (node ids to leave out), ``arguments``. It returns
+``{"exit", "tests": [[id, outcome, processor seconds], ...], "broken": [[where, message], ...],
 "sets": ["0-3,7", ...], "lines": {path: {line: position in sets}},
-"modules": ["", module, ...], "imports": {path: {line: [positions in modules]}}}``. A set holds positions in tests;
-`imports` says which modules of tests ran a line when they were imported, the empty one what runs before any is. Lines
-are 1-based, and `bench.judging.python.reports.read_coverage` makes this plain. It trusts the repository: it is for
-repositories as they were published.
+"modules": ["", module, ...], "imports": {path: {line: [positions in modules]}}}``. A set contains positions in tests.
+`imports` lists the test modules whose import ran a line; "" stands for any time before. Lines are 1-based.
 
-``ctxbench_pytest:compiled`` imports tests and compiles what that imports. Its arguments: ``paths`` (ids of tests),
-``arguments``. It returns ``{path: content}`` of bytecode files, compressed, in base64. It trusts the repository, too.
+``ctxbench_pytest:compiled`` imports tests of a trusted repository and compiles what they import. Its arguments:
+``paths`` (ids of tests), ``arguments``. It returns ``{path: content}`` of bytecode files, compressed, in base64.
 
-Importing this package imports pytest with what pytest imports late: a box does it before a job comes.
+Importing this package imports pytest and its late imports, so that a box has them before a job.
 """
 
 from __future__ import annotations
@@ -54,10 +52,10 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run the suite and tell which test ran which line; see the module for arguments and result."""
+    """Run the suite and return which test ran which line; see the module for arguments and result."""
     return covering.cover(arguments)
 
 
 def compiled(arguments: dict[str, Any]) -> dict[str, str]:
-    """Compile tests and what they import; see the module for arguments and result."""
+    """Compile tests and their imports; see the module for arguments and result."""
     return covering.compiled(arguments)

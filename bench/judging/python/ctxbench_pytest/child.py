@@ -1,8 +1,9 @@
-"""The side that runs the tests, in one process with the code under test: nothing it says can be relied upon.
+"""Runs the tests, in one process with the code under test. Nothing that this process reports is reliable.
 
-What is done here makes a lie costly and visible: every phase of a test is written out at once, what pytest
-reports is compared with what was seen, the functions that see and report are checked after each test, and tests that
-must fail are made in memory inside the modules of real tests: who reports these canaries as passed, lies.
+This module makes a false report difficult and visible: it writes every phase of a test at once, compares pytest's
+reports with its own observations, and checks after each test the functions that observe and report. Canaries, tests
+that must fail, are created in memory inside the modules of real tests. A canary that is reported as passed reveals a
+false report.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from . import integrity
 from .options import Warnings, settle, with_options
 
 _MESSAGE = 300
-"""Characters of a failure's message that are passed on."""
+"""Characters of a failure's message."""
 
 
 def run(channel: int, arguments: dict[str, Any]) -> int:
@@ -45,22 +46,21 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
 
 
 class Opening:
-    """A plugin that looks once more before the plugins of others may change pytest."""
+    """A plugin that checks again before other plugins may change pytest."""
 
     __slots__ = ("_watcher",)
 
     def __init__(self, watcher: Watcher) -> None:
-        """Look with `watcher`."""
         self._watcher = watcher
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self) -> None:
-        """Tell what conftests, or what they import, have changed."""
+        """Report what conftests or their imports have changed."""
         self._watcher.check()
 
 
 class Watcher:
-    """A plugin that writes out what happens to the tests that were asked for, and to no other."""
+    """A plugin that reports what happens to the requested tests."""
 
     __slots__ = (
         "_canaries",
@@ -77,21 +77,20 @@ class Watcher:
     )
 
     def __init__(self, channel: int, arguments: dict[str, Any]) -> None:
-        """Write to `channel`."""
         self._channel, self._write, self._encode = channel, os.write, JSONEncoder().encode
         self._places = {test: place for place, test in enumerate(arguments["tests"])}
         self._canaries, self._pid, self._loaded = arguments["canaries"], os.getpid(), False
         self._target = str(Path.cwd() / arguments["target"])
         self._ran: dict[str, bool | None] = {}
-        """Whether a test's function returned; None while it runs, which is when its subtests are reported."""
+        """Test -> whether its function returned; None while it runs, when its subtests are reported."""
         self._seal: integrity.Seal | None = None
-        # With a trace function a called function can make its caller leave out lines. It cannot be unsaid.
+        # A trace function lets a called function skip lines of its caller. A report of it cannot be withdrawn.
         self._traced: set[str] = set()
         sys.addaudithook(self._audit)
 
     def _say(self, *event: Any) -> None:
         if os.getpid() != self._pid:
-            os._exit(70)  # a copy made by the code under test, which has no business here
+            os._exit(70)  # a process forked by the code under test
         self._write(self._channel, (self._encode(event) + "\n").encode())
 
     def _audit(self, event: str, values: tuple[Any, ...]) -> None:
@@ -100,7 +99,7 @@ class Watcher:
             self._say("altered", [event])
 
     def check(self) -> None:
-        """Tell what was changed since the seal was made."""
+        """Report what has changed since the seal was created."""
         altered = self._seal.broken() if self._seal else ["nothing was watched"]
         if altered:
             self._say("altered", altered[:5])
@@ -111,23 +110,23 @@ class Watcher:
 
     @pytest.hookimpl
     def pytest_load_initial_conftests(self) -> None:
-        """Begin to watch: after pytest's plugins have changed pytest, before a conftest is imported."""
+        """Create the seal after pytest's plugins have changed pytest, and before a conftest is imported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Take what other plugins changed for right."""
+        """Accept the changes of other plugins."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Tell what could not be collected."""
+        """Report what could not be collected."""
         if report.failed:
             self._say("broken", report.nodeid, _short(_cause(str(report.longrepr))))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Keep the tests that were asked for, each once, and put the canaries between them."""
+        """Keep the requested tests, each once, and insert the canaries."""
         selected = {item.nodeid: item for item in items if item.nodeid in self._places}
         self._say("collected", sorted(self._places[name] for name in selected))
         in_order = list(selected.values())
@@ -142,19 +141,19 @@ class Watcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> None:
-        """Draw the same for a test each time."""
+        """Reset random numbers before each test."""
         settle()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
-        """See whether a test's function returned."""
+        """Record whether a test's function returned."""
         self._ran[pyfuncitem.nodeid] = None
         outcome = yield
         self._ran[pyfuncitem.nodeid] = outcome.excinfo is None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """See whether the method of a TestCase returns: pytest leaves calling it to unittest."""
+        """Record whether the method of a TestCase returns; unittest calls it instead of pytest."""
         if isinstance(item, TestCaseFunction) and not inspect.iscoroutinefunction(item.obj):
             item.obj = self._watched(item.nodeid, item.obj)
 
@@ -174,7 +173,7 @@ class Watcher:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-        """Tell the outcome of a phase, and beside it whether something was raised."""
+        """Report the outcome of a phase, and whether the phase raised an exception."""
         outcome = yield
         report = outcome.get_result()
         state = "xfail" if hasattr(report, "wasxfail") else report.outcome
@@ -187,19 +186,19 @@ class Watcher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Tell what is known after the last test, before pytest takes its own changes back."""
+        """Report the final state before pytest reverts its own changes."""
         self._look()
         self.check()
         self._say("loaded", self._loaded)
 
     @staticmethod
     def _unseen(item: pytest.Item) -> bool | None:
-        """Return what it means that a test's function was not seen to be called: only functions can be."""
+        """Return the meaning of a missing record of a call: False for a function, None for other items."""
         coroutine = isinstance(item, TestCaseFunction) and inspect.iscoroutinefunction(item.obj)
         return False if isinstance(item, pytest.Function) and not coroutine else None
 
     def end(self, code: int) -> None:
-        """Tell that pytest has returned."""
+        """Report that pytest has returned."""
         self._say("end", code)
 
 
@@ -207,7 +206,7 @@ def _comes_from(module: Any, path: str) -> bool:
     try:
         file = module.__file__
         return isinstance(file, str) and (file == path or os.path.realpath(file) == os.path.realpath(path))
-    except Exception:  # noqa: BLE001 - whatever stands in sys.modules
+    except Exception:  # noqa: BLE001 - any object may be in sys.modules
         return False
 
 
@@ -220,7 +219,6 @@ def _message(call: pytest.CallInfo[None]) -> str:
 
 
 def _cause(text: str) -> str:
-    """Return the lines of a traceback that name the exception, or all of it."""
     lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
     return " ".join(lines[-3:]) or text
 
@@ -240,9 +238,9 @@ def {name}({me}):
 def place_canaries(
     canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]
 ) -> Iterator[tuple[int, pytest.Item]]:
-    """Yield each canary with its place among `items` and the canaries before it.
+    """Yield each canary with its place among `items` and earlier canaries.
 
-    One that is a method of a TestCase becomes a function where no item is one.
+    Canaries become methods of a TestCase only if some item is one.
     """
     cased = any(isinstance(item, TestCaseFunction) for item in items)
     modules = [item.getparent(pytest.Module) for item in items]

@@ -1,4 +1,4 @@
-"""The whole suite: which test ran which line, and the bytecode of what tests import. Trusts the repository."""
+"""Runs the whole suite under coverage, and compiles what tests import. Trusts the repository."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ import pytest
 from .options import Warnings, settle, with_options
 
 _IMPORT = "import "
-"""Begins the contexts of what runs before the tests."""
+"""Prefix of the contexts of code that runs before the tests."""
 _PATIENCE = 10.0
-"""Seconds that a thread which a test has started may go on after it."""
+"""Seconds that a thread of a test may continue after the test."""
 _IN_VAIN = 3
-"""After so many threads that go on for longer none is waited for: they serve the whole suite."""
+"""Number of long-lived threads after which no thread is joined. Such threads serve the whole suite."""
 _processor_time = time.process_time
 
 
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run the suite and tell which test ran which line; see the package for arguments and result."""
-    # What newer Pythons take instead cannot tell tests apart.
+    """Run the suite and return which test ran which line; see the package for arguments and result."""
+    # The default core of newer Pythons cannot distinguish tests.
     os.environ["COVERAGE_CORE"] = "ctrace"
     measured = importlib.import_module("coverage").Coverage(
         data_file=None, config_file=False, source=["."], branch=False, messages=False
@@ -54,20 +54,19 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class Log:
-    """A plugin that names coverage's contexts after the tests, and keeps how each ended."""
+    """A plugin that names coverage's contexts after the tests, and records the outcomes."""
 
     def __init__(self, measured: Any) -> None:
-        """Switch the contexts of `measured`."""
         self._measured = measured
         self._lasting = 0
         self.tests: dict[str, tuple[str, float]] = {}
         self.broken: list[list[str]] = []
-        # Modules of tests -> position; the empty one stands for what runs before any is imported.
+        # Module of tests -> position; "" stands for code that runs before any module is imported.
         self.modules: dict[str, int] = {"": 0}
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
-        """Put what importing a test module runs, and making its tests, under the module's position."""
+        """Assign the import of a test module, and the creation of its tests, to the module's position."""
         module = collector.getparent(pytest.Module)
         place = self.modules.setdefault(module.nodeid, len(self.modules)) if module else 0
         self._measured.switch_context(_IMPORT + str(place))
@@ -76,13 +75,13 @@ class Log:
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what could not be collected."""
+        """Record what could not be collected."""
         if report.failed:
             self.broken.append([report.nodeid, str(report.longrepr)[-2000:]])
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Put what the test runs, fixtures included, under its position."""
+        """Assign the test's lines, including fixtures, to its position."""
         place = len(self.tests)
         threads, start = set(threading.enumerate()), _used()
         settle()
@@ -97,8 +96,8 @@ class Log:
         self._measured.switch_context("")
 
     def _end(self, before: set[threading.Thread]) -> None:
-        """Let a test's garbage and threads run their last lines before those of the next test begin."""
-        # Of all objects only where a thread may wait for one to go: that takes longer than most tests.
+        """Let a test's garbage and threads finish before the next test."""
+        # A full collection takes longer than most tests, so it runs only if a thread may wait for an object to go.
         started = [thread for thread in threading.enumerate() if thread not in before]
         gc.collect(2 if started else 1)
         for thread in started:
@@ -110,7 +109,7 @@ class Log:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Any:
-        """Keep the worst outcome of a test's phases."""
+        """Record the worst outcome of a test's phases."""
         outcome = yield
         report = outcome.get_result()
         state = "xfail" if hasattr(report, "wasxfail") else str(report.outcome)
@@ -119,13 +118,13 @@ class Log:
 
 
 def _used() -> float:
-    """Return the processor time of this process and of those that it has waited for."""
+    """Return the processor time of this process and of finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return _processor_time() + children.ru_utime + children.ru_stime
 
 
 def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]], dict[str, dict[str, list[int]]]]:
-    """Return the sets of tests, each once, for every file which line has which set, and which modules ran it."""
+    """Return distinct sets of tests, path -> line -> position of its set, and path -> line -> modules that ran it."""
     sets: dict[str, int] = {}
     lines: dict[str, dict[str, int]] = {}
     imports: dict[str, dict[str, list[int]]] = {}
@@ -156,16 +155,16 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
-# The bytecode of what tests import, their assertions rewritten: made once, so that no judgement has to.
+# Bytecode of test imports, with rewritten assertions. It is compiled once for all judgements.
 
 MAX_BYTES = 900 * 1024
-"""Of all that is returned: the rest is compiled when it is imported."""
+"""Largest size of all files together; other modules are compiled at import."""
 _CHECKED = b"\x03\0\0\0"
-"""The flags of a file that holds for one source text only, whenever that was written."""
+"""Flags of a bytecode file that is valid for one source text, regardless of its date."""
 
 
 def compiled(arguments: dict[str, Any]) -> dict[str, str]:
-    """Import the tests and return the bytecode files that came of it; see the package for arguments and result."""
+    """Import the tests and return the resulting bytecode files; see the package for arguments and result."""
     sys.dont_write_bytecode = False
     pytest.main(with_options([*arguments["arguments"], "--collect-only"], arguments["paths"]), plugins=[Warnings()])
     files: dict[str, str] = {}
@@ -180,7 +179,7 @@ def compiled(arguments: dict[str, Any]) -> dict[str, str]:
 
 
 def _files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content: of what pytest rewrote, which takes longest, then of all else that was imported."""
+    """Yield path and content of bytecode files: first those that pytest rewrote, which take longest to compile."""
     rewritten = sorted(root.rglob(f"__pycache__/*-pytest-{pytest.__version__}.pyc"))
     for path in rewritten:
         yield path.relative_to(root).as_posix(), path.read_bytes()

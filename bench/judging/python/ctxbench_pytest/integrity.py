@@ -1,4 +1,4 @@
-"""Whether the functions that run and report tests are still those that were imported before the job came."""
+"""Checks whether the functions that run and report tests have changed since the job began."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 _IMPORTERS = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
 _WATCHED = frozenset({"pytest", "_pytest", "pluggy", "unittest", "ctxbench_pytest", "json", "ast", *_IMPORTERS})
 _NOT_KEPT = frozenset({"_", "__loader__", "__spec__"})
-"""Builtins that the interpreter itself sets."""
+"""Built-ins that the interpreter itself sets."""
 _MISSING = object()
 _CALLED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, staticmethod, classmethod, property)
 
@@ -21,15 +21,14 @@ def _watched(name: str) -> bool:
 
 
 def _functions(value: Any) -> Iterator[types.FunctionType]:
-    """Yield the plain functions that a function, method or property runs."""
     parts = (value.fget, value.fset) if isinstance(value, property) else (getattr(value, "__func__", value),)
     yield from (part for part in parts if isinstance(part, types.FunctionType))
 
 
 def _members(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str, Any, str]]:
-    """Yield the functions and classes that a module of pytest's or ours holds, and what its classes hold.
+    """Yield the functions and classes of a watched module, and the members of its classes.
 
-    Each as the names that it stands among, its name there, itself, and how to say its name.
+    Each item is the namespace, the name there, the object, and a label.
     """
     for name, value in list(vars(module).items()):
         if not isinstance(value, types.FunctionType | type) or not _watched(getattr(value, "__module__", "") or ""):
@@ -42,10 +41,10 @@ def _members(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str,
 
 
 class Seal:
-    """What is there when it is made; `broken` compares, by identity only: equality could run foreign code."""
+    """A snapshot of functions and classes. `broken` compares by identity, because equality could run foreign code."""
 
     def __init__(self) -> None:
-        """Look at every module of pytest's and ours that is imported, and at the builtins."""
+        """Record every imported module of pytest and ctxbench, and the built-ins."""
         modules = {name: module for name, module in list(sys.modules.items()) if _watched(name)}
         self._places: list[tuple[Mapping[str, Any], str, Any, str]] = [
             (sys.modules, name, module, f"sys.modules[{name!r}]") for name, module in modules.items()
@@ -53,7 +52,7 @@ class Seal:
         space = vars(builtins)
         self._places += [(space, name, space[name], f"builtins.{name}") for name in space.keys() - _NOT_KEPT]
         self._places += [place for module in modules.values() for place in _members(module)]
-        # The first one is pytest's, which rewrites the tests as they are imported.
+        # pytest's finder is first; it rewrites the tests at import.
         self._finder = sys.meta_path[0] if sys.meta_path else None
         self._path_hooks = list(sys.path_hooks)
         self._code: list[tuple[types.FunctionType, Any, Any, Any, str]] = []
@@ -65,7 +64,7 @@ class Seal:
             self._code.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, label))
 
     def add_tests(self, items: Iterable[Any]) -> None:
-        """Watch the functions of these tests too, and what their modules and classes call by name."""
+        """Also record the functions of these tests, and what their modules and classes call by name."""
         owners: dict[int, Any] = {}
         for item in items:
             self._add_code(getattr(item, "obj", None), item.nodeid)
@@ -79,7 +78,7 @@ class Seal:
                     self._places.append((vars(owner), name, value, f"{owner.__name__}.{name}"))
 
     def broken(self) -> list[str]:
-        """Return the names of what is no longer what it was."""
+        """Return the labels of everything that has changed."""
         changes = [label for space, name, value, label in self._places if space.get(name, _MISSING) is not value]
         changes += [
             label

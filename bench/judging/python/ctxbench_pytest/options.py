@@ -1,4 +1,4 @@
-"""What every run of pytest has alike: what is imported before it, its arguments, and chance taken out of its tests."""
+"""What all runs of pytest share: early imports, arguments, and fixed random numbers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ _LATE = """
 
 
 def late() -> None:
-    """Import what pytest imports late, so that a box has it before a job comes: 300 ms become 80.
-
-    Versions of pytest differ in which they have.
-    """
+    """Import what pytest imports late, so that a job starts in 80 ms instead of 300 ms."""
     for name in _LATE.split():
         try:
             importlib.import_module(name)
@@ -36,26 +33,23 @@ def late() -> None:
 
 
 OPTIONS = (
-    # Plugins that the repository's developers have and we have not, strictness about new warnings, caches.
+    # Ignore the developers' plugins, strict settings for new warnings, and caches.
     *("-o", "addopts=", "-o", "filterwarnings=", "-p", "no:warnings", "-p", "no:cacheprovider"),
     *("--rootdir=.", "--confcutdir=.", "-q", "--tb=short", "--color=no", "--no-header"),
 )
 
 
 class Warnings:
-    """Shows tests the warnings that pytest's plugin of this name shows them, which is off.
-
-    That one also formats each, which takes as long as the code under test likes, and runs its methods between tests.
-    """
+    """Filters warnings in tests as pytest's plugin does, which is off because it runs tested code between tests."""
 
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Know the marker of the plugin that is off."""
+        """Define the marker of the plugin that is off."""
         config.addinivalue_line("markers", "filterwarnings(warning): as pytest's own plugin has it")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_collection(self) -> Iterator[None]:
-        """Take back what importing the tests does to the filters."""
+        """Revert what importing the tests does to the filters."""
         with _filtered(()):
             yield
 
@@ -78,18 +72,18 @@ def _filtered(marks: Iterable[str]) -> Iterator[None]:
 
 
 def with_options(more: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """Return pytest's arguments: ours, the suite's own, then what to run."""
+    """Return pytest's arguments: ctxbench's, the suite's own, and the paths to run."""
     return [*OPTIONS, *more, *paths]
 
 
 _SEED = 0
 _EXPLAINING = ("shrink", "explain")
-"""Phases of Hypothesis that come behind a failure, to say it better: minutes, and a trace function."""
+"""Hypothesis's phases after a failure. Both only explain the failure, take minutes, and set a trace function."""
 _seed = random.seed
 
 
 def settle() -> None:
-    """Let what tests draw numbers from begin anew: the standard library's, NumPy's and Hypothesis's generators."""
+    """Reset the random numbers of the standard library, NumPy and Hypothesis."""
     _seed(_SEED)
     numpy, hypothesis = sys.modules.get("numpy.random"), sys.modules.get("hypothesis.core")
     with contextlib.suppress(Exception):
@@ -102,9 +96,9 @@ def settle() -> None:
 
 
 def _settle_hypothesis(hypothesis: Any) -> None:
-    """Let examples depend on nothing but the test: on no clock, on none that failed before, on no constant of the code.
+    """Make examples depend only on the test: not on a clock, earlier failures, or constants of the code.
 
-    It would draw constants that it reads in the code under test, which is another one for each completion.
+    Hypothesis would use constants of the tested code, which differ for each completion.
     """
     checks = tuple(hypothesis.HealthCheck)
     changes: dict[str, Callable[[Any], Any]] = {
@@ -116,7 +110,7 @@ def _settle_hypothesis(hypothesis: Any) -> None:
     for name, change in changes.items():
         setting = vars(hypothesis.settings)[name]
         if not isinstance(setting, _Changed):
-            # Its class lets nobody assign to it.
+            # The class forbids assignments.
             type.__setattr__(hypothesis.settings, name, _Changed(setting, change))
     providers = sys.modules.get("hypothesis.internal.conjecture.providers")
     if providers:
@@ -124,7 +118,7 @@ def _settle_hypothesis(hypothesis: Any) -> None:
 
 
 class _Changed:
-    """A property whose value is changed where it is read, whoever has set it."""
+    """A property whose value is changed on every read."""
 
     def __init__(self, setting: Any, change: Callable[[Any], Any]) -> None:
         self._setting, self._change = setting, change

@@ -1,4 +1,4 @@
-"""The side that reports: starts the child that runs the tests, and passes on what it says and how it ended."""
+"""The trusted side: starts the child that runs the tests, and returns its events and how it ended."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import Any
 from . import child
 
 MAX_EVENTS = 512 * 1024
-"""Bytes; a child that says more is ended."""
+"""Largest size of a child's events, in bytes; a child that writes more is killed."""
 _FLOOD = b'\n["flood"]\n'
 _PR_SET_DUMPABLE = 4
 _STEP = 0.05
-"""Seconds between two looks at whether the child has ended without closing its pipe."""
+"""Seconds between two checks whether the child has ended without closing its pipe."""
 _IDLE = 0.01
-"""Of a processor: a test that uses less waits. A busy machine gives more, unless a hundred others want it too."""
+"""Share of a processor. A test that uses less is waiting, unless a hundred other processes compete."""
 
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run the tests in a child and return its events with its end."""
+    """Run the tests in a child and return its events and how it ended."""
     _dumpable(0)
     nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
     phase_seconds, idle = arguments.pop("each"), arguments.pop("idle")
@@ -39,11 +39,11 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         status = 70
         try:
             _dumpable(1)
-            # The first ends it by a signal that says why, the second also if it does not listen.
+            # The first limit stops the child with a signal that names the reason, the second in any case.
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
             status = child.run(_alone(write), arguments)
         finally:
-            # Nothing that was left behind for the interpreter's end may run.
+            # Nothing that the tests left for the interpreter's exit may run.
             os._exit(status)
     os.close(write)
     try:
@@ -67,7 +67,7 @@ def _files() -> dict[str, tuple[int, int, int] | None]:
 
 
 def _status(path: str) -> tuple[int, int, int] | None:
-    """Return a file's identity, size and time of change, which the kernel sets and nobody can set back."""
+    """Return a file's inode, size and change time; only the kernel can set the change time."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -76,15 +76,15 @@ def _status(path: str) -> tuple[int, int, int] | None:
 
 
 def _dumpable(value: int) -> None:
-    """Close this process's memory and files to others of the same user, or open them again."""
+    """Deny other processes of the user access to this process's memory and files, or allow it again."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, value, 0, 0, 0)
 
 
 def _alone(write: int) -> int:
-    """Close every file of the parent's but standard input, output and `write`; return where that is now.
+    """Close all files except standard input, output and `write`; return the new number of `write`.
 
-    The result's own channel is among those that go.
+    The result's channel is one of the closed files.
     """
     place = 3
     if write != place:
@@ -95,24 +95,24 @@ def _alone(write: int) -> int:
 
 
 class Patience:
-    """How long the child may go on without a word.
+    """Limits how long the child may run without an event.
 
-    By its processor time, and not by the clock, so that a busy machine ends no test that an idle one lets pass.
+    Processor time counts instead of wall time, so a busy machine stops no test that passes on an idle one.
     """
 
     def __init__(self, pid: int, phase_seconds: float, idle: float) -> None:
-        """Let it use `each` seconds of processor time, and wait `idle` seconds by the clock."""
-        # The number by which the kernel knows the clock of another process's processor time.
+        """Allow `phase_seconds` of processor time, and `idle` seconds of waiting."""
+        # The kernel's number for the processor clock of another process.
         self._clock = (~pid << 3) | 2
         self._each, self._idle = phase_seconds, idle
         self.renew()
 
     def renew(self) -> None:
-        """Begin anew: something was said."""
+        """Start again after an event."""
         self._start, self._used = time.monotonic(), self._now()
 
     def is_over(self) -> bool:
-        """Say whether the child loops or waits."""
+        """Return whether the child loops or waits."""
         used, waited = self._now() - self._used, time.monotonic() - self._start
         return used >= self._each or (waited >= self._idle and used < waited * _IDLE)
 
@@ -123,13 +123,13 @@ class Patience:
 
 
 def _listen(read: int, pid: int, patience: Patience | None) -> tuple[bytes, int]:
-    """Return what the child wrote and its wait status; not its children, which may keep the pipe open."""
+    """Return the child's output and wait status. Its own children may keep the pipe open."""
     os.set_blocking(read, False)
     parts: list[bytes] = []
     size = 0
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
-        # After its end what it wrote is there as a whole; before it there may be more to come.
+        # After the child's end its output is complete; before that more may follow.
         while piece := _piece(read):
             parts.append(piece)
             size += len(piece)
@@ -148,7 +148,7 @@ def _listen(read: int, pid: int, patience: Patience | None) -> tuple[bytes, int]
 
 
 def _piece(read: int) -> bytes | None:
-    """Return the next bytes, nothing at the end of the pipe, or None if none are there now."""
+    """Return the next bytes; empty at the end of the pipe, None if nothing can be read now."""
     with contextlib.suppress(BlockingIOError):
         return os.read(read, 65536)
     return None
