@@ -1,8 +1,8 @@
 """The cost of a job in a pool of boxes and elsewhere: processor time of client, engine and box together.
 
-As root with Docker, the engine is a private one in its own control group, so that the numbers are accurate on a busy
-machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its own runner and problems; `JOBS=10000` sets the number
-of jobs in one pool at the end.
+As root with Docker, the engine is private and in its own control group, so that the numbers are accurate on a busy
+machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its runner and problems. `JOBS=10000` sets the number of
+jobs in one pool at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tests(given):
 """
 }
 REUSE = 1000
-"""Jobs per box; the costs of its start and end are shared among them."""
+"""Jobs per box, which share the costs of its start and end."""
 TESTS = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(20)).encode()
 _LOADED = "argparse ast code difflib doctest fnmatch inspect pdb pytest tempfile textwrap unittest xml.dom"
 PRELOAD = tuple(_LOADED.split())
@@ -67,7 +67,6 @@ def main() -> None:
 
 
 def _base() -> str:
-    """Return the local name of the base image for boxes."""
     from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 

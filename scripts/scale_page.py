@@ -1,6 +1,6 @@
 """Write docs/scale.svg and the table of docs/scale.md from the simulation of many workers.
 
-`python -m scripts.scale_page`; the cost of merging a sample is measured on this machine.
+`python -m scripts.scale_page`. The cost of merging a sample is measured on this machine.
 """
 
 from __future__ import annotations

@@ -60,18 +60,17 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
-"""Number of summaries without a stored answer from which a message announces their cost."""
+"""Summaries without a stored answer from which a message announces their cost."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
-"""Tests at once -> an executor."""
+"""Number of concurrent tests -> an executor."""
 
 
 class ConstructionLog:
     """A `bench.retrieval.units.Built` that records its calls. Several threads may call it."""
 
     def __init__(self) -> None:
-        """Start with an empty log."""
         self._lock = threading.Lock()
         self._noted: list[StoredConstruction] = []
 
@@ -93,19 +92,15 @@ class Resources:
 
     cells: Cells
     batcher: Batcher
-    """The generator and its queue of requests."""
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
-    """Limit of samples under way at once."""
+    """Most samples under way at once."""
     workers: int
-    """Limit of strategies at work at once, and of concurrent tests of functions."""
+    """Most strategies at work at once, and most concurrent tests of functions."""
     judges: bool
-    """Whether functions get verdicts."""
     has_sandbox: bool
-    """Whether strategies' programs can run."""
     retrieval: Retrieval
-    """The indices that strategies' searches share."""
     construction: ConstructionLog
     """Stages of building those indices, with their seconds."""
     summaries: Summaries
@@ -115,9 +110,8 @@ class Resources:
     tools: Callable[[], Execute | None]
     """Opens the runner of strategies' programs on the first call, from one thread; None without a sandbox."""
     engines: Engines
-    """The boxes of strategies' context engines."""
     max_cost: float | None
-    """Limit in US dollars of new answers, after which no more samples start; None for no limit."""
+    """US dollars of new answers after which no more samples start; None for no limit."""
 
     def asker(
         self,
@@ -143,7 +137,7 @@ class Resources:
 
     @property
     def spent(self) -> float:
-        """The price in US dollars of all new answers so far, including those of a summariser."""
+        """US dollars of all new answers so far, including those of a summariser."""
         return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
 
     @property
@@ -167,20 +161,10 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
     tools: OpenTools | None = None,
     boxes: Callable[[], Sandbox] | None = None,
 ) -> Iterator[Resources]:
-    """Open the parts of runs, which compute nothing before their first use; close all of them on leaving.
+    """Open the parts of runs, which compute nothing before their first use. Close all of them on leaving.
 
-    Args:
-        home: contains repositories, vectors and the rates of models.
-        store: for answers and verdicts.
-        sample_set: the set to complete.
-        planned: the samples of the runs.
-        generator: its spec.
-        choices: workers, sandbox, summariser, tokenizer, limits of strategies, and the cost limit.
-        judges: opens judges of functions; for tests, like the following arguments.
-        cells: opens cells; None for processes.
-        resolve: builds generators.
-        tools: opens the runner of strategies' programs; None for the sandbox of the choices.
-        boxes: opens the back end for context engines' boxes; None for the sandbox of the choices.
+    Tests replace the keyword arguments. Without them, cells are processes, and tools and boxes use the sandbox of the
+    choices.
 
     Raises:
         InputFault: if a spec is wrong, the tokenizer's file is invalid, or the summariser does not follow instructions.
@@ -270,7 +254,6 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
 
 
 def _folder(source: str) -> Path:
-    """Return the local folder or archive of a source."""
     if source.startswith("local:"):
         return Path(source.removeprefix("local:"))
     return Path(url2pathname(urlsplit(source.rpartition("@")[0]).path))
@@ -279,14 +262,14 @@ def _folder(source: str) -> Path:
 def _check_summariser(model: Generator, spec: str) -> None:
     if not model.capabilities.instructs:
         raise InputFault(
-            f"the summariser {spec} follows no instructions, so that it would write no summary",
-            cure="ask it by its chat template (endpoint=chat, chat=on), or name a model that does",
+            f"the summariser {spec} does not follow instructions",
+            cure="use its chat template (endpoint=chat, chat=on), or name a model that does",
         )
 
 
 def _no_boxes() -> Sandbox:
     raise InputFault(
-        "context engines run in a sandbox, and this run has none",
+        "context engines need a sandbox, and this run has none",
         cure="leave out --sandbox none, or name a back end (see `ctxbench doctor`)",
     )
 
@@ -294,8 +277,6 @@ def _no_boxes() -> Sandbox:
 def _on_first_call(
     stack: contextlib.ExitStack, opens: Callable[[int], AbstractContextManager[T]] | None, width: int
 ) -> Callable[[], T | None]:
-    """Return a function that opens something on its first call and lets the stack close it."""
-
     @functools.cache
     def opened() -> T | None:
         return None if opens is None else stack.enter_context(opens(width))
@@ -321,7 +302,7 @@ def _pricer(
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Cost of the summaries that were generated or looked up so far; equal ones count once."""
+    """Cost of the summaries that were generated or looked up so far. Equal summaries count once."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -339,22 +320,20 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.units.Summarise` that asks a generator, if it follows instructions; otherwise plain summaries.
+    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions, or writes plain summaries.
 
     Its requests belong to no sample, so `spent` counts them separately (InferCom paper: the API base is built offline).
-    Several threads may call it, also those of samples.
+    Several threads may call it.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
-        """Ask through the batcher of the run's summariser; nothing is asked before the first call.
+        """Ask through the batcher of the run's summariser. The first call sends the first request.
 
-        Args:
-            batcher: the summariser's.
-            tests: whether it also summarises APIs of tests and vendored files; otherwise these get plain summaries.
+        Without `tests`, APIs of tests and vendored files get plain summaries.
         """
         self.batcher, self._tests = batcher, tests
         self.planned: Callable[[], Iterable[tuple[Language, Sequence[Unit]]]] | None = None
-        """Yields, in parts, the units that a run may need summaries of; they are counted before the first call."""
+        """Yields, in parts, the units that may need summaries. They are counted before the first call."""
         self._lock, self._announcing = threading.Lock(), threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
@@ -383,7 +362,7 @@ class Summaries:
         )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence per unit; the plain one if the model's is empty.
+        """Return one sentence per unit. A plain summary replaces an empty answer.
 
         Raises:
             MachineFault: if the model was lost.
@@ -404,7 +383,6 @@ class Summaries:
         return not self.plain and (self._tests or not is_test_or_vendored(unit.place.path))
 
     def _announce(self) -> None:
-        """Log once, before the first requests, how many summaries the whole run lacks, if there are many."""
         with self._announcing:
             planned, self.planned = self.planned, None
             if planned is None:
@@ -419,8 +397,8 @@ class Summaries:
             if len(lacking) > _MANY_SUMMARIES:
                 tokens = sum(code_tokens.count(request.prompt.text) for request in lacking)
                 _LOG.info(
-                    "%d API summaries are to be written by %s: %d calls, about %d tokens in and at most %d out; "
-                    "they are kept for later runs",
+                    "%d API summaries will be written by %s: %d calls, about %d tokens in and at most %d out; "
+                    "they are stored for later runs",
                     len(lacking),
                     self.batcher.spec,
                     len(lacking),

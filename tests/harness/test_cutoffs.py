@@ -62,7 +62,7 @@ def test_a_models_name_fits_in_another_tier_too() -> None:
         ("[[cutoff]]\nday = 2024-06-01T00:00:00\nwhen = 1\n", ["match must be", "day must be", "no key 'when'"]),
         ("[[cutoff]]\nmatch = []\nday = 2024-06-01\nsource = 1\n", ["match must be", "source must be a text"]),
         ("[[rate]]\n", ["no key 'rate' at the top"]),
-        ("day = \n", ["is not TOML"]),
+        ("day = \n", ["is not valid TOML"]),
     ],
 )
 def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path, text: str, faults: list[str]) -> None:

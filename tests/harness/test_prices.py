@@ -146,7 +146,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("rate = 3", "not a list of tables"), ("[rate", "is not TOML"), ("rate = [1]", "not a list of tables")],
+    [("rate = 3", "not a list of tables"), ("[rate", "is not valid TOML"), ("rate = [1]", "not a list of tables")],
 )
 def test_files_of_another_kind(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InputFault, match=words):

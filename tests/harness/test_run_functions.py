@@ -339,7 +339,7 @@ def test_a_machine_without_a_sandbox_says_so_and_lets_nodes_do_the_rest(bench: B
     bench.judge.open = _no_sandbox  # type: ignore[method-assign]
     [first, second] = bench.runs(model(), strategies=("lc.infile", "lc.repocoder"), cluster=Nodes())
     assert (first.unjudged, second.missing) == (6, 6)
-    assert "install bubblewrap, or let `ctxbench exec --samples functions --run " in str(fault_of([first]))
+    assert "install bubblewrap, or run `ctxbench exec --samples functions --run " in str(fault_of([first]))
 
 
 @contextlib.contextmanager

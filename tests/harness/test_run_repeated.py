@@ -128,7 +128,7 @@ def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, tem
 
 
 def test_seeds_that_do_not_last_are_refused(bench: Bench) -> None:
-    with pytest.raises(InputFault, match="do not last for 2 runs"):
+    with pytest.raises(InputFault, match="there are fewer than for 2 runs"):
         bench.run(Sampler(), choices=RunOptions(seed=2**63 - 1, repeat=2))
 
 
@@ -164,4 +164,4 @@ def test_usage(tmp_path: Path) -> None:
     words = ["run", "--samples=demo", "--strategy=lc.infile", "--generator=scripted(text=x)", f"--home={tmp_path}"]
     assert run_cli(*words, "--repeat=0").code == 2
     make_set(Home(tmp_path))
-    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "do not last", "lower --seed")
+    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "there are fewer than", "lower --seed")

@@ -200,7 +200,7 @@ def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp
     fault = fault_of([summary])
     assert isinstance(fault, InputFault) and str(fault).startswith(
         f"40 samples are missing: the run stopped after {GIVE_UP_AFTER} equal failures of the strategy in a row; "
-        "the first fault: shop0/shop/pay.py#L4: the strategy raised KeyError: 'cart'; mend it; mend the strategy"
+        "the first fault: shop0/shop/pay.py#L4: the strategy raised KeyError: 'cart'; mend it; correct the strategy"
     )
 
 
@@ -439,7 +439,7 @@ class FailingCells(InlineCells):
         self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
     ) -> Prompt:
         if query.repo == "shop1":
-            fault = StrategyFault("ValueError: no such thing", where=query.id, cure="mend the strategy")
+            fault = StrategyFault("ValueError: no such thing", where=query.id, cure="correct the strategy")
             fault.traceback = "the whole story"
             raise fault
         return super().run(spec, query, repo, generate, execute)
@@ -681,7 +681,7 @@ def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path
     with open_cells([bench.home.root], 1) as cells:
         [summary] = bench.run(Short(right, version="1"), "lc.repocoder", cells=cells)
     line = str(fault_of([summary]))
-    assert "asked the model what it cannot read: over the window; shorten it; until then the same" in line
+    assert "sent the model a prompt that it cannot read: over the window; shorten it; until then the same" in line
 
 
 def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:

@@ -79,7 +79,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
     monkeypatch.setattr("ctxbench.harness.run.resources._MANY_SUMMARIES", 2)
     first = pair.run()
     assert first.code == 0, first.err
-    assert "3 API summaries are to be written by openai(endpoint=chat, model=teller" in first.err
+    assert "3 API summaries will be written by openai(endpoint=chat, model=teller" in first.err
     assert all("prompt" in call and "summarize" not in call["prompt"] for call in pair.writer.calls)
     assert asked_about(pair.teller) == FUNCTIONS | {"total_0", "total_1"}, "no tests, no vendored files"
     assert "offline: 3 API summaries" in first.err
@@ -87,7 +87,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
     again = pair.run()
     assert (
         again.code == 0
-        and "to be written" not in again.err
+        and "will be written" not in again.err
         and (len(pair.writer.calls), len(pair.teller.calls)) == asked
     )
     other = pair.run(strategy="lc.infercom(encoder=bm25, k_fsr=2)")

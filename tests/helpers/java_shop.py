@@ -98,7 +98,7 @@ public class SuiteTest extends TestCase {
 }
 """,
 }
-"""A suite of JUnit 3: of its tests one can be selected alone, two with their class, and one not at all."""
+"""A JUnit 3 suite: one test can be selected alone, two with their class, and one not at all."""
 FILES = {
     "pom.xml": """<project><properties>
 <project.build.sourceEncoding>ISO-8859-1</project.build.sourceEncoding>

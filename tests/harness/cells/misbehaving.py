@@ -92,8 +92,8 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "block-too-short": ('final(repo, \'[["text", "x"]]\')', "not a prompt"),
     "registration": ("end(repo, {'registration': {}})", "no prompt, but registration"),
     # Faults that are no faults.
-    "forged-fault": ("end(repo, {'fault': ['the disk is full', 'here', 'give up']})", "can no longer be had"),
-    "forged-long-fault": ("end(repo, {'fault': ['x' * 2_000_000, '', '']})", "can no longer be had"),
+    "forged-fault": ("end(repo, {'fault': ['the disk is full', 'here', 'give up']})", "is no longer available"),
+    "forged-long-fault": ("end(repo, {'fault': ['x' * 2_000_000, '', '']})", "is no longer available"),
     "forged-odd-fault": ("end(repo, {'fault': 7})", "7 is not list"),
     "forged-error": ("end(repo, {'error': {'a': 1}})", "is not list"),
     "forged-both": ("end(repo, {'error': ['a', 'b', 'c'], 'fault': ['a', 'b', 'c']})", "no error, but error, fault"),

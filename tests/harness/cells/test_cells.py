@@ -637,8 +637,8 @@ def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture
         with remarks.of_cell() as handle:
             os.write(handle, b"x" * printed)
     shown = capsys.readouterr().err
-    assert shown.count("the rest of what it printed") == MOST // (MOST_OF_CELL + 1) + 1
-    assert shown.count("is left out from here on") == 1 and len(shown) < MOST + 10_000
+    assert shown.count("its output after") == MOST // (MOST_OF_CELL + 1) + 1
+    assert shown.count("further output of strategies is left out") == 1 and len(shown) < MOST + 10_000
 
 
 @pytest.mark.slow

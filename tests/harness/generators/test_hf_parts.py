@@ -183,7 +183,7 @@ def test_a_model_in_the_hubs_cache_is_not_asked_for_again(tmp_path: Path, monkey
 
 def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cached(tmp_path / "hub", monkeypatch)
-    with pytest.raises(InputFault, match=r"hf org/none.*give its folder"):
+    with pytest.raises(InputFault, match=r"hf org/none.*name its folder"):
         _ = package.hf(model="org/none").version
 
 

@@ -66,7 +66,7 @@ def test_an_entry_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_licence_is_needed(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("general.license"))
-    with pytest.raises(InputFault, match="under which licence the weights are; look it up .* give --license NAME"):
+    with pytest.raises(InputFault, match="the licence of its weights; look it up .* add --license NAME"):
         add(file)
     assert add(file, license_name="MIT").license == "MIT"
 
@@ -75,7 +75,7 @@ def test_names_are_taken_once(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf")
     add(file)
     for name in ("", "smollm2-135m"):
-        with pytest.raises(InputFault, match="is taken; give another name; give another --name"):
+        with pytest.raises(InputFault, match="is taken; give another name; use another --name"):
             add(file, name)
     assert add(file, "other").name == "other"
 
@@ -111,7 +111,7 @@ def test_a_window_is_needed(tmp_path: Path) -> None:
 )
 def test_a_file_that_lies_is_refused(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "tiny.gguf").write_bytes(content)
-    with pytest.raises(InputFault, match=r"is not a GGUF file \(.*\); give a whole GGUF file"):
+    with pytest.raises(InputFault, match=r"is not a GGUF file \(.*\); use a complete GGUF file"):
         add(file, license_name="MIT")
 
 
@@ -166,4 +166,4 @@ def test_the_command_says_what_is_wrong_on_one_line(capsys: pytest.CaptureFixtur
     assert run(["model", "fetch", "smollm2"]) == 1
     assert "did you mean smollm2-135m? (see `ctxbench model list`)" in capsys.readouterr().err
     assert run(["model", "fetch", "smollm2-135m", "--from", "/nowhere"]) == 1
-    assert "there is no such file" in capsys.readouterr().err.splitlines()[-1]
+    assert "the file does not exist" in capsys.readouterr().err.splitlines()[-1]

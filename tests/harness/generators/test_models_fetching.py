@@ -210,7 +210,7 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "."])
 def test_no_file_is_said(tmp_path: Path, name: str) -> None:
-    with pytest.raises(MachineFault, match="there is no such file"):
+    with pytest.raises(MachineFault, match="the file does not exist"):
         fetched(tiny(), tmp_path / name)
 
 

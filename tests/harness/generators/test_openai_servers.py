@@ -282,7 +282,7 @@ def test_a_prompt_that_was_cut_without_a_word_has_no_answer(endpoint: str) -> No
         [taken] = believed.generate([ask(LONG)])
         believed.close()
     assert isinstance(whole, Response) and isinstance(taken, Response)
-    assert isinstance(cut, CutShort) and "it read 2050 tokens of at least 2" in str(cut) and "whole=off" in cut.cure
+    assert isinstance(cut, CutShort) and "it read 2050 of at least 2" in str(cut) and "whole=off" in cut.cure
 
 
 def test_a_service_that_counts_only_what_it_had_not_at_hand() -> None:
@@ -361,8 +361,8 @@ def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
 def test_a_field_that_the_model_does_not_take_ends_the_run(refused: Fault, field: str) -> None:
     with pytest.raises(InputFault) as caught:
         replied(refused, request=ask(temperature=0.5, stop=("\n",)), extra='{"top_k": 3}')
-    assert f"the model takes no {field}: " in str(caught.value)
-    assert caught.value.cure.startswith(f"""give extra='{{"{field}": null}}'""")
+    assert f"the model does not accept {field}: " in str(caught.value)
+    assert caught.value.cure.startswith(f"""set extra='{{"{field}": null}}'""")
 
 
 def test_a_model_that_had_no_room_to_think() -> None:
@@ -435,7 +435,7 @@ def test_a_page_is_shown_without_its_tags() -> None:
     ],
 )
 def test_a_prompt_that_a_filter_refuses_fails_alone(refused: Fault) -> None:
-    assert "a filter in front of the model" in str(fault_of(refused))
+    assert "a content filter" in str(fault_of(refused))
 
 
 @pytest.mark.parametrize(
@@ -523,7 +523,7 @@ def test_a_service_may_want_its_key_in_a_header_of_its_own(monkeypatch: pytest.M
         ({"headers": '{"X-Title": 3}'}, "not a JSON object of texts"),
         ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "not a JSON object of texts"),
         ({"headers": "5Zq8"}, "not a JSON object of texts"),
-        ({"thinking": -1}, "give 0 or more"),
+        ({"thinking": -1}, "use 0 or more"),
     ],
 )
 def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str) -> None:

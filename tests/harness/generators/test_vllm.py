@@ -383,7 +383,7 @@ def test_an_engine_that_does_not_start_says_why(
 def test_after_an_engine_has_died_another_is_started(model: VLLM, fake: FakeVLLM) -> None:
     answers(model, request("a"))
     fake.broken = [RuntimeError("EngineCore encountered an issue.")]
-    with pytest.raises(MachineFault, match="gave no answer"):
+    with pytest.raises(MachineFault, match="returned no answer"):
         model.generate([request("a")])
     assert fake.alive == 0
     answers(model, request("a"))
