@@ -40,8 +40,8 @@ def main(clone: Path, day: date, most: int = FILES) -> None:
         again, _ = _timed(lambda: history.days(asked, root=root, texts=texts))
     same = sum(plain[path] == days[path] for path in asked)
     lines = sum(map(len, plain.values()))
-    print(f"{len(asked)} files of {clone}, {lines} lines after {day}; the same in {same} files")
-    print(f"plain {slow:.2f} s; ours {fast:.2f} s: {slow / fast:.1f} times; a second time {again:.2f} s")
+    print(f"{len(asked)} files of {clone}, {lines} lines after {day}; equal in {same} files")
+    print(f"plain {slow:.2f} s; ours {fast:.2f} s: {slow / fast:.1f} times; second run {again:.2f} s")
 
 
 def _plain(bare: Path, commit: str, path: str, day: date) -> Mapping[int, date]:

@@ -45,7 +45,7 @@ def main() -> None:
         paths = sorted({sample.path for sample in sample_set.samples if sample.repo == repo})
         kept = random.Random(1).sample(paths, min(FILES, len(paths)))
         drawn += [sample for sample in sample_set.samples if sample.repo == repo and sample.path in kept]
-    print(f"{len(drawn)} samples of {', '.join(repositories)}, a pause of {PAUSE:g} s each; a sample, in seconds:")
+    print(f"{len(drawn)} samples of {', '.join(repositories)}, a pause of {PAUSE:g} s after each; seconds per sample:")
     for spec in sys.argv[2:] or ENGINES:
         with Engines(lambda: sandbox) as engines:
             engines.prepare([spec], sample_set.samples)

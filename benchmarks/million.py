@@ -131,10 +131,10 @@ def measure(shape: str, home: Path, url: str, small: str) -> None:
         ratio = f": {took / alone:.2f} times" if alone > _LITTLE else ""
         print(
             f"{shape}, {name}: {took:.2f} s, {len(log.statements)} statements, {rows} rows; its SQL alone "
-            f"{alone:.2f} s{ratio}; seen again {again:.2f} s"
+            f"{alone:.2f} s{ratio}; second visit {again:.2f} s"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{shape}: at most {peak:.0f} MB", flush=True)
+    print(f"{shape}: peak memory {peak:.0f} MB", flush=True)
 
 
 def main() -> None:

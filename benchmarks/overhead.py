@@ -97,7 +97,7 @@ def _lines(delay: float, rounds: Sequence[tuple[Cost, ...]]) -> Iterator[str]:
         spent = statistics.median(cost.processor for cost in costs) / REQUESTS * 1e3
         yield (
             f"  {name:27} {wall:6.2f} s, {statistics.median(ratios):.2f} of the bare loop's "
-            f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {spent:.1f} ms of processor time a request"
+            f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {spent:.1f} ms of processor time per request"
         )
 
 

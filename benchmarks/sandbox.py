@@ -85,11 +85,11 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
         sandbox.prepare(environment, lambda _: None)
     nothing = Job(action=Call(function="runs:nothing", arguments={}))
     trivial = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=REUSE), [nothing] * 2 * REUSE)
-    print(f"\n{name}: {trivial * 1e3:.1f} ms a trivial job in a pool whose boxes serve {REUSE}")
+    print(f"\n{name}: {trivial * 1e3:.1f} ms per trivial job in a pool with {REUSE} jobs per box")
     python = Job(action=Command(argv=("python3", "-c", "pass")))
     per_command = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
     fresh = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=1), [nothing] * 10)
-    print(f"  `python3 -c pass` {per_command * 1e3:.1f} ms, a fresh box for each {fresh * 1e3:.0f} ms")
+    print(f"  `python3 -c pass` {per_command * 1e3:.1f} ms, in a fresh box {fresh * 1e3:.0f} ms")
     if name == "docker":
         _docker(meter, trivial, base)
     _repository(meter, lambda: sandbox.open(tests, limits=Limits(), reuse=50))
@@ -145,7 +145,7 @@ def _repository(meter: Meter, opened: Callable[[], Any]) -> None:
 def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
     where = os.environ.get("HUMAN_EVAL")
     if not where:
-        print("  HumanEval: not measured; HUMAN_EVAL names no checkout of it")
+        print("  HumanEval: not measured; set HUMAN_EVAL to a checkout of openai/human-eval")
         return
     sys.path.insert(0, where)
     from human_eval.execution import check_correctness  # type: ignore[import-not-found]
@@ -176,7 +176,7 @@ def _many(opened: Callable[[], Any], job: Job) -> None:
         _some(pool, job, count)
         took = time.perf_counter() - began
         grown = _resident() - before
-    print(f"  {count} jobs, two at a time: {count / took:.0f} a second, this process grew by {grown} KiB")
+    print(f"  {count} jobs, two at a time: {count / took:.0f} per second; this process grew by {grown} KiB")
 
 
 def _some(pool: Pool, job: Job, count: int) -> None:

@@ -197,7 +197,7 @@ def measured_merge(samples: int = 200) -> MergeCost:
 
 def main() -> None:
     cost = measured_merge()
-    print(f"a sample in a shard: {1e3 * cost.merge:.2f} ms of processor to merge, {cost.size:.0f} bytes")
+    print(f"a sample in a shard: {1e3 * cost.merge:.2f} processor ms to merge, {cost.size:.0f} bytes")
     for name, points in curves(cost.merge).items():
         print(f"{name}:")
         for point in points:

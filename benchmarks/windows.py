@@ -42,7 +42,7 @@ def main() -> None:
     print(f"{lines} lines, {len(index.texts)} windows, {len(queries)} queries, top {TOP}")
     print(f"index built once in {built * 1e3:.0f} ms")
     print(
-        f"set loop {slow_time * 1e3:.2f} ms a query; ours {fast_time * 1e3:.3f} ms: {slow_time / fast_time:.0f} times"
+        f"set loop {slow_time * 1e3:.2f} ms per query; ours {fast_time * 1e3:.3f} ms: {slow_time / fast_time:.0f} times"
     )
     print(f"same top {TOP}, order included: {same} of {len(queries)}")
 

@@ -1,9 +1,9 @@
 """Measure the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
 Build the standard set NAME (``ctxbench-2-lite`` by default) in HOME, complete missing runs, and write the results into
-docs/results.md: the engines beside ctxbench's strategies, and for the default set the gains of the engines' shared mode
-and of larger budgets. With a LIMIT, run the installed third-party engines over the first LIMIT samples with GENERATOR
-(the built-in copy model by default), and also write docs/engines.md.
+docs/results.md: the engines compared with ctxbench's strategies, and for the default set the gains of the engines'
+shared mode and of larger budgets. With a LIMIT, run the installed third-party engines over the first LIMIT samples with
+GENERATOR (the built-in copy model by default), and also write docs/engines.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ With checkouts of the authors' programs, count again how many prompts are equal:
 
     python -m scripts.fidelity_page --repocoder CodeT --infercom InferCom --p50k p50k_base.json --home HOME
 
-The programs run in their own processes over samples of a set in HOME. Both sides get the same results in place of a
+The programs run in their own processes over samples of a set in HOME. Both sides get the same results instead of a
 model or a service: a draft, summaries, and vectors of the encoder `hashed`. Only the counts are stored, in
 ``fidelity_counts.json`` in this folder.
 
@@ -61,7 +61,7 @@ _COUNTED_HEAD = """\
 ### Prompts counted
 
 The authors' programs ran beside ctxbench over the same samples of `ctxbench-2-lite`, with the same drafts, summaries
-and vectors, and equal prompts were counted, byte for byte. `python -m scripts.fidelity_page` counts again with your
+and vectors. Equal prompts were counted byte for byte. `python -m scripts.fidelity_page` counts again with your
 checkouts. The commits and what both sides were given are in `scripts/fidelity_counts.json`.
 
 `lc.infercom` differs by usage examples, which are the paper's unless `+releaseB` takes the release's, and by functions
@@ -434,7 +434,7 @@ class _InferCom:
 
 
 def _drive(path: str) -> None:
-    """Run a program over the tasks of a job in this process, and write its answers beside the job."""
+    """Run a program over the tasks of a job in this process, and write its answers next to the job's file."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     programs: dict[str, Any] = {"repocoder": _RepoCoder, "infercom": _InferCom}
     program = programs[job["program"]](job)
@@ -496,7 +496,7 @@ def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], d
     """Return a program's answers to the tasks, from its own process; empty without a checkout."""
     checkout = getattr(options, program)
     if checkout is None:
-        print(f"{program}: no checkout given (--{program}), so that nothing is counted")
+        print(f"{program}: no checkout (--{program}), so nothing is counted")
         return []
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
@@ -623,11 +623,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repocoder", type=Path, help="a checkout of microsoft/CodeT")
     parser.add_argument("--infercom", type=Path, help="a checkout of InferCom's release")
-    parser.add_argument("--p50k", type=Path, help="the vocabulary of p50k_base (docs/strategies.md says where from)")
-    parser.add_argument("--home", type=Path, help="the home that holds the samples and their repositories")
+    parser.add_argument("--p50k", type=Path, help="the vocabulary of p50k_base (see docs/strategies.md)")
+    parser.add_argument("--home", type=Path, help="the home with the samples and their repositories")
     parser.add_argument("--samples", default="ctxbench-2-lite", help="the sample set")
-    parser.add_argument("--python", type=int, default=30, help="how many samples in Python")
-    parser.add_argument("--java", type=int, default=20, help="how many in Java")
+    parser.add_argument("--python", type=int, default=30, help="number of Python samples")
+    parser.add_argument("--java", type=int, default=20, help="number of Java samples")
     parser.add_argument("--keep", type=Path, help="a folder for prompts that differ")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -636,12 +636,12 @@ def main() -> None:
         return
     if options.repocoder or options.infercom:
         if options.p50k is None or options.home is None:
-            parser.error("counting takes --p50k and --home")
+            parser.error("counting needs --p50k and --home")
         limits = {"python": options.python, "java": options.java}
         counts = {language: _count(options, language, most) for language, most in limits.items()}
         COUNTS.write_text(json.dumps(_record(options, counts), indent=1) + "\n", encoding="utf-8")
     else:
-        print("no checkout given (--repocoder, --infercom): the stored counts stay")
+        print("no checkout (--repocoder, --infercom): the stored counts stay")
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -42,7 +42,7 @@ class Plan:
     limits: tuple[int, ...]
     """Numbers of samples, chosen from the repositories in turn. Each contains the previous samples."""
     strategies: tuple[str, ...]
-    """The most informative first, because a session may end before the last."""
+    """The most informative strategies are first, because a session may end early."""
 
     @staticmethod
     def set_of(kind: Kind) -> str:
@@ -124,9 +124,9 @@ FOUND_WITH = {Kind.LINE: "qwen2.5-coder-0.5b", Kind.FUNCTION: "qwen2.5-coder-1.5
 
 
 def make(home: Home, label: str, kind: Kind) -> None:
-    """Run the rows that the files of a plan's model lack, and write them.
+    """Run the rows that are missing in the files of a plan's model, and write them.
 
-    A file grows to more samples only after as many of its rows have them.
+    A file with more samples replaces the shipped file once it has at least as many rows.
 
     Raises:
         InputFault: if the set is not the published one.
@@ -165,7 +165,7 @@ def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int
         if all(_shown(held[id_]) == _shown(new[id_]) for id_ in again):
             found = {**held, **new}
             return reference.gathered(run, [found[sample.id] for sample in planned])
-        say(f"{strategy} shows the model something else than when the file was written: all of it is run again")
+        say(f"{strategy} has other prompts than when the file was written: all of its samples are run again")
     return _run(home, sample_set, plan, strategy, most)
 
 

@@ -29,7 +29,7 @@ PHRASES = re.compile(
     r"\b(?:(?:of|to|by|with) (?:which|whom)|(?<!there )(?:is|are) (?:none|no (?!longer|more)\w+)"
     r"|comes? to (?:be )?(?=nothing|what|[0-9])|told apart|taken for|nobody|somebody|who asks?|, else the)\b"
 )
-"""Phrases that nobody would say to a colleague: chains of relative pronouns, denied nouns, odd verbs."""
+"""Unusual phrases: chains of relative pronouns, denied nouns, odd verbs."""
 PHRASE_LIMIT = 0.02
 """Largest share of a package's docstrings and comments that may contain such a phrase."""
 SHARED = frozenset(("Definition", "Definitions", "FileNames"))
@@ -107,7 +107,7 @@ def main() -> int:
             print(*lines, sep="\n")
     twice = {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED}
     for name, files in sorted(twice.items()):
-        print(f"class {name} stands in {', '.join(files)}")
+        print(f"class {name} is defined in {', '.join(files)}")
     return int(over or bool(twice))
 
 

@@ -48,7 +48,7 @@ class SimulatedBoard:
     """Distribution of preferences: ``heavy`` is Student's t with 2 degrees of freedom, without a variance; ``skewed``
     is exponential."""
     correlation: float = 0.0
-    """Correlation of neighbouring strategies, as of variants of one strategy."""
+    """Correlation of neighbouring strategies; high for variants of one strategy."""
     missing: float = 0.0
     """Share of (strategy, repository) pairs without a sample."""
     interaction: float = 1.0

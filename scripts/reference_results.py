@@ -291,7 +291,7 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
 
 
 def main(home: str = "", *kinds: str) -> None:
-    """Build the files if a home is given. Write the page."""
+    """Write the page, after building the files if a home is given."""
     for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
         path = make(Home(Path(home).absolute()), kind)
         say(f"{path}: {path.stat().st_size:,} bytes")

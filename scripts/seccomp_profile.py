@@ -113,7 +113,7 @@ def _argument(index: int, value: int, mask: int = _WHOLE) -> dict[str, Any]:
 
 
 def _all_but(index: int, values: Collection[int]) -> Iterator[dict[str, Any]]:
-    """Yield conditions of which one holds unless the argument is one of the values: one per first differing bit."""
+    """Yield a condition per first differing bit. One is true unless the argument is one of the values."""
     for bit in reversed(range(_BITS)):
         beginnings = {value >> bit for value in values}
         for other in sorted({beginning ^ 1 for beginning in beginnings} - beginnings):

@@ -47,7 +47,7 @@ def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     assert names.main() == 1
     printed = capsys.readouterr().out
     assert "bench: 1 of 2 names are vague (50.0 %), bench/a.py 1\n" in printed
-    assert "class Row stands in bench/a.py, sandbox/b.py\n" in printed
+    assert "class Row is defined in bench/a.py, sandbox/b.py\n" in printed
     assert "_Own" not in printed
 
 

@@ -64,7 +64,7 @@ class RemoteRepository:
         return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
 
     def _question(self, call: str, **arguments: Any) -> Any:
-        """Check the argument types here, so that the traceback contains the author's line, and ask."""
+        """Check the argument types, so that the traceback contains the author's line, then ask."""
         return self._ask(call=call, **fitting(call, arguments))
 
 

@@ -36,9 +36,9 @@ _START_TIMEOUT = 120.0
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group of a message's sender."""
 EVERY = 0.5
-"""Seconds between two looks at a cell."""
+"""Seconds between two checks of a cell."""
 _FIRST_REMARK = 10.0
-"""Seconds of work and waiting before the first log line. The next comes each time they have doubled."""
+"""Seconds of work and waiting before the first log line. Another line follows each time they double."""
 _CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "similar_windows": wire.dump_hits,
@@ -55,7 +55,7 @@ _NAMES: Mapping[str, int] = {
 }
 """Arguments that name something -> their largest length in characters."""
 MOST_CHARACTERS = 1_000_000
-"""Most characters of all texts of one question."""
+"""Maximum characters of all texts of one question."""
 
 
 class CellConversation:
@@ -181,7 +181,7 @@ def greeted(mine: socket.socket) -> int:
     """Wait for a cell's greeting, sent before its strategy is imported. Return its process number; 0 if unknown.
 
     Raises:
-        CellGone: if no greeting comes.
+        CellGone: if the cell sends no greeting.
     """
     mine.settimeout(_START_TIMEOUT)
     try:
@@ -229,7 +229,7 @@ class Clock:
         return max(0.01, self._looked + EVERY - time.monotonic()) if self.runs else EVERY
 
     def look(self, *, asked: bool = False) -> None:
-        """Measure the cell's use, if the last look is long enough ago.
+        """Measure the cell's use, if the last measurement is old enough.
 
         `asked` means that the cell has just sent a question, so its rest does not count as waiting.
 

@@ -47,13 +47,13 @@ _PROC = Path("/proc")
 _STATE, _BEGAN, _PAGES = 0, 19, 21
 """Fields of ``/proc/PID/stat`` after the name: state, start time, resident pages."""
 _COUNTS = ((11, 12), (7,), (13, 14), (8,))
-"""Fields of ``/proc/PID/stat`` for `Counts`: user and system time, minor faults, and the same of the children."""
+"""Fields of ``/proc/PID/stat`` for `Counts`: user and system time, minor faults, and those of its children."""
 Process = tuple[int, int]
 """A process's number and its start time, because the kernel reuses numbers."""
 
 
 class Namespaces:
-    """The server's own namespaces, and the calls that give each cell its own."""
+    """The server's own namespaces, and the calls that create those of each cell."""
 
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter the namespaces in a child that replaces this process, which must have no threads.
@@ -103,7 +103,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` succeeds in its own process."""
+    """Return whether `attempt` succeeds in a child process."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -300,7 +300,7 @@ class Work:
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the seconds of work since the last look.
+        """Return the seconds of work since the last call.
 
         A child's work moves to its parent when the parent waits for it. If no parent waits, work from earlier looks
         stays counted.
@@ -333,7 +333,7 @@ def _stat(process: Path) -> list[str]:
 
 
 def own_memory(pid: int) -> int:
-    """Return the bytes that a process holds, with its share of shared memory; 0 if unknown."""
+    """Return the memory of a process in bytes, with its share of shared memory; 0 if unknown."""
     with contextlib.suppress(OSError):
         for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

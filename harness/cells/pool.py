@@ -46,12 +46,12 @@ from ctxbench.strategies.registry import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0
-"""Most seconds of work, and of waiting, to read a strategy's registration."""
+"""Maximum seconds of work, and of waiting, to read a strategy's registration."""
 CHECK_WAIT = 60.0
-"""Most seconds that a strategy may wait on one of the small samples of `checked`."""
+"""Maximum seconds that a strategy may wait on one of the small samples of `checked`."""
 _REMARKS_EVERY = 10.0
 _LOG = logging.getLogger(__name__)
-_MEND = "mend its file, or uninstall the package that provides it"
+_MEND = "correct its file, or uninstall the package that provides it"
 _MOST_RESTARTS = 20
 _MOST = 100
 _AT_ONCE = 8
@@ -340,7 +340,7 @@ class Registrations:
         self._bound: dict[str, Bound[Registration]] = {}
 
     def get(self, name: str) -> Registration:
-        """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
+        """Return the registration of a strategy: an installed name, or ``file.py@name``.
 
         Raises:
             InputFault: if the strategy does not exist, or its module or file cannot be imported.

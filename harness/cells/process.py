@@ -47,7 +47,7 @@ _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
 """Seconds after which an active run has certainly locked its folder."""
 _USERS = 64
-"""Most concurrent cells with a user each."""
+"""Maximum number of concurrent cells with a user each."""
 MOST_OF_CELL = 1 << 12
 """Bytes shown of a strategy's output for one sample."""
 _PRINTED = "strategy: "
@@ -71,7 +71,7 @@ class ForkServer:
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Start the server. Each process of a cell may hold `memory` bytes.
+        """Start the server. Each process of a cell may use `memory` bytes.
 
         No cell may read `hidden` paths. With namespaces, cells see only `visible` paths. `common` is as for
         `open_cells`.

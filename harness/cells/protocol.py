@@ -1,6 +1,6 @@
 """The protocol of cells: their interface, strategy faults, all limits, and messages in length-prefixed JSON.
 
-Messages are never pickled, because a strategy can put anything into one: every number and key is checked. Exceeding a
+Messages are never pickled, because a strategy controls their content: every number and key is checked. Exceeding a
 limit is the strategy's fault, for that sample alone. Each limit is at least twenty times what the two papers'
 strategies use on real repositories (docs/isolation.md has the numbers), so only a runaway strategy exceeds it.
 """
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MESSAGE = 8 << 20
-"""Most bytes of one message from a cell."""
+"""Maximum bytes of one message from a cell."""
 CHARACTERS = 2_500_000
-"""Most characters of a prompt."""
+"""Maximum characters of a prompt."""
 BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
 PLACES, LINES = 20_000, 1_000_000
-"""Most places of a prompt, in kept and dropped blocks together, and most lines in these places."""
+"""Maximum number of places of a prompt in kept and dropped blocks together, and of lines in these places."""
 LAST_LINE = 10_000_000
 SCORE = 1e12
 """The largest absolute value of a block's score."""
 WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
-"""Most characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
+"""Maximum characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
 CANDIDATES = 5_000
-"""Most texts that one question compares."""
+"""Maximum number of texts that one question compares."""
 TOKENS = 32_768
-"""Most tokens of one draft."""
+"""Maximum tokens of one draft."""
 GIGABYTE = 1 << 30
 RESERVE = 64 << 20
 """Bytes of memory reserved for a cell's report after the cell has exceeded its limit."""
 OVERLAP = 40
-"""Most retrieval windows that contain the same line. The index is then 40 times the repository's size."""
+"""Maximum number of retrieval windows that contain the same line. The index is then 40 times the repository's size."""
 _WORK, _WAITS = 60.0, 5
-"""Most seconds of work, and the ratio of waiting to work."""
+"""Maximum seconds of work, and the ratio of waiting to work."""
 LIMIT = 64 << 20
-"""Most bytes of one message to a cell."""
+"""Maximum bytes of one message to a cell."""
 ORDER = struct.Struct(">cQ")
 """An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
 START, END = b"J", b"K"
@@ -173,7 +173,7 @@ class StrategyBounds:
     wait: float = _WAITS * _WORK
     """Seconds in which none of the cell's processes could run, although no question was pending."""
     memory: int = 4 * GIGABYTE
-    """Bytes that the cell's processes may hold at once, each and all together."""
+    """Bytes of memory that the cell's processes may use: each process alone, and all together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
@@ -186,7 +186,7 @@ class StrategyBounds:
     indices: int = 80
     """Different indices: windows of a size and stride, or units under a ranker."""
     seconds: float = 120.0
-    """Seconds of processor time of the thread that serves the strategy, without the first use of each index."""
+    """Processor seconds of the thread that serves the strategy, excluding the first use of each index."""
     index_seconds: float = 7200.0
     """Seconds of processor time of these first uses. An index is built once for all samples, on the first question."""
 

@@ -1,7 +1,7 @@
 """The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
 
 The server is a fresh, single-threaded interpreter that never sees a sample. It drops its privileges, then forks one
-process for each job. The job itself comes over the cell's own channel. The server leaves no process behind and ends
+process for each job. The job itself is sent over the cell's own channel. The server leaves no process behind and ends
 with the trusted side, even if that is killed.
 """
 
@@ -97,7 +97,7 @@ _NEWEST = 449
 """The last permitted call. Later ones (Linux 5.17 and newer) include other ways to set times, rights and attributes."""
 _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
-"""Most processes of a cell. Set only with namespaces, where other cells' processes do not count."""
+"""Maximum number of processes of a cell. Set only with namespaces, where other cells' processes do not count."""
 _HANDLES = 1 << 10
 """More descriptors than the server ever opens."""
 
@@ -118,8 +118,8 @@ class Server:
     ) -> None:
         """Confine this process; see `protocol` for the orders on `control`.
 
-        Each process of a cell may hold `memory` bytes. Cells run as `users` in turn; None means the user of this
-        process. `private` says whether only the owner can read some of the `visible` paths.
+        Each process of a cell may use `memory` bytes. Cells run as `users` in turn; None means the user of this
+        process. `private` is true if only the owner can read some of the `visible` paths.
         """
         self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}

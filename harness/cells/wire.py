@@ -58,7 +58,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote, without checks: it comes from the trusted side."""
+    """Return the query that `dump_query` wrote, without checks: the trusted side sends it."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),

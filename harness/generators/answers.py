@@ -94,7 +94,7 @@ _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
 _WORD = re.compile(r"\w")
 _MOST = 50
-"""Most texts between tags that are read. Only a model that repeats itself writes more."""
+"""Maximum number of texts between tags that are read. Only a model that repeats itself writes more."""
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is not a valid function. The answer stays unchanged and fails its tests."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 MOST_TOKENS = 100_000_000
-"""Most tokens of a prompt or an answer: ten times what any model reads, and small enough for exact sums."""
+"""Maximum tokens of a prompt or an answer: ten times what any model reads, and small enough for exact sums."""
 _LONGEST = 1e8
 
 
@@ -73,7 +73,7 @@ class Request:
     chat: Chat | None = None
     """The chat that `prompt` contains as text, for generators with native `tools`."""
     one_line: bool = False
-    """Whether only the first line of the answer that is not blank counts; a generator may stop after that line."""
+    """Whether only the first non-blank line of the answer counts. A generator may stop after that line."""
     reference: str | None = None
     """A text to price in the same pass over the prompt. It does not affect the answer."""
 
@@ -160,15 +160,15 @@ class Generator(ABC):
     """What determines the output besides the spec: the weights' digest, the revision. Part of the cache key."""
     capabilities: Capabilities = Capabilities()
     window: int = 0
-    """Most tokens of prompt and answer together, if the generator `counts`; 0 if unknown."""
+    """Maximum tokens of prompt and answer together, if the generator `counts`; 0 if unknown."""
 
     @abstractmethod
     def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:
-        """Answer every request, in order; a failed request has its fault in place of a response.
+        """Answer every request, in order. A failed request gets a fault instead of a response.
 
         Raises:
             MachineFault: if all requests failed.
-            InputFault: if the user must change something before any request can succeed; ends the run.
+            InputFault: if the user must change something before any request can succeed. The run then ends.
         """
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
@@ -201,7 +201,7 @@ class Generator(ABC):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far, as the service names them; empty if it names no more than the spec."""
+        """The models that answered so far, as the service names them; empty if the service adds nothing to the spec."""
         return ()
 
     def wake(self, language: Language) -> None:  # noqa: B027 - most need nothing

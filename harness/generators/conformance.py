@@ -94,11 +94,11 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     if able.instructs:
         prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_INSTRUCTION),))
         answers = _answers(generator, [replace(requests[0], prompt=prompt)])
-        yield "takes an instruction", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
+        yield "accepts an instruction", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
     if able.tools:
         chat = replace(requests[0], prompt=_prompt(_CHAT.text), chat=_CHAT, sampling=Sampling(max_tokens=_TOOL_TOKENS))
         answers = _answers(generator, [chat])
-        yield "takes a chat with tools", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
+        yield "accepts a chat with tools", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
     if able.counts:
         yield _counting(generator, requests, first)
     if able.fills:

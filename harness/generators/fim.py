@@ -172,7 +172,7 @@ def _mark(text: str) -> Block:
 
 
 MOST = 512
-"""Most tokens shown after the cursor, in ctxbench's count."""
+"""Maximum tokens shown after the cursor, in ctxbench's count."""
 SHARE = 4
 """The text after the cursor may fill 1 / `SHARE` of the window's space for the prompt."""
 PARTED = "fim_marks_parted"

@@ -179,8 +179,8 @@ def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begi
 
     Prompt and text are tokenized together by `read`. The text's tokens begin with the first one that differs from the
     prompt tokenized alone. A token that begins in the prompt (such as a blank before the text's first word) counts
-    whole. All prompts of a sample end alike, so this cancels out in a context gain. A prompt without tokens of its own
-    gets the start token `begin`.
+    whole. All prompts of a sample end alike, so this cancels out in a context gain. A prompt without tokens gets the
+    start token `begin`.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
     shared = next(

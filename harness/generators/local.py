@@ -338,7 +338,7 @@ class LocalRequest:
     request: Request
     ids: list[int]
     most: int
-    """Most tokens of the answer, at least one."""
+    """Maximum tokens of the answer, at least one."""
     end: End
 
 
@@ -355,7 +355,7 @@ class Local(Generator):
 
     @functools.cached_property
     def window(self) -> int:  # type: ignore[override] # computed on first use
-        """Most tokens of prompt and answer together; 0 if unknown."""
+        """Maximum tokens of prompt and answer together; 0 if unknown."""
         return self._model.window or configured_window(self._folder)
 
     def count(self, request: Request) -> int:
@@ -391,7 +391,7 @@ class Local(Generator):
                 faults[number] = TooLong(
                     f"the prompt has {len(ids)} tokens, the model's window {self.window}",
                     where=self._model.where,
-                    cure="give the strategy a smaller window or limit, or take a model with a longer one",
+                    cure="set a smaller window or limit for the strategy, or use a model with a longer window",
                 )
             else:
                 most = min(most, self.window - len(ids)) if self.window else most

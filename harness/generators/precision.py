@@ -26,7 +26,7 @@ _FILE = "processors.json"
 _ROWS, _INNER, _COLUMNS = 256, 1024, 4096
 """Shape of the product: a prompt of 256 tokens times a layer of a model with a billion weights."""
 _TIMES, _SECONDS = 7, 2.0
-"""Most measurements of each product, and seconds after which to stop."""
+"""Maximum number of measurements of each product, and seconds after which to stop."""
 _SLOWER = 1.25
 """Ratio above which float32 is used, which needs twice the memory."""
 _CPUINFO = Path("/proc/cpuinfo")

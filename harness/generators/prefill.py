@@ -34,7 +34,7 @@ class Prefill:
     """Reads texts with one model, in one thread."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
-        """Start with an empty cache. `keeps` says whether the network accepts `logits_to_keep`."""
+        """Start with an empty cache. `keeps` is true if the network accepts `logits_to_keep`."""
         self._network, self._torch, self._transformers = network, torch, transformers
         self._counted, self._keeps = counted, keeps
         self._ids: list[int] = []

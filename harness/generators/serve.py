@@ -46,7 +46,7 @@ _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; eng
 _KEY = "CTXBENCH_SERVE_KEY"
 """Variable that passes the server's key to `openai`; it is never in this process's environment."""
 _STARTS = 2
-"""Most starts of a run's server: the server may crash once."""
+"""Maximum number of starts of a run's server: the server may crash once."""
 _LONGEST = 900.0
 _LAST_SECONDS = 2.0
 """Seconds to read the rest of the log of an ended server. One of its child processes may keep the pipe open."""

@@ -89,7 +89,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
             as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
         batch: requests sent to the engine at once, while as many samples are prepared.
         tensor_parallel: GPUs that share the model.
-        gpu_memory: share of each GPU's memory that the engine takes.
+        gpu_memory: share of each GPU's memory that the engine uses.
     """
     if tensor_parallel < 1:
         raise InputFault(f"tensor_parallel={tensor_parallel} is invalid", where="vllm", cure="use 1 or more")

@@ -8,7 +8,7 @@ The modules, in the order of a sample's call path:
 * `resources`: parts that work in parallel, opened and closed together;
 * `attempt`: completes, scores and stores the missing samples and records their faults;
 * `sample`: one sample from its query through the strategy in its cell to its completions;
-* `controls`: completions made with the answer instead of a strategy;
+* `controls`: completions built from the answer, without a strategy;
 * `batching`: batches the requests of many threads and stores every answer;
 * `execution`: the sandbox: verdicts of functions by their tests, and programs of strategies;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;

@@ -30,7 +30,7 @@ from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 AHEAD = 2
 """Units assigned to a node at a time."""
 TURNS = 6
-"""Least number of units per node, so that no node waits long for another node's last unit."""
+"""Minimum number of units per node, so that nodes finish at nearly the same time."""
 TRIES = 5
 """Workers that a unit may lose before this attempt skips its samples."""
 _MOMENT = 1.0

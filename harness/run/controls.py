@@ -1,4 +1,4 @@
-"""Controls: completions made with the answer, to check the metrics. Boards never rank them as strategies.
+"""Controls: completions built from the answer, to check the metrics. Boards never rank them as strategies.
 
 ``gold`` completes with the reference and ``blank`` with nothing, without a model; both show the in-file prompt.
 ``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),

@@ -46,7 +46,7 @@ OUTPUT_KEPT = 16_384
 """Characters of a job's output that are stored: half from its start, half from its end."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 SECONDS = 60.0
-"""Most seconds of a program, whatever limit a strategy requests."""
+"""Maximum seconds of a program, whatever limit a strategy requests."""
 OUTPUT = 20_000
 """Bytes of a program's output that are returned: half from its start, half from its end."""
 _ENVIRONMENT = Environment(name="execute")

@@ -89,7 +89,7 @@ class Merger:
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
         """Accept shards of these sample sets, and of the sets in a home folder.
 
-        `own` is for shards of this run's own nodes, whose verdicts count as made here.
+        `own` is for shards of this run's own nodes, whose verdicts count as computed here.
         """
         self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
@@ -205,7 +205,7 @@ class Merger:
 
 
 def _bound(shard: Shard) -> Shard:
-    """Return a shard with verdicts for its own run only. Their keys differ from keys made here."""
+    """Return a shard with verdicts for its own run only. Their keys differ from the keys of verdicts computed here."""
     run = shard.spec.id
 
     def key(original: str) -> str:

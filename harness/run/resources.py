@@ -95,9 +95,9 @@ class Resources:
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
-    """Most samples under way at once."""
+    """Maximum number of samples under way at once."""
     workers: int
-    """Most strategies at work at once, and most concurrent tests of functions."""
+    """Maximum number of strategies at work at once, and of concurrent tests of functions."""
     judges: bool
     has_sandbox: bool
     retrieval: Retrieval
@@ -120,7 +120,7 @@ class Resources:
         snapshots: Mapping[str, Snapshot],
         ahead: Ahead = lambda _, __: None,
     ) -> Asker:
-        """Return an `Asker`, which takes samples through a strategy to their completions."""
+        """Return an `Asker`, which completes samples with a strategy and the model."""
         return Asker(
             self.cells,
             self.batcher,

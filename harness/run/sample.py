@@ -1,4 +1,4 @@
-"""`Asker`: takes a sample from its query through the strategy in its cell and the model to its completions."""
+"""`Asker` completes samples: the strategy in its cell builds the prompt of a query, and the model answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows tha
 FINAL = "final"
 """Role of the call whose answer is the completion."""
 Ahead = Callable[[Sample, Prompt], str | None]
-"""Sample and final prompt -> the text that the model prices beside its answer, or None. It must not wait."""
+"""Sample and final prompt -> the text that the model prices together with its answer, or None. It must not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class Asker:
 
         At most `workers` strategies work at once, not counting those that wait for the model. `ahead` is called with
         each final prompt before the model is asked. `summariser` answers summary calls; None means `batcher`.
-        `unmasked` says whether strategies see the lines that samples mask.
+        With `unmasked`, strategies see the lines that samples mask.
         """
         self._cells, self._batcher, self._snapshots, self._engines = cells, batcher, snapshots, engines
         self._store, self._retrieval, self._execute = store, retrieval, execute

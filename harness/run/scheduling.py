@@ -22,7 +22,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 MOST, MOST_TESTED = 200, 40
-"""Most samples in a unit, and in a unit that tests judge: 10 to 60 seconds of work."""
+"""Maximum number of samples in a unit, and in a unit that tests judge: 10 to 60 seconds of work."""
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOMENT = 0.05
 """Seconds to wait for more after a finished piece. Storing fifty samples takes little longer than storing one."""
@@ -160,7 +160,7 @@ def apart(
 ) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
     """Do some work on a part. If it fails, do each piece singly, so that a fault affects only its own piece.
 
-    `works` returns whether other pieces can be completed after a fault. If not, trying each would take too long.
+    `works` returns whether other pieces can be completed after a fault. If not, trying each would cost too much time.
 
     Yields:
         Pieces with their result or fault, each piece once; `NothingWorks` for all pieces that were not tried.

@@ -72,7 +72,7 @@ class Pricer:
     """Executor of the coder while the model writes; None if the coder is the model."""
 
     def wake(self, language: Language) -> None:
-        """Start a slow-starting coder. Its faults appear on the first request."""
+        """Start the coder, if it starts slowly. Its faults appear on the first request."""
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
@@ -277,7 +277,7 @@ class Bits:
         self._known: dict[_Key, float] = {}
 
     def wake(self, language: Language) -> None:
-        """Start a slow-starting coder."""
+        """Start the coder, if it starts slowly."""
         self._pricer.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:

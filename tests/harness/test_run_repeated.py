@@ -128,7 +128,7 @@ def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, tem
 
 
 def test_seeds_that_do_not_last_are_refused(bench: Bench) -> None:
-    with pytest.raises(InputFault, match="there are fewer than for 2 runs"):
+    with pytest.raises(InputFault, match="there are fewer than 2 seeds"):
         bench.run(Sampler(), choices=RunOptions(seed=2**63 - 1, repeat=2))
 
 

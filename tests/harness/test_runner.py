@@ -563,7 +563,7 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
     )
     with pytest.raises(InputFault) as caught:
         bench.run(model(), f"{source}@mine")
-    assert "takes line samples" in str(caught.value) and "strategy list" in str(caught.value)
+    assert "accepts line samples" in str(caught.value) and "strategy list" in str(caught.value)
 
 
 @pytest.mark.slow
@@ -665,7 +665,7 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
 
     [summary] = bench.run(Short(right, version="1"))
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
-    assert "made a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
+    assert "built a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
     line = str(fault_of([summary]))
     assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
     assert line.endswith("over the window; shorten it; until then the same command fails again")

@@ -143,7 +143,7 @@ def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(
 
 def test_a_summariser_that_follows_no_instructions_is_refused(pair: Pair) -> None:
     refused = pair.run("--summariser", "incontext", summariser=False)
-    assert_fault(refused, "summariser incontext follows no instructions", "endpoint=chat")
+    assert_fault(refused, "summariser incontext does not follow instructions", "endpoint=chat")
     assert pair.writer.calls == pair.teller.calls == []
 
 

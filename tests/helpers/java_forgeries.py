@@ -10,7 +10,7 @@ def _tried(statements: str) -> str:
 
 
 OURS = 'java.nio.file.Paths.get(System.getProperty("java.class.path").split(":")[0]).resolveSibling("{}")'
-"""Path of a file of ctxbench beside the completion's classes, in a Java expression."""
+"""Java expression for the path of a ctxbench file next to the completion's classes."""
 TESTS, REPORTS = OURS.format("test.jar"), OURS.format("reports")
 DENIED, WRONG, EARLY, REFUSED = "access denied", "tests did not pass", "ended early", "does not compile"
 JAVA_FORGERIES = {

@@ -72,14 +72,14 @@ class Server:
     tools: bool = True
     """Whether a chat may have tools. Answers in the text protocol are then sent as tool calls."""
     listed_prompts: bool = True
-    """Whether prompts may come as a list, which breaks llama.cpp's server."""
+    """Whether a prompt may be a list, which breaks llama.cpp's server."""
     finish: str | None = "stop"
     keeps_stop: bool = False
     """Whether an answer still has the stop text that ended it, as from transformers' server."""
     usage: bool = True
     cached: int = 0
     bos: str = ""
-    """A token that the server puts before every prompt, as its log-probabilities show it."""
+    """A token that the server adds before every prompt, as its log-probabilities show it."""
     costs: Callable[[list[str], int], float] = lambda tokens, at: -1.0 if tokens[at] in tokens[:at] else -8.0
     port: int = 0
     calls: list[Body] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Splitting text into tokens of Python or Java, joining them again, and tracking their surroundings.
 
 A token includes the whitespace before it on its line, so all tokens and the tail joined are the text. Every line begins
-with an indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is a token
-of its own, so code cut anywhere can be split.
+with an indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is a
+separate token, so code cut anywhere can be split.
 
 `Frame` describes the place of a token: open brackets, line, indentation. `space_before` predicts the whitespace before
 a token.

@@ -27,7 +27,7 @@ from ctxbench.strategies.api import Prompt
 Floats = npt.NDArray[np.float64]
 
 KEYED = 160
-"""Most frequent tokens that are contexts of their own. Other tokens are contexts by class."""
+"""Number of most frequent tokens that are contexts of their own. Other tokens are contexts by class."""
 _FIRST_CLASS = 1000
 _KEYS = 1100
 ALPHABET = 97

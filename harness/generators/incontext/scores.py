@@ -30,7 +30,7 @@ class ScoreTables:
     """The weights of one language, arranged for sums over all positions."""
 
     def __init__(self, weights: Ints) -> None:
-        """Arrange the integer weights, given in the order of `features`."""
+        """Arrange integer weights, which are in the order of `features`."""
         groups, start = {}, 0
         for group, cases, _ in f.GROUPS:
             groups[group.__name__.strip("_")] = weights[start : start + cases]

@@ -30,8 +30,8 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
     """Add models to the user's table, and return them.
 
     `path` is a GGUF file, a folder that transformers reads, or a TOML file of entries, without other arguments. An
-    empty `name` is derived from the path, and an empty `license_name` read from the file. `chat` says whether prompts
-    use the model's chat template.
+    empty `name` is derived from the path, and an empty `license_name` read from the file. With `chat`, prompts use
+    the model's chat template.
 
     Raises:
         InputFault: if the path contains no model, a name is taken, or the licence is unknown.

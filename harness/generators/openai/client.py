@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _READ = 2000
 LONGEST_WAIT = 300.0
-"""Most seconds to wait if a server asks for a pause."""
+"""Maximum seconds to wait if a server asks for a pause."""
 AGAIN = "check the server, then run the same command again"
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
@@ -202,12 +202,12 @@ T = TypeVar("T")
 Read = Callable[[Any, float], T]
 """A reply's JSON data and its seconds -> the answer; raises `Garbled` if the reply contains no answer."""
 LARGEST = 8 << 20
-"""Most bytes of a reply; an answer of a million tokens is smaller."""
+"""Maximum bytes of a reply; an answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0
-"""Least seconds between two log lines about a failing server."""
+"""Minimum seconds between two log lines about a failing server."""
 _QUOTED_CHARACTERS = 300
 _LONGEST = 30.0
-"""Most seconds between tries, unless the server asks for more."""
+"""Maximum seconds between tries, unless the server asks for more."""
 _NOBODY_THERE = 3.0
 """Seconds after which an address that was never reached counts as wrong."""
 

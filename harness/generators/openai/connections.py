@@ -55,7 +55,7 @@ class Connections:
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
         """Start the loop without opening a connection.
 
-        `secret` says whether requests contain secrets, which a proxy must not read.
+        With `secret`, requests contain secrets, which a proxy must not read.
 
         Raises:
             InputFault: if the environment's proxy cannot be used.

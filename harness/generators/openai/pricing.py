@@ -186,7 +186,7 @@ def _lacking(what: str, settings: OpenAISettings) -> InputFault:
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
-"""Tokens reserved for the text that a chat template puts around a message. Published templates use 10 to 80."""
+"""Tokens reserved for the text that a chat template adds around a message. Published templates use 10 to 80."""
 _SLACK = 16
 """Allowed difference of a count in tokens: a template strips blanks, and a text cut inside a word has more tokens."""
 _PIECE = re.compile(

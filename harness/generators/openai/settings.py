@@ -43,12 +43,12 @@ class OpenAISettings:
     """Whether requests go to ``/chat/completions``."""
     concurrency: int
     timeout: float
-    """Most seconds per try."""
+    """Maximum seconds per try."""
     retries: int
     backoff: float
     """Seconds before the second try, doubled for every further try."""
     window: int
-    """Most tokens of prompt and answer; 0 to let the server refuse longer requests."""
+    """Maximum tokens of prompt and answer; 0 to let the server refuse longer requests."""
     fim: str
     """Family of the fill-in-the-middle marks. `AUTO` uses the model's name."""
     key_env: str

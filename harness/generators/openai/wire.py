@@ -58,14 +58,14 @@ _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _THOUGHT_PARTS = ("thinking", "reasoning")
 _LONGEST = 200_000
-"""Most characters of an answer. No run requests so many tokens, and scoring a longer answer takes minutes."""
+"""Maximum characters of an answer. No run requests so many tokens, and scoring a longer answer takes minutes."""
 _LABEL = 100
 _READ = 1000
 _FEW = 16
 """Token limit below which an empty answer is plausible: the first token may be only part of a character."""
 SHORTER = (
-    "set window=TOKENS and tokenizer=FOLDER, so that prompts are cut; or give the strategy a "
-    "smaller window or limit, or serve the model with a longer context"
+    "set window=TOKENS and tokenizer=FOLDER, so that prompts are cut; or set a "
+    "smaller window or limit for the strategy, or serve the model with a longer context"
 )
 
 ROOM = "reserve tokens for its thoughts, for example thinking=8000, or switch them off by extra="
@@ -171,7 +171,7 @@ def with_extra(fields: Body, settings: OpenAISettings) -> Body:
 
 
 class Garbled(Exception):
-    """Raised for a reply with status 200 but without an answer: it was cut, or comes from another program."""
+    """Raised for a reply with status 200 but without an answer: it was cut, or another program sent it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
         "similar_windows: top is 1.5, and should be of type int",
     ),
     "argument-beside": ("ask(repo, call='files', all=True)", "asks for 'files'"),
-    "long-question": ("repo.search('x' * 2_000_000, ranker='bm25')", "over 1000000 characters"),
+    "long-question": ("repo.search('x' * 2_000_000, ranker='bm25')", "more than 1000000 characters"),
     "many-candidates": ("repo.similarity('a', ['b'] * 9_999, ranker='bm25')", "9,999 candidates"),
     "nested-unit": ("repo.search('a', unit='chunk(' * 30, ranker='bm25')", "raised InputFault"),
     "long-unit": ("repo.search('a', unit='chunk(' * 999, ranker='bm25')", "a text of 5,994 characters"),

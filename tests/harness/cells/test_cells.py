@@ -301,7 +301,7 @@ def test_a_search_in_a_cell_finds_what_it_finds_here(
     [
         ("of=windows", "no unit is called 'windows'"),
         ("of=function, text=0", "whole number from 1"),
-        ("of=similarity, text=1000001", "over 1000000 characters"),
+        ("of=similarity, text=1000001", "more than 1000000 characters"),
         ("of=listless", "TypeError: similarity: candidates[0] is 1, and should be of type str (searching.py:"),
         ("of=textless", "TypeError: search: text is None, and should be of type str (searching.py:"),
     ],

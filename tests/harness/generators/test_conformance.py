@@ -161,7 +161,7 @@ def test_a_generator_of_another_kind_is_refused() -> None:
         (scripted(faults=[1]), ["answers without a fault"]),
         (Counter(lambda _: "x", version="1"), ["counts tokens"]),
         (Middle(lambda _: "x", version="1"), ["fills in the middle"]),
-        (Mute(lambda _: "x", version="1"), ["takes an instruction"]),
+        (Mute(lambda _: "x", version="1"), ["accepts an instruction"]),
         (Alone(lambda _: "x", version="1"), ["answers side by side"]),
         (Talkative(lambda _: "x", version="1", thinking=1), ["keeps to the token limit"]),
     ],

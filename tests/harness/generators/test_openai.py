@@ -338,7 +338,7 @@ def test_an_answer_that_a_service_kept_back_is_none(reason: str) -> None:
 def test_a_refused_request_is_not_sent_again() -> None:
     odd = Fault(status=400, text='{"detail": [{"loc": ["body", "top_k"], "msg": "extra inputs are not permitted"}]}')
     with serving(faults=[odd]) as server, model(server) as made:
-        assert "(status 400): extra inputs are not permitted; mend the spec" in str(fault(made))
+        assert "(status 400): extra inputs are not permitted; correct the spec" in str(fault(made))
     assert len(server.calls) == 1
 
 
@@ -355,7 +355,7 @@ def test_no_credit_is_not_waited_for() -> None:
     ("changes", "words"),
     [
         ({"model": "other"}, "The model `other` does not exist"),
-        ({"url": "URL/v2"}, "no such address (status 404): Not Found"),
+        ({"url": "URL/v2"}, "the model or the address does not exist (status 404): Not Found"),
     ],
 )
 def test_what_the_user_must_mend_ends_the_run(changes: dict[str, Any], words: str) -> None:

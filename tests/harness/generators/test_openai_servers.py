@@ -154,7 +154,7 @@ def test_thoughts_about_marks_of_thoughts_end_with_their_own(thoughts: str) -> N
 def test_thoughts_that_take_the_room_of_the_answer_end_the_run(message: Body, usage: Body) -> None:
     with pytest.raises(InputFault) as caught:
         replied(says(finish="length", usage=usage, **message))
-    assert "thinks" in str(caught.value) and "thinking=TOKENS" in caught.value.cure
+    assert "thoughts used the 128 tokens" in str(caught.value) and "thinking=8000" in caught.value.cure
 
 
 def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_given_an_empty_one() -> None:
@@ -174,7 +174,7 @@ def test_a_model_that_thinks_passes_the_check_with_room_for_it_and_else_names_th
         roomy.close()
         tight.close()
     assert all(finding.passed for finding in passed)
-    assert not failed[-1].passed and "thinking=TOKENS" in failed[-1].detail
+    assert not failed[-1].passed and "thinking=8000" in failed[-1].detail
 
 
 def test_an_answer_cut_at_the_limit_of_a_model_that_did_not_think() -> None:
@@ -369,7 +369,7 @@ def test_a_model_that_had_no_room_to_think() -> None:
     words = "Could not finish the message because max_tokens or model output limit was reached."
     with pytest.raises(InputFault) as caught:
         replied(error(400, words))
-    assert "thinking=TOKENS" in caught.value.cure
+    assert "thinking=8000" in caught.value.cure
 
 
 # Errors

@@ -92,5 +92,5 @@ def test_tools_take_a_chat_model_and_are_checked() -> None:
         made = base.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
         with closing(made):
             assert dict(abilities(made))["tools"] == "calls them itself"
-            finding = next(finding for finding in check(made) if finding.name == "takes a chat with tools")
+            finding = next(finding for finding in check(made) if finding.name == "accepts a chat with tools")
     assert finding.passed and "tool_call" in finding.detail

@@ -366,7 +366,11 @@ class OutOfMemoryError(RuntimeError):
     [
         (OutOfMemoryError("CUDA out of memory.\nTried"), MachineFault, r"does not start \(OutOfMemory.*smaller window"),
         (ValueError("model's max seq len needs more KV cache memory"), MachineFault, "smaller window"),
-        (ValueError("1 validation error\nValue error, dtype is odd"), InputFault, "Value error, dtype is odd.*mend"),
+        (
+            ValueError("1 validation error\nValue error, dtype is odd"),
+            InputFault,
+            "Value error, dtype is odd.*correct the spec",
+        ),
         (RuntimeError("Engine core initialization failed."), MachineFault, "run the same command again"),
     ],
 )
