@@ -111,7 +111,7 @@ class Differences:
 
 
 def _most_each(of_file: NDArray[np.intp], samples: float) -> int:
-    """Return the limit of samples per file with which files in turn contribute `samples` samples."""
+    """Return the smallest limit of samples per file at which all files together have `samples` samples."""
     return next(m for m in itertools.count(1) if np.minimum(of_file, m).sum() >= min(samples, of_file.sum()))
 
 
@@ -133,7 +133,7 @@ def _first_each(keys: Codes, most: int, random: np.random.Generator) -> NDArray[
 
 
 def significant(sums: Array) -> NDArray[np.bool_]:
-    """Return whether each set's difference is significant; sets are sums by unit, 0 for units without a sample."""
+    """Return whether each set's difference is significant. Sets are sums by unit, 0 for units without a sample."""
     observed, units = np.abs(sums.sum(axis=1)), np.count_nonzero(sums, axis=1)
     if sums.shape[1] > 2 * signflip.EXACT_UP_TO:
         # For many units, random flips approach Student's t, a function of the statistic: see `power`.

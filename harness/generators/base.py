@@ -50,7 +50,7 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     fim: bool = False
-    """Whether the model sees the text after the cursor and fills in the middle; see `harness.generators.fim`."""
+    """Whether the model sees the text after the cursor and fills in the middle (see `harness.generators.fim`)."""
 
     def __post_init__(self) -> None:
         """Convert numbers to their types, because run ids and cache keys depend on the spelling (0 or 0.0)."""

@@ -264,7 +264,7 @@ class HF(Local):
         return cost if math.isfinite(cost) else None
 
     def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:
-        """Decode answers of one limit; return the tokens of each, and whether the answer ended within the limit."""
+        """Decode answers with one limit. Return the tokens of each, and whether the answer ended within the limit."""
         network, torch, most = self._network, self._torch, rows[0].most
         ids, mask = self._padded([row.ids for row in rows])
         width = ids.shape[1]

@@ -7,7 +7,7 @@ The modules, in the order of a sample's call path:
 * `scheduling`: samples cut into units, shares and parts for processes, threads and the store;
 * `resources`: parts that work in parallel, opened and closed together;
 * `attempt`: completes, scores and stores the missing samples and records their faults;
-* `sample`: one sample from its query through the strategy in its cell to its completions;
+* `sample`: completes one sample: the strategy in its cell builds the prompt, and the model answers;
 * `controls`: completions built from the answer, without a strategy;
 * `batching`: batches the requests of many threads and stores every answer;
 * `execution`: the sandbox: verdicts of functions by their tests, and programs of strategies;

@@ -295,7 +295,7 @@ def _name(node: Mapping[str, Any]) -> str:
 
 
 def connect(address: str | None) -> Any:
-    """Return Ray, connected to a cluster, or to a new one on this machine alone.
+    """Return Ray, connected to a cluster or to a new cluster on this machine.
 
     Raises:
         InputFault: if Ray is not installed, or no cluster answers at the address.

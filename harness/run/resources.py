@@ -339,7 +339,7 @@ class Summaries:
 
     @property
     def plain(self) -> bool:
-        """Whether the summariser follows no instructions, so that `bench.apis` writes plain summaries."""
+        """Whether `bench.apis` writes plain summaries, because the summariser does not follow instructions."""
         return not self.batcher.generator.capabilities.instructs
 
     @property

@@ -43,7 +43,7 @@ class Share:
     """One of several equal parts of the samples, numbered like the tasks of a batch scheduler's array."""
 
     index: int
-    """From 0."""
+    """Number of the share, from 0."""
     count: int
 
     @classmethod

@@ -119,7 +119,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
 
 
 def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]) -> Generator[VerdictRow]:
-    """Yield the verdict of each completion of a file, in order. All are submitted at once, equal completions once."""
+    """Yield the verdict of each completion of a file, in order. Equal completions are judged once."""
     futures: dict[tuple[str, str], Future[StoredVerdict]] = {}
     for completion in completions_of_file:
         key = (completion.sample.id, completion.text)
@@ -190,7 +190,7 @@ def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
 
 
 def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, progress: Progress) -> int:
-    """Add a profile's missing metrics to the completions of a run; return the number of completions changed.
+    """Add a profile's missing metrics to the completions of a run. Return the number of changed completions.
 
     After an interruption the next call continues. A sample gets no scores if the profile is not defined for it, or it
     has no reference.
