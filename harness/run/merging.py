@@ -108,8 +108,8 @@ class Merger:
         sample_set, days = self._set(shard, where)
         for repo, digest in shard.snapshots.items():
             if sample_set.manifest["repositories"].get(repo, {}).get("snapshot", digest) != digest:
-                what = f"was made from other files of {repo!r} than the sample set {sample_set.name!r}"
-                raise InputFault(what, where=where, cure="fetch the repository again where the shard is made")
+                what = f"was built from other files of {repo!r} than the sample set {sample_set.name!r}"
+                raise InputFault(what, where=where, cure="fetch the repository again on the shard's machine")
         self._check_shared(shard, where)
         if not self._own:
             shard = _bound(shard)

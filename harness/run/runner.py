@@ -65,7 +65,7 @@ _TOO_LONG = ("the prompt is too long for the model", "until then the same comman
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """The shared parts of the runs of one call, and the attempts at them."""
+    """Shared parts of one call's runs, and the attempts at these runs."""
 
     store: Store
     sample_set: SampleSet

@@ -315,9 +315,9 @@ def completion(sample: Sample, answer: Answer) -> Completion:
 
 
 def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
-    """Store a text as the answer to a prompt that no model was asked.
+    """Store a text as the answer to a prompt that was not sent to a model.
 
-    `name` replaces the generator's name: it is a control, or the reason for not asking.
+    `name` replaces the generator's name: a control, or the reason why no model was used.
     """
     id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
     stored = StoredGeneration(

@@ -44,7 +44,7 @@ EMPTY, LENGTH = "empty", "length"
 Scores = dict[tuple[str, str], float | None]
 """(profile, metric) -> value in the profile's own scale."""
 _CURSOR_CHARACTERS = 40
-"""Characters before the cursor that a prompt must end with to end at the cursor."""
+"""A prompt ends at the cursor if it ends with this many characters before the cursor."""
 _FIRST = 16
 _Key = tuple[str, str, str]
 """Language, prompt's digest, target's digest."""

@@ -292,7 +292,7 @@ def test_a_set_that_is_not_here_and_repositories_of_another_version_are_named(ho
     file = unit_file(home)
     [repo] = read(file).snapshots
     other = rewritten(file, lambda text: text.replace(read(file).snapshots[repo], "0" * 64))
-    assert_fault(merge(home, other), f"was made from other files of '{repo}'")
+    assert_fault(merge(home, other), f"was built from other files of '{repo}'")
     shutil.rmtree(home.samples / "demo")
     assert_fault(merge(home, file), "the shard's sample set 'demo' is not here")
 

@@ -313,7 +313,7 @@ def test_a_chat_model_is_told_apart() -> None:
     with serving() as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
     assert re.search(r"^instructions  follows them$", result.out, re.M)
-    assert re.search(r"^--fim         no: is asked as a chat model", result.out, re.M)
+    assert re.search(r"^--fim         no: is used as a chat model", result.out, re.M)
 
 
 def test_an_unknown_name_is_one_line() -> None:
