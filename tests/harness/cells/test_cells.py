@@ -361,7 +361,7 @@ def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, err
     ("spec", "words"),
     [
         ("lc.repocodr", "did you mean lc.repocoder"),
-        ("lc.repocoder(size=3)", "it has iterations"),
+        ("lc.repocoder(size=3)", "known parameters: iterations"),
         ("lc.repocoder(stride=0)", "at least 1"),
         ("nowhere.py@x", "no such file"),
         ("lc.repocoder(", "write it as name(key=value"),

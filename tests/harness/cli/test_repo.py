@@ -106,7 +106,7 @@ def broken(folder: Path, text: str) -> str:
 BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
     ("missing-file", lambda f: ["fetch", str(f / "none.toml")], ["none.toml", "no such file", "check the path"]),
     ("folder", lambda f: ["fetch", f"{f}/"], ["is a folder", "give the path of a file"]),
-    ("broken-toml", lambda f: ["fetch", broken(f, "name = [\n")], ["is not TOML", "repo sample"]),
+    ("broken-toml", lambda f: ["fetch", broken(f, "name = [\n")], ["is not valid TOML", "repo sample"]),
     ("no-text", lambda f: ["fetch", broken(f, "")], ["name: is missing", "source: is missing"]),
     ("branch", lambda f: ["fetch", broken(f, HEAD + GIT)], ["source[1].commit", "git ls-remote URL REF"]),
     ("wrong-hash", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml") + f'sha256 = "{"0" * 64}"')],
@@ -188,7 +188,7 @@ def test_what_is_printed(fake: FakeSandbox, tmp_path: Path) -> None:
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
     assert "6 of 6 tests passed." in result.out and len(result.out.splitlines()) == 1
     assert "shop: to be looked at: its files name no licence" in result.err
-    assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "is there already", "--force")
+    assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "exists already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
 
 
