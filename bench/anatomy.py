@@ -19,7 +19,7 @@ from ctxbench.bench.home import Home
 
 _CURE = "build the set again with --force, or keep your own version under another name"
 _STRETCH = re.compile(r"(?:[^\n]*\n){1,16}\n*|[^\n]+")
-"""A line with the newlines after it, or up to 16 such lines. No token crosses the end of such a stretch."""
+"""Matches a line with the newlines after it, or up to 16 such lines. No token crosses the end of a match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Measured:
     target_lines: int
     uses: int
     masked: bool
-    """Whether the sample blanks the import of a name that the target line is the first to use."""
+    """Whether the sample blanks an import because the target line is the first to use its name."""
     hidden: int
     """Number of files and folders hidden from strategies."""
     tests: int

@@ -27,7 +27,7 @@ Problem = tuple[str, str, str]
 
 
 class Form(BaseModel):
-    """The base of all forms. Unknown keys and values of another type are errors."""
+    """Base class of the tables in a TOML file. Unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -187,7 +187,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
 
 
 class FieldError(Exception):
-    """A field that contradicts another one or is unfit for its purpose."""
+    """Raised when a field contradicts another field or has an invalid value."""
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(what)
@@ -204,7 +204,7 @@ def explained(where: str, cure: str) -> Iterator[None]:
 
 
 def inside(field: str, path: str) -> str:
-    """Return a path inside a repository unchanged.
+    """Return a path unchanged if it is inside a repository.
 
     Raises:
         FieldError: if the path is empty, absolute, or leaves the repository.

@@ -38,7 +38,7 @@ def cores() -> int:
 
 
 _NO_SCRIPT = ModuleSpec("ctxbench.__main__", None)
-"""Spec of a running package. For such a main module, `multiprocessing` workers do not run the caller's script."""
+"""A module spec that keeps `multiprocessing` workers from running the caller's script."""
 _MAIN_LOCK = threading.Lock()
 _MAIN_SPECS: list[ModuleSpec | None] = []
 """The main module's spec, then one more for each nested or concurrent `without_main`."""

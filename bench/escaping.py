@@ -36,7 +36,7 @@ def markdown(text: str) -> str:
 
 
 def _code(word: str) -> str:
-    """Return a word as code, with bars outside: a bar ends a table cell even inside code."""
+    """Return a word as Markdown code. Bars stay outside, because a bar ends a table cell even inside code."""
     return "\\|".join(_fenced(part) if part else "" for part in word.split("|"))
 
 

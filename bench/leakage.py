@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""Least number of words of a sequence that does not recur by chance."""
+"""Least number of words in a sequence that cannot recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
@@ -45,7 +45,7 @@ class SoughtLine:
     """A line to search for, and its own place."""
 
     path: str
-    """Empty if its own place is not among the searched texts."""
+    """Path of the line's file; empty if that file is not searched."""
     number: int
     """Line number from 0."""
     code: str
@@ -172,7 +172,7 @@ class _Imported:
     """Dotted path. For a wildcard, the path of the module."""
     name: str
     whole: bool
-    """Whether code can reach everything in the path: a wildcard, or a module itself."""
+    """Whether the import makes everything in the path reachable: a wildcard, or a module itself."""
 
 
 class FileImports:
@@ -243,7 +243,7 @@ def _binds(imported: _Imported, names: Collection[str]) -> bool:
 
 
 def _among(path: str, paths: Collection[str]) -> bool:
-    """Return whether a path equals, ends with or is the end of one of the paths: the source root is unknown."""
+    """Return whether a path equals one of the paths, or one ends with the other, since the source root is unknown."""
     return any(path == other or path.endswith(f".{other}") or other.endswith(f".{path}") for other in paths)
 
 

@@ -55,7 +55,7 @@ def reference(value: object) -> str | None:
 
 
 def redacted(text: str) -> str:
-    """Return a text without secrets, which its form or the name before it reveals."""
+    """Return a text with its secrets replaced by ``…``, recognised by their form or by the name before them."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

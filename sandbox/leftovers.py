@@ -41,7 +41,7 @@ class Leftover:
     what: str
     """Description for people, e.g. ``container 0123456789ab``."""
     remove: Callable[[], None]
-    """Remove it, or raise OSError or SandboxError."""
+    """A function that removes the leftover, or raises OSError or SandboxError."""
 
 
 def find(home: Path) -> Iterator[Leftover]:

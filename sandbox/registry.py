@@ -71,7 +71,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     raise SandboxUnavailable(
         f"untrusted code cannot be run on this machine: {docker}; {other}",
         where="sandbox",
-        cure="install one of them; `ctxbench doctor` shows what is missing",
+        cure="install Docker or bubblewrap; `ctxbench doctor` shows what is missing",
     )
 
 

@@ -238,7 +238,7 @@ class Box(Protocol):
     def end(self) -> str:
         """Kill the box with everything in it and remove every trace. Return why it had ended, or an empty text.
 
-        Any thread may call this, also again. It never raises.
+        Any thread may call this, more than once. It never raises.
         """
         ...
 

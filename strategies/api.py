@@ -153,7 +153,7 @@ class Model(Protocol):
         ...
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer (greedy, one sample), for a chat in the text form of `strategies.chat`."""
+        """Return the model's raw answer (greedy, a single completion); for a chat, in text form (`strategies.chat`)."""
         ...
 
 
@@ -256,7 +256,7 @@ class Generate:
     """The model of a strategy. It answers a prompt or a text with a text, and a chat with a message."""
 
     def __init__(self, model: Model | Generate) -> None:
-        """Use `model`. A wrapper passes its own `Generate` on."""
+        """Send requests to `model`, perhaps the `Generate` of a strategy that wraps this one."""
         self._model = model
 
     @property

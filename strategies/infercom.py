@@ -228,7 +228,7 @@ def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
 
 
 def entries(repo: str, apis: Apis) -> list[Block]:
-    """Return the blocks of both lists, each list followed by one more newline. An empty list has no block."""
+    """Return the blocks of both API lists, each list followed by one more newline. An empty list has no block."""
     gap = text_block("\n")
     return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
 

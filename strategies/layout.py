@@ -177,7 +177,7 @@ def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
 
 
 def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
-    """Return the windows moved forward by one stride, to show the code after the code like the query.
+    """Return the windows moved forward by one stride, which show the code that follows the matches.
 
     As in the released code, the text is that of the first place. The other places are only named.
     """
@@ -324,7 +324,7 @@ def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
 
 
 def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
-    """Return the stretches of a place without blank lines."""
+    """Return the parts of a place between its blank lines."""
     lines = split_lines(repo.read(place.path))
     filled = (at for at in range(place.start, min(place.end, len(lines))) if lines[at].strip())
     return stretches(place.path, filled)

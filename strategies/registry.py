@@ -107,7 +107,7 @@ class Strategy(DeclaredStrategy):
 
     @property
     def version(self) -> str:
-        """Digest of that file and of the imported files beside it, or of all files of its package.
+        """Digest of the strategy's file and of the imported files beside it, or of all files of its package.
 
         Empty if the strategy was typed in. An edit of the strategy or its helpers changes the version.
         """

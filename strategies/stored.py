@@ -114,7 +114,7 @@ def crosscodeeval_prompt(
     """
     if layout == TEXT and max_context >= max_prompt:
         what = f"max_context={max_context} leaves no tokens of max_prompt={max_prompt} for the file"
-        raise InputFault(what, where="lc.crosscodeeval", cure="give a larger max_prompt")
+        raise InputFault(what, where="lc.crosscodeeval", cure="set a larger max_prompt")
     mark = query.language.comment
     blocks: list[Block] = []
     dropped: list[Dropped] = []

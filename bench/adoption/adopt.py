@@ -263,7 +263,7 @@ class NamedSource:
 
 
 def manifest_name(text: str) -> str:
-    """Return a valid manifest name close to a text."""
+    """Turn a text into a valid manifest name."""
     plain = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
     return plain[:100] or "repository"
 

@@ -32,11 +32,11 @@ class Guess:
     language: Language
     license: str
     version: str
-    """Empty if no file states it."""
+    """The project's version; empty if no file states it."""
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None
-    """None if no runnable tests were found."""
+    """How the tests run; None if no runnable tests were found."""
     doubts: tuple[str, ...] = ()
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
 

@@ -25,7 +25,7 @@ _REMOVED = (
     "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
     "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib"
 )
-"""Modules removed from the standard library after 3.11. Suites do not mean packages of these names."""
+"""Modules removed from the standard library after 3.11. Their imports do not refer to packages of the index."""
 _STANDARD = sys.stdlib_module_names | set(_REMOVED.split())
 _BROUGHT_BY = """
     PIL=Pillow OpenSSL=pyOpenSSL attr=attrs bs4=beautifulsoup4 bson=pymongo cv2=opencv-python dateutil=python-dateutil
@@ -55,7 +55,7 @@ class SuiteGuess:
     """A guess of how a project's tests run, with doubts."""
 
     tests: TestSuite | None
-    """None if the project has no tests that can run here."""
+    """How the tests run; None if no tests can run here."""
     doubts: tuple[str, ...] = ()
     source_dir: str = ""
 
@@ -257,7 +257,7 @@ _UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
 
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
-    """Return the names of all folders and modules of a repository, which do not mean distributions."""
+    """Return the names of all folders and modules of a repository. Imports of these names need no distribution."""
     paths = (path.removesuffix(".py").split("/") for path in tree if path.endswith(".py"))
     return frozenset(part for parts in paths for part in parts)
 
@@ -297,7 +297,7 @@ def absent(text: str) -> frozenset[str]:
 
 
 PYTESTS = ("pytest<9", "pytest<8")
-"""Older versions, newest first. Suites written for them may not run with today's version."""
+"""Older versions of pytest, newest first. Suites written for them may not run with today's version."""
 
 
 def older(tests: TestSuite) -> TestSuite:

@@ -59,7 +59,7 @@ class EngineDoor(Protocol):
     """A view's access to the engines that its query may use."""
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return an engine's places in its order, checked against its tree.
+        """Return the engine's places, checked against its tree, in the engine's order.
 
         Raises:
             InputFault: if the query may not use this engine, or its answer is rejected.

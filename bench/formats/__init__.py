@@ -132,8 +132,8 @@ class PredictionFiles:
     kind: Kind | None = None
     """Kind of the samples; None for both kinds."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Return the format of the tasks that predictions of these samples name (``metadata.task_id``). None if predictions
-    use the set's ids."""
+    """Return the format whose task ids predictions of these samples use (``metadata.task_id``). None if predictions use
+    the set's ids."""
     behind: bool = False
     """Whether texts follow the cursor for functions too, instead of being whole functions."""
     single: bool = False

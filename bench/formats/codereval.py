@@ -43,7 +43,7 @@ CURE = "correct that record; `ctxbench samples import --help` describes the fiel
 EXTENSION = "ctxbench"
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
-"""CoderEval writes numbers as text."""
+"""A line number, which CoderEval writes as text."""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:

@@ -87,8 +87,8 @@ def _flat(text: str) -> str:
 class VerbatimIndex:
     """The lines of a repository, searchable for repeated lines.
 
-    As in ProjBench, a whole line that recurs becomes no sample, but a line whose end recurs does: code that uses an API
-    recurs by nature, and excluding such lines would bias the set against retrieval. The builder counts them.
+    As in ProjBench, a whole line that recurs does not become a sample, but a line whose end recurs does: code that uses
+    an API recurs by nature, and excluding such lines would bias the set against retrieval. The builder counts them.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -116,7 +116,7 @@ class VerbatimIndex:
         return paths_of
 
     def rest_repeated(self, tail: str) -> bool:
-        """Return whether the rest of a line of the repository, if long enough, also ends a second line."""
+        """Return whether the end of a line, if long enough, also ends another line."""
         reversed_tail = tail.strip()[::-1]
         if len(reversed_tail) < SHORTEST_REST:
             return False

@@ -280,7 +280,7 @@ def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
     """
     if not repos.is_dir():
         raise InputFault(
-            "the path is not a folder", where=str(repos), cure="give the folder that holds the repositories"
+            "the path is not a folder", where=str(repos), cure="choose the folder that contains the repositories"
         )
     names = (repo, repo.rpartition("---")[2], repo.replace(VERSION_MARK, "-"))
     folder = next((repos / name for name in names if (repos / name).is_dir()), None)

@@ -42,7 +42,7 @@ _FETCH: Mapping[type[Source], Callable[[Any, Destination], date | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """One fetched version of a repository."""
+    """A fetched version of a repository."""
 
     name: str
     root: Path

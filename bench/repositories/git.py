@@ -273,7 +273,7 @@ class History:
         return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
-        """Return the text up to the point: all files with a suffix then, and every line that some files ever had.
+        """Return the code before the point: all files with a suffix at that time, and all lines some files ever had.
 
         Args:
             paths: files whose earlier versions count too.

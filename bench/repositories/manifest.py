@@ -78,40 +78,40 @@ class TestSuite:
     __pydantic_config__ = STRICT
 
     requirements: tuple[Filled, ...] = field(
-        default=(), metadata=cure('give a list of pip requirements, e.g. ["attrs", "pyyaml"]')
+        default=(), metadata=cure('write a list of pip requirements, e.g. ["attrs", "pyyaml"]')
     )
     """Requirements of the tests apart from the package itself: pip requirements; for Java, Debian packages."""
     pythonpath: _Inside = field(
-        default=".", metadata=cure('give the folder that is put on the import path, e.g. "src"')
+        default=".", metadata=cure('write the folder that is put on the import path, e.g. "src"')
     )
-    paths: tuple[_Inside, ...] = field(default=(), metadata=cure('give a list of folders or files, e.g. ["tests"]'))
+    paths: tuple[_Inside, ...] = field(default=(), metadata=cure('write a list of folders or files, e.g. ["tests"]'))
     """Folders and files of the tests. If empty, the test runner finds them."""
     arguments: tuple[Filled, ...] = field(
-        default=(), metadata=cure('give a list of arguments, e.g. ["-o", "addopts="]')
+        default=(), metadata=cure('write a list of arguments, e.g. ["-o", "addopts="]')
     )
     """More arguments of the test runner; for Java, of the virtual machine."""
     deselect: tuple[_Inside, ...] = field(
-        default=(), metadata=cure('give a list of test files or tests, e.g. ["tests/test_cli.py"]')
+        default=(), metadata=cure('write a list of test files or tests, e.g. ["tests/test_cli.py"]')
     )
-    notes: str = field(default="", metadata=cure("give a text"))
+    notes: str = field(default="", metadata=cure("write a text"))
     jars: tuple[_Jar, ...] = field(
-        default=(), metadata=cure('give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
+        default=(), metadata=cure('write a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     )
     """Java: files of ``/usr/share/java`` that the required packages install."""
-    release: _Release = field(default="", metadata=cure('give a Java version, e.g. "8" or "17"'))
+    release: _Release = field(default="", metadata=cure('write a Java version, e.g. "8" or "17"'))
     """Java: value of ``javac --release``. If empty, the value in ``pom.xml``."""
-    encoding: _Encoding = field(default="", metadata=cure('give an encoding, e.g. "ISO-8859-1"'))
+    encoding: _Encoding = field(default="", metadata=cure('write an encoding, e.g. "ISO-8859-1"'))
     """Java: encoding of the source files. If empty, the encoding in ``pom.xml``."""
-    wheel: bool = field(default=True, metadata=cure("give false if the index has no wheel of the project"))
+    wheel: bool = field(default=True, metadata=cure("write false if the index has no wheel of the project"))
     """Python: whether the package index has a wheel of the project, which lists its requirements. Without a wheel,
     `requirements` must list them all, and the project's own metadata is not installed."""
     lock: tuple[_Pinned, ...] = field(
-        default=(), metadata=cure('give a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
+        default=(), metadata=cure('write a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     )
     """Python: the versions to install, each as ``name==version``, so that the tests still run in years. If empty, the
     newest versions that `requirements` allow."""
     added: Place | None = field(
-        default=None, metadata=cure("give a folder of Python tests, relative to the manifest's folder")
+        default=None, metadata=cure("write a folder of Python tests, relative to the manifest's folder")
     )
     """A folder of added tests, copied into the repository's tree as ``ctxbench_tests/``."""
 
@@ -122,30 +122,30 @@ class RepoManifest:
 
     __pydantic_config__ = STRICT
 
-    name: _Name = field(metadata=cure("give the file's name without .toml"))
-    language: Language = field(metadata=cure('give the language of its source files, e.g. "python"'))
-    license: _Licence = field(metadata=cure('give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"'))
-    version: Version = field(metadata=cure('give the version of every source, e.g. "1.2.0"'))
+    name: _Name = field(metadata=cure("write the file's name without .toml"))
+    language: Language = field(metadata=cure('write the language of its source files, e.g. "python"'))
+    license: _Licence = field(metadata=cure('write an SPDX expression, e.g. "MIT" or "BSD-3-Clause"'))
+    version: Version = field(metadata=cure('write the version of every source, e.g. "1.2.0"'))
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
-        metadata={"alias": "source", **cure("give at least one [[source]] table")}
+        metadata={"alias": "source", **cure("write at least one [[source]] table")}
     )
     """Copies of the same version, in the order to try."""
     released: _Day | None = field(
-        default=None, metadata=cure('give the day it was published, in quotes, e.g. "2024-06-01"')
+        default=None, metadata=cure('write the day it was published, in quotes, e.g. "2024-06-01"')
     )
     """Day (UTC) on which this version was published; None if unknown."""
-    source_dir: _Inside = field(default="", metadata=cure('give a folder inside the repository, e.g. "src"'))
+    source_dir: _Inside = field(default="", metadata=cure('write a folder inside the repository, e.g. "src"'))
     """The only folder of the repository to read. If empty, the whole repository."""
     exclude: tuple[_Inside, ...] = field(
-        default=(), metadata=cure('give a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
+        default=(), metadata=cure('write a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
     """Globs of paths without samples; ``*`` also matches ``/``."""
-    sets: tuple[_Name, ...] = field(default=(), metadata=cure('give a list of names, e.g. ["recent"]'))
+    sets: tuple[_Name, ...] = field(default=(), metadata=cure('write a list of names, e.g. ["recent"]'))
     codereval: tuple[_Slug, ...] = field(
-        default=(), metadata=cure('give a list of projects, e.g. ["pexip/os-python-cachetools"]')
+        default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
     """CoderEval projects whose tasks are rebuilt on it, as ``owner/repository`` or a folder's name (Java)."""
-    tests: TestSuite | None = field(default=None, metadata=cure("give a [tests] table"))
+    tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
         """Return this release's entry in a set's manifest: licence, version, and day if known."""

@@ -104,7 +104,7 @@ class Offer:
     filename: str
     url: str
     sha256: str
-    """Empty if the index does not state it."""
+    """SHA-256 of the sdist; empty if the index does not state it."""
     uploaded: date | None = None
     """Day of the upload; None if the index does not state it."""
 

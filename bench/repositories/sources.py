@@ -59,7 +59,7 @@ class Check:
     """A check of a value in a manifest, for `Annotated`. Pydantic runs it, and is imported only then."""
 
     check: Callable[[Any], Any]
-    """Return the value, or raise a ValueError with the error."""
+    """A function that returns the value, or raises a ValueError that describes the error."""
     first: bool = False
     """Whether the check runs before the value is converted to its type."""
 
@@ -104,8 +104,8 @@ _Commit = Annotated[str, matches(r"[0-9a-f]{40}", "a full commit")]
 _Url = Annotated[str, matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "a repository's URL without password")]
 _Project = Annotated[str, matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
 _Package = Annotated[str, matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
-_COMMIT = "give its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
-_HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
+_COMMIT = "write its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
+_HASH = "write the 64 hexadecimal digits that `sha256sum FILE` prints"
 _VERSION = cure("leave it out: it is the manifest's version")
 
 
@@ -116,7 +116,7 @@ class GitSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["git"] = "git"
-    url: _Url = field(metadata=cure("give an https, ssh, git or file URL; passwords belong in no manifest"))
+    url: _Url = field(metadata=cure("write an https, ssh, git or file URL; passwords belong in no manifest"))
     commit: _Commit = field(metadata=cure(_COMMIT))
     """40 hexadecimal digits. Git checks that the content has this hash."""
 
@@ -131,7 +131,7 @@ class PypiSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["pypi"] = "pypi"
-    name: _Project = field(metadata=cure("give the project's name on the package index"))
+    name: _Project = field(metadata=cure("write the project's name on the package index"))
     version: Version = field(default="", metadata=_VERSION)
     sha256: _Hash = field(metadata=cure(_HASH + " for the sdist"))
 
@@ -147,7 +147,7 @@ class DebianSource:
 
     kind: Literal["debian"] = "debian"
     package: _Package = field(
-        metadata=cure("give the name of the source package, as `apt-cache showsrc NAME` knows it")
+        metadata=cure("write the name of the source package, as `apt-cache showsrc NAME` knows it")
     )
     version: Version = field(default="", metadata=_VERSION)
     sha256: _Hash = field(metadata=cure(_HASH + " for the .orig.tar file"))
@@ -163,7 +163,7 @@ class LocalSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["local"] = "local"
-    path: Place = field(metadata=cure("give a folder or an archive, relative to the manifest's folder"))
+    path: Place = field(metadata=cure("write a folder or an archive, relative to the manifest's folder"))
     sha256: _Hash = field(default="", metadata=cure(_HASH + " for an archive, or leave it out"))
     """Hash of the archive, or `bench.repositories.local.digest` of the folder; empty: not pinned."""
 

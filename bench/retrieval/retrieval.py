@@ -141,7 +141,7 @@ def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[U
 
 
 def _parsable(target: VisibleTarget, language: Language) -> str:
-    """Return the text with a body for the function that lost it. Otherwise, a parser would add the next one to it."""
+    """Return the text with a body for the function without one. Otherwise, it would absorb the next function."""
     before, after = target.text[: target.cut], target.text[target.cut :]
     bare = before.rstrip()
     if language.indented and after and bare.endswith(":"):

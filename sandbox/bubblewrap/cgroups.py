@@ -81,7 +81,7 @@ class ControlGroup:
 
 
 def version() -> int:
-    """Return the version, 2 or 1, that has the memory controller here, or 0 if neither has."""
+    """Return the version of control groups that has the memory controller here: 2, 1, or 0 for none."""
     if (ROOT / "cgroup.controllers").is_file():
         return 2
     return 1 if (ROOT / "memory").is_dir() else 0

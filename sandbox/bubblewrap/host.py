@@ -68,7 +68,7 @@ def python() -> list[tuple[Path, str]]:
 
 
 def own_packages() -> list[str]:
-    """Return the places of the interpreter's own packages in the box, which must not see them."""
+    """Return where the interpreter's own packages would be in the box, which must not see them."""
     folders = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
     return [_moved(path) for path in folders if path.is_dir()]
 

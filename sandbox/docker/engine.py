@@ -88,7 +88,7 @@ def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
 def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
-    """Return the sandbox's error for an exception of the SDK; `cure` is for messages without a known one."""
+    """Return the sandbox's error for an exception of the SDK, with its known cure; `cure` is the default."""
     message = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = message.lower()
     cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)

@@ -262,11 +262,11 @@ class StoredImage:
     """Size in bytes. Images share common layers."""
     age: float
     idle: float | None
-    """Seconds since a pool was last opened on it here; None if never."""
+    """Seconds since a pool of the image was last opened here; None if never."""
     boxes: int
-    """Number of its containers, running or not."""
+    """Number of the image's containers, running or not."""
     current: bool
-    """Whether the current code and base image still use it."""
+    """Whether the current code and base image still use the image."""
 
 
 def touch(notes: Path, attributes: Mapping[str, Any]) -> None:

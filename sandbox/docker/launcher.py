@@ -21,7 +21,7 @@ USERS = range(1_900_000, 1_901_024)
 """User ids of boxes. Each box has its own, because the kernel applies many limits to all processes of a user together.
 The users own nothing, and the image has no names for them. Larger ids do not fit into every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
-"""User ids on an engine that maps users and has few of them. Outside, they are other ids without a name."""
+"""User ids for boxes on an engine that maps user ids and offers few. Outside, the ids differ and have no name."""
 _NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -134,7 +134,7 @@ class Conversation:
             error.what = f"{error.what}: {why}"
 
     def end(self) -> None:
-        """End the box with everything in it. Any thread may call this, also again."""
+        """End the box with everything in it. Any thread may call this, more than once."""
         self._box.end()
 
 

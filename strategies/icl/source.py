@@ -39,11 +39,11 @@ class FileLines:
         return not any(line.strip() for line in self.lines)
 
     def places(self, path: str) -> tuple[Place, ...]:
-        """Return its runs of consecutive lines."""
+        """Return the runs of consecutive lines as places in a file."""
         return stretches(path, self.numbers)
 
     def without(self, numbers: Collection[int]) -> FileLines:
-        """Return the lines without these numbers."""
+        """Return the lines except those with the given numbers."""
         return self._at([at for at, number in enumerate(self.numbers) if number not in numbers])
 
     def stripped(self) -> FileLines:

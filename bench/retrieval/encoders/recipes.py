@@ -91,7 +91,7 @@ def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
 
 
 class RecipeEncoder:
-    """A model with its recipe."""
+    """An encoder: a model with its recipe."""
 
     def __init__(
         self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
