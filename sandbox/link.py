@@ -21,7 +21,7 @@ TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
 """Seconds after a job's own limit for its outcome to arrive on a busy machine. Then its box counts as lost."""
 _HEAD = 1 << 16
-_CURE = "run it again; if the error stays, see `ctxbench doctor`"
+_CURE = "run the command again; if the error stays, see `ctxbench doctor`"
 _ROOM = "free some memory, or run fewer jobs at once"
 
 

@@ -26,7 +26,7 @@ NETWORK = {
 }
 """Settings of a box's own network, below ``/proc/sys``. The first two are the smallest, initial and largest size of a
 socket buffer in bytes, which a box's memory limit may not count. The last is the number of closed connections that the
-kernel remembers for a minute. Otherwise, the next job of the box would find their ports taken."""
+kernel remembers for a minute: 0, so that the next job of the box can use their ports."""
 
 
 @dataclass(frozen=True, kw_only=True)

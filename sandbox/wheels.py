@@ -170,7 +170,7 @@ def _fault(requirements: Sequence[str], reason: str) -> SandboxUnavailable:
     if re.search(r"No matching distribution|Could not find a version|conflict", reason):
         cure = "choose a version that has wheels for this Python and machine"
     else:
-        cure = "check the network, pip's index and the free disk space, then run it again"
+        cure = "check the network, pip's index and the free disk space, then run the command again"
     return SandboxUnavailable(f"wheels cannot be fetched: {reason}", where=_few(requirements), cure=cure)
 
 

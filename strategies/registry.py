@@ -330,7 +330,7 @@ def names() -> tuple[str, ...]:
 
 
 def is_ours(name: str) -> bool:
-    """Return whether a strategy is built in or already in this process, so that any process may import it."""
+    """Return whether any process may import a strategy: it is built in, or already in this process."""
     return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
 
 

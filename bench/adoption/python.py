@@ -292,7 +292,7 @@ def mended(
 
 
 def absent(text: str) -> frozenset[str]:
-    """Return the distributions that the index lacks for this Python, according to a text."""
+    """Return the distributions that pip's messages report as missing for this Python."""
     return frozenset(map(normal, _NO_DISTRIBUTION.findall(text)))
 
 

@@ -68,7 +68,7 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of any level.
+    """Read files of whole lines, API calls or functions.
 
     Raises:
         InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.

@@ -99,9 +99,9 @@ def _canonical(spec: str) -> str:
 
 
 def weights_of(spec: str) -> str:
-    """Return the version of an encoder whose weights the user provides and may change under the same spec.
+    """Return the version of an encoder whose weights may change although its spec stays the same.
 
-    Empty if the spec names no encoder, or an encoder whose vectors are fixed by spec and ctxbench version.
+    Empty for other specs, and for encoders whose spec fixes the weights.
 
     Raises:
         InputFault: if the encoder cannot be used here.

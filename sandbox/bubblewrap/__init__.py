@@ -97,7 +97,7 @@ class BubblewrapSandbox:
                     raise SandboxUnavailable(
                         f"the cache cannot be written: {error}",
                         where=str(self._cache),
-                        cure="free some disk space, then run it again",
+                        cure="free some disk space, then run the command again",
                     ) from error
                 self._made[environment.digest] = image
             return image

@@ -138,7 +138,7 @@ class BubblewrapBox:
                 raise self._lost()
             seconds = deadline - time.monotonic()
             if seconds <= 0:
-                raise SandboxLost("the box did not answer in time", where="bubblewrap", cure="run it again")
+                raise SandboxLost("the box did not answer in time", where="bubblewrap", cure="run the command again")
             readable = {number for number, _ in poll.poll(min(seconds, 1.0) * 1000)}
             if handle in readable:
                 return
@@ -157,7 +157,7 @@ class BubblewrapBox:
             self._process.wait(0.5)
         ended = self._process.returncode is not None and self._ended is None
         what = f"the box is gone: {self._story()}" if ended else "the box is gone"
-        return SandboxLost(what, where="bubblewrap", cure="run it again")
+        return SandboxLost(what, where="bubblewrap", cure="run the command again")
 
 
 class _Handle:
@@ -198,7 +198,9 @@ class BubblewrapLauncher:
         except (OSError, RuntimeError) as error:  # RuntimeError: Python is shutting down and starts no threads
             os.close(status)
             group.remove()
-            raise SandboxLost(f"no box can be started: {error}", where="bubblewrap", cure="run it again") from error
+            raise SandboxLost(
+                f"no box can be started: {error}", where="bubblewrap", cure="run the command again"
+            ) from error
         finally:
             os.close(theirs)
         assert process.stdin

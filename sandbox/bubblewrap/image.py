@@ -143,14 +143,14 @@ def _run(argv: list[str], allowed: tuple[int, ...] = (0,)) -> None:
         process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd="/")
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(
-            f"wheels cannot be installed: {error}", where="bubblewrap", cure="run it again"
+            f"wheels cannot be installed: {error}", where="bubblewrap", cure="run the command again"
         ) from error
     if process.returncode not in allowed:
         lines = (process.stderr or process.stdout).strip().splitlines() or ["no reason given"]
         raise SandboxUnavailable(
             f"wheels cannot be installed: {lines[-1]}",
             where="bubblewrap",
-            cure="free some disk space, then run it again",
+            cure="free some disk space, then run the command again",
         )
 
 

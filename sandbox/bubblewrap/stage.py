@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Follow the specification. Print an error on stderr and exit with 125."""
+    """Stage a box by the JSON specification in the first argument. Print an error on stderr and exit with 125."""
     try:
         _become(json.loads(sys.argv[1]))
     except OSError as error:

@@ -108,7 +108,9 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
         _follow(steps, environment)
     image = find(client, name)
     if image is None:
-        raise SandboxUnavailable("the engine built the image but cannot find it", where=name, cure="run it again")
+        raise SandboxUnavailable(
+            "the engine built the image but cannot find it", where=name, cure="run the command again"
+        )
     return image
 
 
@@ -124,7 +126,7 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
             RuntimeError(f"the image cannot be built: {_reason(output)} ({failed.rpartition(' returned a ')[2]})"),
             SandboxUnavailable,
             f"image of {environment.name}",
-            "check the names of its programs and the connection to the Debian mirror, and run it again; "
+            "check the names of its programs and the connection to the Debian mirror, and run the command again; "
             "or use --sandbox bubblewrap",
         )
 
