@@ -376,7 +376,7 @@ def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, s
 
 def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> None:
     query = query_for(Kind.FUNCTION)
-    with pytest.raises(InputFault, match="takes line samples"):
+    with pytest.raises(InputFault, match="use it for line samples"):
         cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 
