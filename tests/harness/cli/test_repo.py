@@ -85,7 +85,7 @@ def test_one_failure_does_not_keep_the_others_away(demo: str, tmp_path: Path) ->
         (tmp_path / f"{name}.toml").write_text(HEAD.replace("demo", name) + LOCAL.replace("copy", "none"))
     result = run_cli("repo", "fetch", str(tmp_path / "first.toml"), str(tmp_path / "second.toml"), demo)
     assert_fault(result, "2 of 3 repositories", "run the same command again")
-    assert result.out.startswith("demo\t") and "first: none of its sources" in result.err
+    assert result.out.startswith("demo\t") and "first: no source can be reached" in result.err
 
 
 def test_check_tells_every_fault_and_the_sum(demo: str, tmp_path: Path) -> None:
