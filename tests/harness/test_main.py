@@ -124,7 +124,7 @@ def other(query, repo): ...
         ("strategy show missing.py", "no strategy is called 'missing.py'"),
         ("engine show here.py", "write here.py@Finder"),
         ("engine show empty.py", "write empty.py@CLASS"),
-        ("leaderboard --home here.py", "here.py: is a file, not a folder; give the home's folder"),
+        ("leaderboard --home here.py", "here.py: the home is a file, not a folder; give the path of a folder"),
         ("samples list --home here.py", "is a file, not a folder"),
         ("generator check openai:", "write it as openai:MODEL@URL"),
     ],

@@ -361,7 +361,7 @@ def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, err
     ("spec", "words"),
     [
         ("lc.repocodr", "did you mean lc.repocoder"),
-        ("lc.repocoder(size=3)", "it has iterations"),
+        ("lc.repocoder(size=3)", "known parameters: iterations"),
         ("lc.repocoder(stride=0)", "at least 1"),
         ("nowhere.py@x", "no such file"),
         ("lc.repocoder(", "write it as name(key=value"),
@@ -376,7 +376,7 @@ def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, s
 
 def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> None:
     query = query_for(Kind.FUNCTION)
-    with pytest.raises(InputFault, match="takes line samples"):
+    with pytest.raises(InputFault, match="use it for line samples"):
         cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 

@@ -373,7 +373,7 @@ def test_it_checks_an_engine_in_a_box(boxes: None, tmp_path: Path) -> None:
 def test_what_a_checked_engine_raises_stays_on_its_line(boxes: None, tmp_path: Path) -> None:
     checked = run("engine", "check", rooms.spy("RaisesOddly"), "--home", str(tmp_path))
     assert checked.code == 1 and checked.out.splitlines()[-1] == "1 of 7 checks passed", checked
-    assert checked.out.count("it raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
+    assert checked.out.count("the engine raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def _nothing(home: Home) -> None:
         (_nothing, {"strategy": "lc.infil"}, ["lc.infil", "did you mean lc.infile"]),
         (_nothing, {"strategy": "lc.infile(limt=3)"}, ["limt", "limit"]),
         (_nothing, {"generator": "scriptd"}, ["scriptd", "did you mean scripted"]),
-        (_nothing, {"generator": "scripted(txt=3)"}, ["txt", "it has answers"]),
+        (_nothing, {"generator": "scripted(txt=3)"}, ["txt", "known parameters: answers"]),
         (_nothing, {"generator": "scripted("}, ["name(key=value"]),
         (_nothing, {"db": "results"}, ["sqlite:///FILE"]),
         (_nothing, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),

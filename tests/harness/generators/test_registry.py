@@ -72,7 +72,7 @@ def test_length_and_planned_fault() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("scripted(txt=a)", "it has answers, text, mode, delay"),
+        ("scripted(txt=a)", "known parameters: answers, text, mode, delay"),
         ("scripted(delay=fast)", "give a number"),
         ("scripted(mode=loud)", "fixed or echo"),
         ("scripted(answers=/no/such/file.jsonl)", "check the path"),

@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any]) -> None
 def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name == "vllm" else name)
-    with pytest.raises(InputFault, match=r"^vllm: needs vllm, not installed here; pip install 'ctxbench\[vllm\]'"):
+    with pytest.raises(InputFault, match=r"^vllm: vllm must be installed; pip install 'ctxbench\[vllm\]'"):
         package.vllm(model="m")
 
 

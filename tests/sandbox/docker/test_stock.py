@@ -153,7 +153,7 @@ def test_opening_a_pool_removes_stopped_boxes_of_killed_processes_and_no_others(
 
         def opened() -> None:
             with (
-                pytest.raises(SandboxUnavailable, match="prepare it first"),
+                pytest.raises(SandboxUnavailable, match="prepare the environment first"),
                 docker_sandbox.open(unprepared, limits=Limits()),
             ):
                 pytest.fail("a pool was opened")
