@@ -1,6 +1,6 @@
-"""Probes: a few fixed texts whose values show whether a metric or a diagnostic has changed since results were written.
+"""Probes: fixed texts whose values show whether a metric or diagnostic has changed since results were written.
 
-Every text is tried in every language.
+Each text is tried in each language.
 """
 
 from __future__ import annotations

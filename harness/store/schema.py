@@ -11,9 +11,9 @@
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what its strategy looked at)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
-    mark                                             (samples that no score is to rest on, by set)
+    mark                                             (samples excluded from scores, by set)
     dated                                            (the days of samples' code, by set)
-    run 1─* named                                    (what people call it)
+    run 1─* named                                    (names that users give it)
     cutoff                                           (last day of a generator's training data, from its spec)
 
 A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. Its
@@ -58,7 +58,7 @@ SCHEMA_NUMBER = 28
 """Increases with each change of a table or view; a database with another number is refused."""
 METADATA = MetaData()
 VIEWS = MetaData()
-"""The views that show facts with their names."""
+"""The views, which show facts with their names."""
 VIEW_QUERIES: dict[str, Select[Any]] = {}
 """Name of a view -> its query."""
 _KEY = String(64)

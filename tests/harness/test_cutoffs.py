@@ -69,7 +69,7 @@ def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path, text: str, faults
     (tmp_path / "cutoffs.toml").write_text(text)
     with pytest.raises(InputFault) as caught:
         of_home(Home(tmp_path))
-    assert all(fault in str(caught.value) for fault in (*faults, "a table is [[cutoff]] with match"))
+    assert all(fault in str(caught.value) for fault in (*faults, "write each table as [[cutoff]] with match"))
 
 
 def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:

@@ -138,7 +138,7 @@ def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> No
     cli(home, "results", "import", "--format", "ctxbench", str(file), *named)
     (home.samples / "other").rename(home.root / "away")
     result = run_cli("rescore", "--profile", LATER, "--home", str(home.root))
-    assert_fault(result, "not rescored", "other", "run the same command again")
+    assert_fault(result, "cannot rescore", "other", "run the same command again")
     assert result.out.split()[1:] == ["theirs", LATER, "scored", "8"]
 
 
