@@ -7,8 +7,8 @@ when the advantage varies between repositories.
 Pairs share rows and repositories, so their tests are strongly dependent. Bonferroni's and Holm's corrections ignore
 this and cost too much power: with 8 repositories, their smallest corrected p-value over ten pairs is 0.078. `step_down`
 flips whole repositories in all pairs at once. It compares a pair with the largest statistic that this pair and those
-with smaller statistics reach under the same flip. The family-wise error is controlled, whichever null hypotheses are
-true, if in each repository the differences of the true ones are as likely as the same differences with the other sign.
+with smaller statistics reach under the same flip. This controls the family-wise error, whichever null hypotheses are
+true, if in each repository the differences of true ones are as likely as the same differences with the other sign.
 
 Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
 """

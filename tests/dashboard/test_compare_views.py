@@ -138,7 +138,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     ]
     same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
     assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"})[1:] == [
-        "y: both have the same value at every sample."
+        "y: both have the same value on every sample."
     ]
     apart = [make_table({"es": [0.5]}, "a", id="0"), make_table({"es": [0.5]}, "a", id="1", first=7)]
     compared = compare(apart, metric="es")

@@ -210,7 +210,7 @@ def check_pair(pair: Compared) -> None:
     text = render.comparison([pair])
     names = {pair.this.id: "this", pair.other.id: "other"}
     sentences = "\n".join(compare_view.remarks([pair], names))
-    says_not = ["not significant" in text, "can be significant at 5%" in text, "the same value at every sample" in text]
+    says_not = ["not significant" in text, "can be significant at 5%" in text, "the same value on every sample" in text]
     assert [
         words in sentences for words in ("not significant", "can be significant at 5%", "the same value at every")
     ] == says_not

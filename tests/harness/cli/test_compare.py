@@ -54,7 +54,10 @@ def test_two_strategies_by_their_names() -> None:
         (["aa11"], ["name two runs"]),
         (["aa11", "zz"], ["no stored run or strategy is called 'zz'", "known: aa11"]),
         (["aa11", "bm26"], ["did you mean bm25"]),
-        (["aa11", "begun"], ["no whole runs of begun are over the same samples, by the same generator as the run"]),
+        (
+            ["aa11", "begun"],
+            ["no complete runs of begun are over the same samples, by the same generator as the other named run"],
+        ),
         (["aa11", "ab23"], ["did you mean ab22"]),
         (["a", "cc33"], ["2 run ids begin with 'a'", "aa11, ab22"]),
         (["aa11", "cc33"], ["different sample sets"]),

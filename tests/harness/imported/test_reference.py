@@ -136,7 +136,7 @@ def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: Samp
     difference = rows["lc.repocoder", "reference"]["difference"]["copyable_bits"]
     assert difference["repositories"] == 6 and difference["p"] is not None
     text = run_cli("leaderboard", "--home", str(home.root), "--explain").out
-    assert "repocoder (reference)" in text and "came with ctxbench" in text and "1 run is not shown" in text
+    assert "repocoder (reference)" in text and "ship with ctxbench" in text and "1 run is not shown" in text
     runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
     commands = {run["strategy"]: run["command"] for run in runs if run["origin"] == "reference"}
     assert commands["lc.repocoder"].startswith(f"ctxbench results import --reference {NAME} --samples mine")

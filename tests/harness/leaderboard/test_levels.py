@@ -99,7 +99,7 @@ def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> N
     assert "tasks: class 3, file 1, project 1, self_contained 1" in text
     explained = render.table(made, explain=True)
     assert explained.count("Ranked by") == 1 and "tasks: class 3, file 1, project 1" in explained
-    assert "Level file is a single task: it alone moves the mean of 3 levels by 33.33." in text
+    assert "Level file is a single task: this task alone moves the mean of 3 levels by 33.33." in text
     full = render.table(made, full=True, explain=True)
     assert full.count("Ranked by") == 6 and "ce-python, Python, class+file+project, by scripted" in full
     assert max(map(len, text.splitlines())) <= 120
