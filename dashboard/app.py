@@ -24,7 +24,6 @@ class PageInfo:
     title: str
     icon: str
     says: str
-    """The question that the page answers, shown below the title."""
 
 
 PAGES = (

@@ -197,7 +197,6 @@ def _start(
 
 
 def _set(name: str, value: Any) -> str:
-    """Set the widget's state before the widget is created; return its key."""
     key = _WIDGET + name
     if st.session_state.get(key) != value:
         st.session_state[key] = value

@@ -109,14 +109,6 @@ def tables(
 ) -> list[RunTable]:
     """Return the runs over one sample set as columns.
 
-    Args:
-        samples: `StoredSet.samples` of `sets`.
-        language: only runs of this language.
-        generator: only runs of this generator.
-        profile: metric profile.
-        invalid: whether broken and vacuous samples count.
-        after: only samples whose code is dated after that day; None for all.
-
     Raises:
         InputFault: if no sample is dated after that day.
     """

@@ -59,13 +59,7 @@ class Report:
 
 
 def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) -> Report:
-    """Describe a board and its runs.
-
-    Args:
-        board: the board.
-        works: run id -> how the run was made.
-        full: show each CoderEval level as a group.
-    """
+    """Describe a board and its runs."""
     groups = {title(group): group for group in board.groups}
     sections = tuple(
         _section(section, groups.get(section.title), works) for section in board_sections(board, full=full)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 INK = {"light": "#39444A", "dark": "#E4E9ED"}
 """Colour of text in charts; Streamlit's own is too pale on white."""
 _CHOICES = "choices"
-"""Anchor of a page's choices."""
 _LINES = 24
 _PIXELS_OF_LINE = 22
 _PINNED = ("rank", "point", "letter", "strategy")
@@ -55,7 +54,6 @@ HELP: Mapping[str, str] = {
     "profile": "The definitions of the metrics, such as a paper's. A ranking uses one profile.",
     "baseline": "The method that others are compared with.",
 }
-"""Term -> hover text."""
 
 
 def plain(text: str) -> str:
@@ -160,13 +158,7 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
 
 def answer(sentence: str, *of: str, then: str = "") -> None:
-    """Show a page's answer, what it is about, and a link to the choices.
-
-    Args:
-        sentence: the answer, in bold.
-        of: choices that the answer is about; "all" is left out.
-        then: text after the answer.
-    """
+    """Show a page's answer, what it is about, and a link to the choices."""
     st.markdown(f"**{plain(sentence)}** {plain(then)}")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
     # A caption's links are too pale to read.

@@ -37,7 +37,6 @@ class ExportedRun:
     store: Store
     work: RunWork
     tables: tuple[RunTable, ...]
-    """One table per language."""
     sample_set: SampleSet | None
     """Samples of the run with their references; None if the home folder lacks them."""
 
@@ -101,10 +100,6 @@ def scores_of(completion: CompletionFacts) -> dict[str, float]:
 def read_run(store: Store, run: str) -> ExportedRun:
     """Read a run for export, without its sample set.
 
-    Args:
-        store: store of the run.
-        run: name of the run, its id, or the beginning of its id.
-
     Raises:
         InputFault: if several ids begin with `run`.
         UnknownName: if no run matches.
@@ -116,9 +111,7 @@ def read_run(store: Store, run: str) -> ExportedRun:
 
 
 _SCHEMA = "0.3.0"
-"""Version of Every Eval Ever's schema."""
 _LOCAL = ("hf", "incontext", "vllm")
-"""Generators that run on the user's machine."""
 
 
 def every_eval_ever(run: ExportedRun) -> str:
@@ -162,7 +155,6 @@ def every_eval_ever(run: ExportedRun) -> str:
 
 
 def _model(generator: str) -> str:
-    """Return the model of a generator, or the generator's spec if it names no model."""
     return settings_of(generator).get("model") or generator
 
 
@@ -231,7 +223,6 @@ def _bound(value: float) -> float | str:
 
 
 _LOG_VERSION = 2
-"""Version of Inspect's log format."""
 
 
 def inspect_log(run: ExportedRun) -> str:
@@ -304,7 +295,6 @@ def _scores(run: ExportedRun) -> list[dict[str, Any]]:
 
 
 def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
-    """Yield a sample once per completion (an epoch of Inspect); reference results have no output."""
     about = {
         "id": detail.sample,
         "input": detail.prompt or "",
@@ -393,4 +383,3 @@ RUN_FORMATS: Mapping[str, RunFormat] = {
         shape="a log of Inspect (inspect_ai), as JSON, with prompts, answers, targets and scores.", write=inspect_log
     ),
 }
-"""Name -> format."""

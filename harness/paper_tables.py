@@ -24,13 +24,11 @@ ORIGINS = {
     "quoted_from_CoderEval": "quoted from CoderEval",
     "quoted_from_CoCoGen": "quoted from CoCoGen",
 }
-"""Origin of a printed number -> description."""
 STATUSES = {
     "not_reported": "not reported",
     "out_of_memory": "out of memory",
     "missing_in_available_copy": "not in our copy of the paper",
 }
-"""Reason for a missing number -> description."""
 _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 SUMMARISER = "Llama3-8B-Instruct"
 """Summariser of the InferCom paper, for all completing models."""
@@ -46,7 +44,6 @@ class PaperRow:
     row: int
     benchmark: str
     method: str
-    """Name of the method, as printed."""
     model: str
     origin: str
     """Origin of the numbers, a key of `ORIGINS`."""
@@ -92,12 +89,10 @@ class PaperTable:
     """A table of a paper."""
 
     name: str
-    """Name of the table in `ctxbench reproduce`."""
     paper: str
     title: str
     kind: Kind
     columns: tuple[str, ...]
-    """Columns of each language."""
     headlines: tuple[HeadlineGain, ...] = ()
     rows: tuple[PaperRow, ...] = ()
 
@@ -133,7 +128,6 @@ BENCHMARKS = {
     "CrossCodeEval": "CrossCodeEval (2665 tasks in Python, 2139 in Java)",
     "sota_test": "sota_test (50 tasks of five repositories, which its authors released among 70)",
 }
-"""The papers' benchmarks and their sizes."""
 NAMES = tuple(table.name for table in _TABLES)
 
 

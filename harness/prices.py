@@ -34,7 +34,6 @@ _HOUR = 3600.0
 _TIER = "service_tier"
 """Request field that selects a cheaper or faster service."""
 FILE = "prices.toml"
-"""Name of the user's file of rates in the home folder."""
 _BUILTIN = Path(__file__).parent / "prices.toml"
 _NUMBERS = ("input", "cached", "output", "per_hour")
 _TEXTS = ("url", "source")
@@ -61,9 +60,7 @@ class Rate:
     at_once: int = 1
     """Answers that the machine computes at once; each pays an equal share."""
     looked_up: date
-    """Date of the rate."""
     source: str = ""
-    """Where the rate was found."""
 
     def fits(self, generator: str) -> bool:
         """Return whether the rate applies to a generator, given its canonical spec."""

@@ -147,7 +147,6 @@ class Load:
     requests: int
     """Model requests at once; 1 if sequential."""
     cores: int
-    """Cores of the machine."""
 
     def __str__(self) -> str:
         """Describe the load."""
@@ -172,14 +171,11 @@ class RunInfo:
     samples_digest: str
     language: str
     strategy: str
-    """Canonical spec."""
     generator: str
-    """Canonical spec."""
     set_size: int = 0
     """Samples of the whole set, in all languages; 0 if unknown."""
     origin: Origin = Origin.RUN
     profile: str = "ctxbench"
-    """Metric profile of `RunTable.metrics`."""
     ranked: bool = True
     """False for controls and published rows, which are shown but never ranked."""
     control: bool = False
@@ -187,7 +183,6 @@ class RunInfo:
     functions: bool = False
     """Whether the samples are functions, which tests judge."""
     completions: int = 1
-    """Completions per sample."""
     sampling: str = ""
     """Decoding parameters, as JSON; empty if unknown."""
     benchmark: str = ""
@@ -260,7 +255,6 @@ These values are stored like costs and never tested for significance."""
 SUMMARY_COSTS = ("summary_calls", "summary_tokens_in", "summary_tokens_out", "summary_price")
 """Costs of a sample's separate summariser, which `COSTS` exclude."""
 OFFLINE_COSTS = ("offline_calls", "offline_tokens_in", "offline_tokens_out", "offline_price")
-"""Costs of a run's API summaries, which are written once for all samples."""
 
 
 class Measurement(StrEnum):

@@ -52,7 +52,13 @@ def test_readme_shows_working_code_in_its_first_35_lines() -> None:
 
 def test_every_make_target_that_the_docs_name_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.M))
-    texts = [README, *(p.read_text(encoding="utf-8") for p in [ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])]
+    texts = [
+        README,
+        *(
+            p.read_text(encoding="utf-8")
+            for p in [ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
+        ),
+    ]
     named = {name for text in texts for name in re.findall(r"\bmake ([a-z-]+)`", text)}
     named |= {name for block in blocks("sh") for name in re.findall(r"^make ([a-z-]+)", block, re.M)}
     assert named and named <= targets

@@ -71,11 +71,6 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
 
 
 def _public(url: str) -> SplitResult:
-    """Parse the URL of the pages behind a proxy.
-
-    Raises:
-        InputFault: if the URL is not valid for a site.
-    """
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
@@ -95,11 +90,6 @@ def _public(url: str) -> SplitResult:
 
 
 def _free(host: str, port: int) -> int:
-    """Return a free port.
-
-    Raises:
-        InputFault: if the port is taken, or the address does not belong to this machine.
-    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as tried:
@@ -192,7 +182,6 @@ def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
 
 
 def _check(out: Path) -> None:
-    """Refuse an output path that cannot be written, before any work."""
     if out.is_dir():
         raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
     if not out.absolute().parent.is_dir():

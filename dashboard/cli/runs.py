@@ -89,7 +89,6 @@ def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterab
 def _listed(
     home: Home, db: str | None, run: str | None, samples: str | None
 ) -> Iterator[tuple[Store, list[RunWork], list[str]]]:
-    """Open the database; yield the store, the selected runs, and the options that commands need to name it."""
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
@@ -165,11 +164,6 @@ def _id(store: Store, prefix: str) -> str:
 
 
 def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
-    """Return the runs over a sample set.
-
-    Raises:
-        UnknownName: if there are none.
-    """
     from ctxbench.bench.errors import UnknownName
     from ctxbench.dashboard.views.runs import label
 
@@ -244,7 +238,6 @@ def _details(
 
 
 def _flat(work: RunWork, options: Sequence[str]) -> dict[str, Any]:
-    """Return a run as a flat row of a frame: the columns of the table, then its choices."""
     from ctxbench.dashboard.views.runs import row
 
     record, shown = _record(work, (), {}, options), row(work)

@@ -47,14 +47,12 @@ class _Choice:
     """The baseline's table first."""
 
     def link(self, **query: str | list[str]) -> str:
-        """Return the address of the Samples page for these runs."""
         run = self.tables[0].run
         common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
         return choices.link("samples", **common, **query)
 
     @property
     def names(self) -> dict[str, str]:
-        """Return the run ids with their names on this page."""
         runs = [table.run for table in self.tables]
         return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
 

@@ -28,7 +28,6 @@ class _Choice:
     group: Group
     invalid: data.Invalid
     more: list[str]
-    """Columns after the usual ones."""
 
 
 def page() -> None:

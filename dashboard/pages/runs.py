@@ -32,7 +32,6 @@ def page() -> None:
 
 
 def _choose(names: list[str]) -> tuple[str, str, bool]:
-    """Let the reader choose sample set and run; return both, and whether any run may be active."""
     set_column, run_column = st.columns([2, 4])
     samples = choices.choose(
         "Samples", [_ALL, *names], name="samples", help="Show only runs over this sample set.", where=set_column

@@ -78,7 +78,6 @@ def page() -> None:
 
 
 def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
-    """Let the reader choose runs and metric; `main` is for the main choices, `more` has columns for the others."""
     samples = choices.sample_set(main)
     language = choices.language(samples, more[0])
     profile = choices.profile(more[1])
@@ -142,7 +141,6 @@ def _generator(samples: StoredSet, where: Any) -> str:
 
 
 def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Order, str, Any]:
-    """Let the reader filter the samples; return filters, order, the entered id, and the column for the page number."""
     with more:
         upper, middle, lower = st.columns(4), st.columns(4), st.columns(4)
     facet = choice.facets
@@ -198,8 +196,6 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
 
 
 def _table(rows: list[dict[str, object]], key: str) -> None:
-    """Show samples to choose from. Cells are plain text; tables read no markup."""
-
     def choose() -> None:
         selected = st.session_state[key]["selection"]["rows"]
         if selected:
@@ -269,14 +265,7 @@ def _answers(root: str) -> Answers:
 
 
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
-    """Show one sample as completed by one or two runs.
-
-    Args:
-        samples: the set.
-        runs: ``A`` and optionally ``B``, each with its run.
-        sample: id of a sample in A's set.
-        profile: the metric profile of the scores.
-    """
+    """Show one sample as completed by one or two runs."""
     sides = _sides(runs, sample)
     first = sides[0].detail
     st.header(show.plain(sample), anchor=False)
@@ -319,7 +308,6 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
 
 
 def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
-    """Return the sample's task with its answer, or show a note if the set is not in the home folder."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
     except CtxbenchError as error:
@@ -407,7 +395,6 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
 
 
 def _context(side: Side, others: Sequence[Side]) -> None:
-    """Show the prompt, its blocks that the other run's prompt lacks, and the calls; nothing for an imported run."""
     key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
     if side.detail.imported or prompt is None:
         return

@@ -27,10 +27,6 @@ class Figure(float):
     def __new__(cls, text: str, number: float | None = None) -> Figure:
         """Create a cell.
 
-        Args:
-            text: the displayed text.
-            number: the sort key; None to parse it from the text.
-
         Raises:
             ValueError: if the text is not a number and `number` is None.
         """

@@ -37,12 +37,7 @@ class SetInfo:
 
 
 def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:
-    """Return all sets in the store or the home folder, sets with stored runs first.
-
-    Args:
-        home: name -> (digest, manifest).
-        stored: (displayed name, own name, digest) of the sets with stored runs, in the order to keep.
-    """
+    """Return all sets in the store or the home folder, sets with stored runs first."""
     manifests = {(name, digest): manifest for name, (digest, manifest) in home.items()}
     stored = list(stored)
     used_names, used_sets = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
@@ -127,12 +122,7 @@ REPO_HELP: Mapping[str, str] = {
 
 
 def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[Cells]:
-    """Return one row per repository of the set.
-
-    Args:
-        manifest: the set's manifest.
-        measured: the set's samples; without them, counts come from the manifest.
-    """
+    """Return one row per repository of the set."""
     counted = Counter(sample.repo for sample in measured)
     return [
         {
@@ -273,7 +263,6 @@ LENGTHS: Mapping[str, Callable[[Measured], int | None]] = {
     "names used": lambda sample: sample.uses,
     "tests": lambda sample: sample.tests,
 }
-"""Length of a sample -> function that reads it."""
 LENGTH_HELP: Mapping[str, str] = {
     "what": "The measured length; tokens are ctxcode-1 tokens, as in budgets.",
     "samples": "Samples with this length.",

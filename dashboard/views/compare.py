@@ -159,12 +159,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return the samples that differ, the largest difference first, at most `MOST_ROWS`.
-
-    Args:
-        pair: the two runs.
-        address: sample -> address of its page.
-    """
+    """Return the samples that differ, the largest difference first, at most `MOST_ROWS`."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()

@@ -59,13 +59,7 @@ def available_costs(group: Group) -> list[str]:
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
-    """Return each row's cost and value; only ranked rows can be on the front.
-
-    Args:
-        group: rows that can be compared.
-        metric: the metric on the value axis, with its 95% interval.
-        name: one of `COSTS`.
-    """
+    """Return each row's cost and value; only ranked rows can be on the front."""
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [

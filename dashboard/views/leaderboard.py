@@ -102,7 +102,6 @@ class Bars:
     bars: tuple[Bar | None, ...]
     """Bar of each row; None for an empty cell."""
     base: float | None
-    """Position of the baseline's mean; None without a baseline."""
     help: str = INTERVAL_HELP
 
 
@@ -128,12 +127,7 @@ class DrawnTable:
         return cls(caption=caption or table.caption, heads=table.heads, lines=table.lines, standings=standings)
 
     def with_bars(self, intervals: Sequence[Interval | None], base: float | None) -> DrawnTable:
-        """Return the table with each row's interval drawn after the column of intervals, if there is one.
-
-        Args:
-            intervals: one per row; None for an empty cell.
-            base: value of the vertical line.
-        """
+        """Return the table with each row's interval drawn after the column of intervals, if there is one."""
         known = [interval for interval in intervals if interval is not None]
         axis = Axis.of([*known, *([] if base is None or not known else [(base, None, None)])])
         at = next((index for index, head in enumerate(self.heads) if head.text.endswith(INTERVAL)), None)
@@ -179,13 +173,7 @@ def markup(table: DrawnTable) -> str:
 
 
 def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence[str] = ()) -> DrawnTable:
-    """Return the table of the Leaderboard page.
-
-    Args:
-        group: the group with the rows.
-        links: run -> key of a column -> address of its cell.
-        more: columns and metrics after the usual columns.
-    """
+    """Return the table of the Leaderboard page."""
     text = screen_table(group, more, page=True)
     difference = next((head.text for head in text.heads if head.text.startswith("vs ")), "")
     heading_of = {"strategy": "strategy", "difference": difference}

@@ -26,7 +26,6 @@ STATES: Mapping[str, str] = {
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
     NOT_BEGUN: "The run is planned; no attempt is stored.",
 }
-"""State of a run -> its meaning."""
 ENDS: Mapping[str, str] = {
     "done": "everything was done",
     "faults": "some samples failed with a fault",
@@ -34,7 +33,6 @@ ENDS: Mapping[str, str] = {
     "failed": "a fault ended it",
     "": NO_END,
 }
-"""End of an attempt -> its meaning."""
 MESSAGE = 300
 """Characters of a message in a table."""
 

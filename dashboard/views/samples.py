@@ -54,7 +54,6 @@ STATUS: Mapping[Status, str] = {
     Status.INFRA_FAILED: "The machine failed, or the run is not complete: the sample is missing until the next run.",
     Status.EXCLUDED: "The sample is invalid: its tests cannot judge it, so it does not count.",
 }
-"""Status -> its effect on the numbers."""
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}
 ORDERS: Mapping[str, Order] = {"as planned": "plan", "lowest of A": "lowest", "highest of A": "highest"}
 COMPARED_ORDERS: Mapping[str, Order] = {"most different": "difference", **ORDERS}
@@ -175,12 +174,7 @@ def before_cursor(task: AnsweredTask) -> str:
 
 
 def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
-    """Return a row per metric with the values of each run's completion, in the displayed unit.
-
-    Args:
-        runs: ``A`` or ``B``, and the completion.
-        profile: the profile of the metrics; context metrics and the verdict are added.
-    """
+    """Return a row per metric with the values of each named run's completion, in the displayed unit."""
     kinds = {kind for _, completion in runs if completion for kind in completion.scores if belongs(kind, profile)}
     rows: list[dict[str, object]] = []
     # Leave out metrics that are undefined for all runs.
@@ -384,7 +378,6 @@ def _row(parts: Sequence[DiffPart], kind: str) -> str:
 
 
 def _parts(reference_tokens: Sequence[str], completion_tokens: Sequence[str]) -> Iterator[DiffPart]:
-    """Yield equal and differing parts; in each difference, the reference comes first."""
     from rapidfuzz.distance import Indel  # noqa: PLC0415 - only when a sample is opened
 
     missing, added = "", ""

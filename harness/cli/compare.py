@@ -178,7 +178,6 @@ def diagnose(
 
 
 def _open_priced(url: str) -> Store:
-    """Open a database for writing, or read-only if it cannot be written."""
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.database import Unwritable
     from ctxbench.harness.store.store import open_reader

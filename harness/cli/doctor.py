@@ -138,7 +138,6 @@ def _docker(base_image: str) -> list[DoctorFinding]:
 
 
 def _gvisor() -> DoctorFinding:
-    """Check whether boxes can have their own kernel, through the Docker runtime ``runsc``."""
     from ctxbench.sandbox.registry import runtime_fault
 
     if (fault := runtime_fault("runsc")) is not None:
@@ -215,7 +214,6 @@ def _gpu() -> Iterator[DoctorFinding]:
 
 
 def _encoders() -> Iterator[DoctorFinding]:
-    """Yield whether each encoder can be used, without loading or fetching it."""
     from ctxbench.bench.retrieval import encoders
 
     for name in encoders.names():
@@ -286,7 +284,6 @@ def _clean(home: Home) -> int:
 
 
 def _ask(argv: list[str]) -> str:
-    """Return a program's output; empty if the program is missing, fails or hangs."""
     try:
         process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):

@@ -109,8 +109,6 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
 def _with_query(
     query_type: type[RunQuery], options: Sequence[Callable[..., Any]]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds options to a command, which receives them as `query`."""
-
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def gathered(**values: Any) -> Any:

@@ -61,7 +61,6 @@ _OWN: dict[str, tuple[str, str]] = {
 }
 """Name -> the command's place (``module:attribute``) and its line in the list of commands."""
 USAGE = 2
-"""Exit code of a usage error."""
 GROUP = "ctxbench.commands"
 """Entry-point group for commands of other packages: tables like `_OWN`. They cannot replace built-in commands."""
 

@@ -189,7 +189,6 @@ home_option = click.option(
     metavar="FOLDER",
     help="Folder of repositories, samples and results (CTXBENCH_HOME).",
 )
-"""``--home``; the command receives a `Home`."""
 
 
 db_option = click.option(
@@ -252,11 +251,6 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
     """Return the format of an output file: the requested format, or the format of the file's ending.
 
-    Args:
-        out: the file; without one, the default is the first format.
-        form: the requested format.
-        endings: format -> ending of its files.
-
     Raises:
         InputFault: if no format is requested and the file's ending is unknown.
     """
@@ -283,7 +277,6 @@ base_image_option = click.option(
     metavar="IMAGE",
     help="The Docker image that the sandbox's images are built on (CTXBENCH_BASE_IMAGE).",
 )
-"""``--base-image``; the command receives its name."""
 
 
 prices_option = click.option(
@@ -303,7 +296,6 @@ strategy_seconds_option = click.option(
     metavar="S",
     help="Processor seconds of a strategy per sample; waiting for the model or a processor does not count.",
 )
-"""``--strategy-seconds``; the command receives a number above 0."""
 
 
 def summariser_options(function: F) -> F:

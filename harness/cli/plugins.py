@@ -166,7 +166,6 @@ def show_strategy(name: str, *, home: Home) -> None:
 
 
 def _papers(name: str) -> Iterator[str]:
-    """Yield the papers' tables that contain a strategy, with its names there."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables
 
@@ -204,11 +203,6 @@ def check_strategy(spec: str, *, samples: str | None, strategy_seconds: float, h
 
 
 def _print_checks(findings: Iterable[Any], width: int) -> None:
-    """Print a line for each check as it finishes, then the number of passed checks.
-
-    Raises:
-        Exit: with code 1 if a check failed.
-    """
     count = failed = 0
     for finding in findings:
         count, failed = count + 1, failed + (not finding.passed)
@@ -363,7 +357,6 @@ def measure_leak(
 
 
 def _verdicts(compared: list[Compared]) -> Iterator[str]:
-    """Yield a line per language with the gain of shared mode, in bits if measured."""
     for language in dict.fromkeys(pair.this.language for pair in compared):
         pairs = {pair.metric: pair.difference for pair in compared if pair.this.language == language}
         metric = next((name for name in (GAIN, COPYABLE) if name in pairs), next(iter(pairs)))

@@ -46,7 +46,6 @@ _STORED = {
     Kind.LINE: (*_COMPARED, "oracle-context"),
     Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile(encoder=bm25)", "gold", "blank"),
 }
-"""Strategies whose stored answers are shown."""
 _LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
 """Default number of samples that `--model` answers."""
 _BESIDE = 3
@@ -111,12 +110,6 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
 
 
 def _generators(model: str) -> dict[Kind, str]:
-    """Fetch a model; return generators that run it here, for lines and functions: `hf` if installed, or `serve`.
-
-    Raises:
-        InputFault: if the model does not exist, or neither generator is installed.
-        MachineFault: if the model cannot be fetched.
-    """
     from ctxbench.bench.retrieval.encoders import weights
     from ctxbench.harness.cli.model import ensure_fetched
     from ctxbench.harness.generators import serve
@@ -132,8 +125,6 @@ def _generators(model: str) -> dict[Kind, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps of the quick start; each prints its result."""
-
     home: Home
     store: Store
     faults: list[CtxbenchError | SandboxError] = field(default_factory=list)
@@ -180,7 +171,6 @@ class _Steps:
         return texts
 
     def judge(self, functions: SampleSet, limit: int | None, sandbox: str) -> None:
-        """Run the tests on each function's own code and on an empty body; print how many pass."""
         summaries = self._run(functions, ("gold", "blank"), COPY_MODEL, limit, sandbox)
         named = ("gold, each function's own code", "blank, an empty body")
         counts = [
@@ -192,7 +182,6 @@ class _Steps:
     def answer(
         self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
     ) -> None:
-        """Let a model answer; for lines, show its answers beside others."""
         from ctxbench.harness.store.runs import completed
 
         there = len(sample_set.samples)
@@ -218,7 +207,6 @@ class _Steps:
         limit: int | None,
         sandbox: str | None = None,
     ) -> list[RunSummary]:
-        """Run strategies; keep a fault for the end."""
         from ctxbench.harness.run.runner import fault_of, run
         from ctxbench.harness.run.spec import RunOptions
 

@@ -224,7 +224,6 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
 def _export_run(
     store: Store, run: str, name: str, out: Path, samples: str | None, home: Home, *, partial: bool
 ) -> None:
-    """Write a whole run, with its samples if they are in the home folder."""
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_atomic

@@ -192,7 +192,6 @@ def _check_together(
 def _cluster(
     engine: str, address: str | None, home: Home, sample_set: SampleSet, generator: str, options: RunOptions
 ) -> AbstractContextManager[Cluster | None]:
-    """Open the cluster that does the work; None for this machine."""
     from contextlib import nullcontext
 
     if engine == "local":
@@ -207,7 +206,6 @@ def _say_decoding(sampling: Sampling, n: int) -> None:
 
 
 def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
-    """Print remarks and name runs without verdicts; raise the runs' fault."""
     from ctxbench.harness.run.runner import fault_of
 
     if summaries and summaries[-1].remark:

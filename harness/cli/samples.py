@@ -178,7 +178,6 @@ def build(
 def _refuse_options(
     kind: str, *, since: Since | None, sandbox: str | None, protocol: str | None, set_name: str | None
 ) -> None:
-    """Refuse options for the other kind of sample, or that a standard set fixes."""
     if kind == "function" and protocol is not None:
         raise click.UsageError("--protocol needs --kind line; tests decide which functions become samples")
     if set_name is not None and protocol is not None:
@@ -192,11 +191,6 @@ def _refuse_options(
 def _manifests(
     standard_set: StandardSet | None, repos: tuple[str, ...], kind: str, language: str | None, after: date | None
 ) -> list[RepoManifest]:
-    """Return the repositories of a standard set, or of the given names, that pass the filters.
-
-    Raises:
-        InputFault: if a name is unknown, or no repository passes.
-    """
     from ctxbench.bench.repositories import manifest
 
     if standard_set is None:
@@ -211,7 +205,6 @@ def _manifests(
 
 
 def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...]) -> StandardSet | None:
-    """Load the named standard set; None if repositories are named instead."""
     from ctxbench.bench import standard
 
     if bool(repos) == (name is not None):
@@ -226,11 +219,6 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
 
 
 def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: SampleSet) -> None:
-    """Print whether a set equals the published set, or that none is published yet.
-
-    Raises:
-        InputFault: if the sets differ; lists the differences if reference results have the published ids.
-    """
     if kind not in standard_set.digests:
         say(
             f"no {kind} samples of {standard_set.name} are published yet; the next version of ctxbench may build others"
@@ -246,7 +234,6 @@ def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: Sa
 
 
 def _differing(name: str, kind: str, built: Set[str]) -> str:
-    """Return which samples only one set has; empty if no reference results list the published samples."""
     from ctxbench.bench.types import Kind
     from ctxbench.harness.imported import reference
 
@@ -412,7 +399,6 @@ def _show_set(sample_set: SampleSet) -> None:
 
 
 def _show_tests(entry: Mapping[str, Any]) -> None:
-    """Print how many functions the tests of a repository can judge, and how reliable the tests are."""
     if "tried" in entry:
         judged = entry["tried"] - sum(entry["drops"].get(reason, 0) for reason in _UNJUDGED)
         share = f" ({entry['kept'] / judged:.1%})".replace("%", " %") if judged else ""
@@ -426,7 +412,6 @@ def _show_tests(entry: Mapping[str, Any]) -> None:
 
 
 def _show_import(about: Mapping[str, Any]) -> None:
-    """Print an imported set's sources, the tasks left out, and remarks about its numbers."""
     for source in about.get("sources", ()):
         click.echo(f"from {source['source']}  {source['rows']} rows, {source['digest'][:12]}")
     if about.get("unusable"):

@@ -117,7 +117,6 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
 
 
 def _check(shape: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that have no effect."""
     executed = options["rebuild"]
     for name in ("rebuild", "docstring"):
         if options[name] and shape != "codereval":

@@ -162,7 +162,6 @@ def _score(records: Sequence[Mapping[str, str]], name: str, language: str, worke
 
 
 def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
-    """Return the output line of a completion, without undefined metrics."""
     scores = {
         name: {metric: _number(value) for metric, value in values.items() if value is not None}
         for name, values in by_profile.items()
@@ -195,7 +194,6 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
 
 
 def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
-    """Return metric -> heading, for the usual metrics, or for all if a profile has none of these."""
     from ctxbench.harness.metrics import info
 
     columns: dict[str, str] = {}
@@ -396,7 +394,6 @@ def _verdicts_of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, ane
 
 
 def _write_verdicts(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:
-    """Write a line for each completion; return the faults of completions without a verdict."""
     from collections import Counter
     from contextlib import closing
 

@@ -96,7 +96,6 @@ def _end_children() -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """Return the descendants of a process; none if the system does not list them."""
     descendants: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -124,7 +123,6 @@ _CLEAR = "\r\x1b[2K"
 Tick = Callable[..., None]
 """Reports a step: its size, and how much of it is missing; only the rest counts as done."""
 say: Callable[[str], None] = functools.partial(click.echo, err=True)
-"""Print a line on stderr."""
 
 
 @contextlib.contextmanager
@@ -156,7 +154,6 @@ def _bar_tick(bar: Any, label: str) -> Tick:
 
 
 def _notebook_bar(label: str, total: int) -> Tick | None:
-    """Return a `Tick` for a bar below the notebook's cell; None outside a notebook."""
     if "ipykernel" not in sys.modules or not total:
         return None
     bar = importlib.import_module("IPython.display").ProgressBar(total)

@@ -51,7 +51,6 @@ class ImportSummary:
     n: int
     planned: int
     present: int
-    """Number of samples in the file."""
     new: int
     """Number of samples that this import stored; 0 if the file was imported before."""
     remarks: tuple[str, ...]
@@ -102,7 +101,6 @@ def import_results(
 
 
 def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
-    """Return the records of samples, scored if their references are known."""
     if run.basis.references is None:
         return [(sample, unscored(sample)) for sample in completed]
     scorer = SampleScorer(run.basis.references)

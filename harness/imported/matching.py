@@ -42,7 +42,6 @@ class Basis:
     references: Mapping[str, Reference] | None
     """Sample -> reference; None without a sample set, when only verdicts are known."""
     remarks: tuple[str, ...] = ()
-    """Remarks for readers of numbers over these samples."""
     days: Mapping[str, date] = field(default_factory=dict)
     """Sample -> day of its code, if known."""
 
@@ -169,13 +168,11 @@ def _renamed(
 
 
 def _differing(record: RecordedSample, task: Mapping[str, Any]) -> str | None:
-    """Return the first field that differs between a record's task and the set's; None if they agree."""
     told = [name for name in _PLACE if name in record.metadata and name in task]
     return next((name for name in told if _tidy(record.metadata[name]) != _tidy(task[name])), None)
 
 
 def _tidy(value: object) -> object:
-    """Return a text with plain newlines and without trailing blanks, as the formats read it."""
     return "\n".join(value.splitlines()).rstrip() if isinstance(value, str) else value
 
 

@@ -20,7 +20,6 @@ _PREDICTED = (
     ("shop = ", "Shop(corner, owner=1) ; other\nprint(shop)", "Shop(corner, owner=root)"),
     ("    ", "return total(names) - 1", "return self.total(names);"),
 )
-"""Prompts, predictions and references for the metrics."""
 _SIMILAR = Block(kind=BlockKind.SIMILAR, text="# cost = price(names, root)\n# return cost\n")
 _API = Block(kind=BlockKind.API, text="# total(names)\n")
 _PLACES = (Place(path="shop", start=0, end=2),)
@@ -35,7 +34,6 @@ _SHOWN = (
         ),
     ),
 )
-"""Prompts for the diagnostics."""
 _TASKS = (
     (
         'class Shop:\n    def total(self, names):\n        """Add."""\n',

@@ -66,7 +66,6 @@ class ReferenceRun:
     sampling: Mapping[str, Any]
     tokenizer: str
     code: str
-    """Version of ctxbench that made the run."""
     status: Sequence[str]
     context_tokens: Sequence[int]
     calls: Sequence[Sequence[tuple[str, int, int]]]
@@ -82,11 +81,8 @@ class ReferenceResults:
     """The runs of one file, or their part over the lite form of the set."""
 
     name: str
-    """Name of the standard set."""
     kind: Kind
-    """Kind of all samples."""
     digest: str
-    """Digest of the set's samples."""
     limit: int | None
     """Number of samples used; None for all."""
     source: Imported
@@ -121,12 +117,7 @@ def _file(name: str, kind: Kind) -> Path:
 
 
 def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
-    """Return label -> results of a published model over samples of a standard set.
-
-    Args:
-        name: the set; results of a lite form were measured over that form.
-        kind: kind of the samples.
-    """
+    """Return label -> results of a published model over samples of a standard set."""
     begin, end = f"{name}-{kind}-", ".jsonl.gz"
     paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
     return {label: _results(paths[label], name, kind, lambda _: True) for label in sorted(paths)}
@@ -145,7 +136,6 @@ def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
 
 
 def _results(path: Path, name: str, kind: Kind, has: Callable[[str], bool]) -> ReferenceResults:
-    """Return the part of a file over repositories for which `has` is true."""
     packed = path.read_bytes()
     header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
     columns = header["samples"]
@@ -201,13 +191,6 @@ def import_reference(
     progress: Progress = silent,
 ) -> list[ImportSummary]:
     """Store the reference results of a standard set as runs; stored results stay unchanged.
-
-    Args:
-        store: the store.
-        name: the standard set.
-        kind: kind of the samples.
-        sample_set: the user's build of the set, whose name the runs get; None without a build.
-        progress: shows the progress.
 
     Raises:
         UnknownName: if the set has no reference results of this kind.
@@ -318,7 +301,6 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
 
 
 def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> list[StoredGeneration]:
-    """Return a sample's calls with their tokens, and with the completion's text if the file has it."""
     last = len(run.calls[place]) - 1
     return [
         StoredGeneration(
@@ -378,15 +360,7 @@ def write(
     label: str = "",
     limit: int | None = None,
 ) -> Path:
-    """Write complete runs over samples of a standard set to a shipped file; return its path.
-
-    Args:
-        name: the standard set.
-        sample_set: samples of one kind.
-        runs: the runs, in the file's order.
-        label: label of a published model's file; empty for the built-in model.
-        limit: limit of the runs; None for all samples.
-    """
+    """Write complete runs over samples of a standard set to a shipped file; return its path."""
     (kind,) = {sample.kind for sample in sample_set.samples}
     planned = planned_samples(sample_set.samples, limit)
     days = dates_of(sample_set)
@@ -424,14 +398,7 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
 
 
 def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
-    """Return a complete stored run as columns.
-
-    Args:
-        store: store of the run.
-        id_: run id.
-        sample_set: sample set of the run.
-        limit: limit of the run; None for all samples.
-    """
+    """Return a complete stored run as columns."""
     samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
     r, c, g = t.RESULT.c, t.CALL.c, t.GENERATION.c
     result_query = select(r.sample_id, r.status, r.context_tokens).where(r.run_id == id_)
@@ -477,12 +444,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
 
 
 def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
-    """Combine several runs of a strategy and model into one run.
-
-    Args:
-        newest: the run whose versions count.
-        columns: for each sample, a run that contains it, and its index in that run's columns.
-    """
+    """Combine several runs of a strategy and model into one run."""
     return replace(
         newest,
         status=[run.status[place] for run, place in columns],

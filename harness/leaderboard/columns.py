@@ -19,8 +19,7 @@ Value: TypeAlias = float | str | None
 """Value of a cell; integers are counts and are printed without rounding."""
 INTERVAL = "[95%]"
 """End of the heading of a column of means with intervals."""
-INTERVAL_HELP = "Mean over samples, with its 95% interval over repositories, or over files of a single repository, "
-"from five on."
+INTERVAL_HELP = "Mean over samples, with its 95% interval over five or more repositories, or files of a single one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +68,7 @@ class TextTable:
 
     heads: tuple[ColumnHead, ...]
     lines: list[list[str]]
-    """Lines, each a list of cells."""
     caption: str = ""
-    """Caption; may be empty."""
 
     @classmethod
     def of(cls, columns: Iterable[Column], group: Group, caption: str = "") -> TextTable:
@@ -142,7 +139,6 @@ def interval_of(row: Row, metric: str) -> str:
 
 
 def _mean_of_repositories(group: Group, row: Row) -> str:
-    """Format the mean of repositories to the digits that the mean's interval justifies; empty without the metric."""
     estimate = row.metrics.get(group.metric)
     half = scales.half_width(estimate.low, estimate.high) if estimate else None
     return scales.written(estimate.mean_of_repositories, half) if estimate else ""
@@ -159,7 +155,6 @@ def _p(row: Row, metric: str) -> float | None:
 
 
 def _verdict(group: Group, row: Row) -> str:
-    """Describe a row's test against the baseline in a word or two, or why there is no test."""
     difference = row.difference.get(group.metric)
     if row is group.base:
         return "baseline"
@@ -178,8 +173,6 @@ def _p_text(row: Row, metric: str) -> str:
 
 
 def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
-    """Declare the columns of the ranking metric on one side of the model's cutoff: number of samples, and mean."""
-
     def estimate(row: Row) -> Estimate | None:
         of_part: Estimate | None = getattr(row, part)
         return of_part
@@ -379,7 +372,6 @@ _ALL = (
     Column(key="rank_high", value=lambda _, row: row.rank_high),
 )
 COLUMNS = {column.key: column for column in _ALL}
-"""Key -> column."""
 RANKING = (
     *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),

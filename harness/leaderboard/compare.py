@@ -215,7 +215,6 @@ class Solved:
     """The samples that all runs completed, grouped by the runs that solve them."""
 
     count: int
-    """Number of runs."""
     n: int
     """Number of samples that every run completed; only these are in a region."""
     regions: tuple[SolvedRegion, ...]
@@ -235,10 +234,6 @@ class Solved:
 
 def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
     """Group the samples that all runs completed by the runs that solve them.
-
-    Args:
-        tables: runs that `compare` accepts.
-        metric: a metric that all runs have.
 
     Returns:
         None if the metric has more than two values: it has no bounds, or a value lies between them.

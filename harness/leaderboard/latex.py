@@ -68,14 +68,7 @@ _ACCENTS = {
 
 
 def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as floats for a paper: captions, labels, tables, notes.
-
-    Args:
-        board: the board to print.
-        diagnostics: add a table of what each context contributed and which names the answers invented.
-        full: print each CoderEval level as its own group.
-        by: add a table of strategies by the values of this parameter.
-    """
+    """Return the board as floats for a paper: captions, labels, tables, notes; arguments as for `render.table`."""
     groups = {title(group): group for group in board.groups}
     labels: set[str] = set()
     floats = [
@@ -128,7 +121,6 @@ def _float(section: BoardSection, group: Group | None, label: str) -> str:
 
 
 def _caption(section: BoardSection, group: Group | None) -> str:
-    """Return the title, the ranking metric, the number of samples, and the meaning of brackets and letters."""
     sentences = [f"{section.title}."]
     if group is not None:
         sizes = sorted({row.n for row in group.rows})

@@ -104,7 +104,6 @@ def _failed(group: Group) -> list[str]:
 
 
 def _tails(group: Group) -> list[str]:
-    """Name the rows whose mean and trimmed mean have opposite signs."""
     texts = []
     for row in group.rows:
         value = row.metrics.get(group.metric)
@@ -227,11 +226,7 @@ def _ages(group: Group) -> list[str]:
 
 
 def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return each remark of the runs once, preceded by its strategies unless it applies to all.
-
-    Args:
-        runs: strategy and remarks of each run.
-    """
+    """Return each remark of the (strategy, remarks) pairs once, preceded by its strategies unless it applies to all."""
     listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
     for strategy, texts in listed:
@@ -276,7 +271,6 @@ def _ranking(group: Group, instructions: Instructions) -> list[str]:
 
 
 def _who_beats_whom(group: Group) -> str:
-    """List which rows are significantly better than which; empty if there are none or too many rows."""
     ranked = group.ranked
     if len(ranked) > _MOST_NAMED:
         return ""
@@ -293,7 +287,6 @@ def _who_beats_whom(group: Group) -> str:
 
 
 def _undecided(group: Group) -> str:
-    """List the rows without a significant difference, if other rows have one; otherwise empty."""
     rows = [row for row in group.rows if row.standing is Standing.UNDECIDED and row.baseline is not None]
     if not rows or not group.family.significant:
         return ""
@@ -337,7 +330,6 @@ def _strategies(rows: Sequence[Row]) -> str:
 
 
 def _intervals(group: Group) -> list[str]:
-    """Describe what the intervals of the ranking metric are over, and list rows with another interval or none."""
     estimates = [
         (row.run.strategy, estimate) for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n
     ]

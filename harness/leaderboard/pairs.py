@@ -67,7 +67,6 @@ class Difference:
     """About how many units would show a difference like this one (80% power, corrected). None if it is already
     significant, or if unknown."""
     wins: int
-    """Samples on which this run is better."""
     ties: int
     losses: int
     counts: OutcomeCounts | None

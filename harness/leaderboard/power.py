@@ -47,9 +47,7 @@ class Spread:
     """The variances of paired differences, in the square of the unit shown."""
 
     between: float
-    """Variance of the true mean differences of repositories."""
     within: float
-    """Variance of the differences of samples in one repository."""
 
     def deviation(self, samples: float) -> float:
         """Return the standard deviation of a repository's mean over `samples` samples, which may be infinite."""
@@ -189,7 +187,6 @@ class Plan:
     effect: float
     rows: int
     repositories: int
-    """Largest number of repositories of a stored pair."""
     samples_each: int
     """Mean number of samples per repository in the stored pairs."""
     between: float
@@ -322,7 +319,6 @@ def _plan(maker: GroupBuilder, base: int, effect: float, rows: int) -> Plan:
 
 
 def _untold(maker: GroupBuilder, base: int, repositories: int) -> InputFault:
-    """Return the fault of a group whose runs give no variances, with the command that adds what is missing."""
     run = maker.tables[base].run
     place = f"{run.samples}, {run.language}, {run.generator}"
     name = run.samples.partition("[")[0]

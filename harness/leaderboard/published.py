@@ -18,11 +18,9 @@ from ctxbench.harness.paper_tables import LEVELS, ORIGINS, STATUSES, PaperRow, p
 from ctxbench.harness.results import Origin, spec_of_label
 
 BOTH = "both"
-"""Language of a mean over both languages."""
 _COMBINED = "+".join(LEVELS)
 _METRIC = "pass@1"
 PAPERS_PROFILE = "infercom"
-"""Metric profile of the papers' line tables."""
 _HEADS = {"avg": "mean of levels", "overall": "mean of both languages"}
 _TIMES = {"inference": "seconds", "construction": "build s"}
 _SHORT = {"missing_in_available_copy": "no copy"}
@@ -43,7 +41,6 @@ class Printed:
     status: str = "ok"
     """``ok``, or a key of `harness.paper_tables.STATUSES`."""
     flag: str = ""
-    """Doubts about the number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +167,11 @@ def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | No
 
 
 def _key(row: PaperRow, language: str) -> float:
-    """Return the negated ranking number as a sort key, so that the best row is first and missing numbers are last."""
     cell = printed_numbers(row, language).get(ranking_column(row, language))
     return 1.0 if cell is None or cell.value is None else -cell.value
 
 
 def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield a sentence for each doubtful number that differs from an imported row of the same model and strategy."""
     for row in rows:
         for at in levels_of(row, language):
             for metric, cell in at.metrics.items():
@@ -232,13 +227,7 @@ def published_table(listing: Listing) -> TextTable:
 
 
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the notes below the table.
-
-    Args:
-        listing: the rows.
-        profile: metric profile of the groups above; empty without groups.
-        instructions: how readers see more, on the command line or on the pages.
-    """
+    """Return the notes below the table; `profile` is that of the groups above, empty without groups."""
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
@@ -293,7 +282,6 @@ def _flags(listing: Listing) -> list[str]:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a sentence per text, preceded by all names with this text."""
     names_by_text: dict[str, list[str]] = {}
     for name, text in pairs:
         names_by_text.setdefault(text, []).append(name)

@@ -112,7 +112,6 @@ def table(
 
 
 def _fitting(text_table: TextTable, width: int) -> TextTable:
-    """Drop the last columns until the table fits the width; the first five stay."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widths = [max(map(cell_len, cells)) + len(_GAP) for cells in columns]
     kept = next((count for count in range(len(widths), 5, -1) if sum(widths[:count]) - len(_GAP) <= width), 5)
@@ -258,7 +257,6 @@ def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
 
 
 def _of_table(group: Group, row: Row) -> dict[str, Any]:
-    """Return a row's values by the table's column names, with the bounds of ``metric`` and ``difference``."""
     values = {key: _cell(key, column.value(group, row)) for key, column in COLUMNS.items()}
     bounds = {"metric": row.metrics.get(group.metric), "difference": row.difference.get(group.metric)}
     for key, found in bounds.items():

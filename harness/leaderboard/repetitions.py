@@ -71,7 +71,6 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
     samples = list(dict.fromkeys(itertools.chain.from_iterable(table.sample for table in members)))
 
     def across(columns: Sequence[Sequence[Any]], default: Any = None) -> list[tuple[Any, ...]]:
-        """Return the cells of each sample, one per run."""
         return [
             tuple(
                 column[of_run[sample]] if column and sample in of_run else default
@@ -178,9 +177,7 @@ class Noise:
     """Variance that repetition adds to means over runs, in the square of the unit shown."""
 
     single: float
-    """Variance of a single run's value."""
     means: Array
-    """Variance of each mean."""
 
     @classmethod
     def of(cls, repeated: Array) -> Noise | None:

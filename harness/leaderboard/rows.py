@@ -80,7 +80,6 @@ class Row:
     missing: int
     """Number of samples without a result, because the machine failed; they do not count as 0."""
     excluded: int
-    """Number of samples left out because they are invalid."""
     marks: Mapping[str, int]
     """Mark (``broken``, ``vacuous``) -> number of samples with it, even if not left out."""
     metrics: Mapping[str, Estimate]
@@ -133,9 +132,7 @@ class Family:
     """Largest number of units of a pair."""
     unit: FlipUnit
     smallest_p: float
-    """Smallest p-value that the test can reach with this many units."""
     significant: int
-    """Number of pairs that differ significantly at 5%."""
     visible: float | None
     """Median over the pairs of the smallest difference that a pair can show; None if no pair can show one."""
     nearest: tuple[str, str] | None
@@ -211,7 +208,6 @@ class Group:
     generator: str
     profile: str
     metric: str
-    """Ranking metric."""
     scales: Mapping[str, Scale]
     baseline: str | None
     """Strategy that differences refer to; `base` is its row."""
@@ -265,9 +261,7 @@ class Overall:
     """Means of a strategy and generator over both languages of a benchmark with levels."""
 
     run: RunInfo
-    """Run in the first language."""
     samples: tuple[str, ...]
-    """Names of the sample sets, one or two."""
     level: str
     missing: int
     metrics: Mapping[str, OverallMean]
@@ -278,7 +272,6 @@ class Listing:
     """Published rows of one benchmark and language, shown below the benchmark's groups."""
 
     benchmark: str
-    """The benchmark's name in the papers."""
     language: str
     rows: tuple[PaperRow, ...]
     """All rows, in the papers' order."""
@@ -309,14 +302,7 @@ def family(
     unit: FlipUnit = REPOSITORY,
     units: int = 0,
 ) -> Family:
-    """Summarise differences that were corrected together.
-
-    Args:
-        differences: names of two rows, and their difference.
-        against: the second strategy of every pair; None if all pairs were tested.
-        unit: unit of all differences.
-        units: number of units, used if no pair was tested.
-    """
+    """Summarise differences that were corrected together; `units` counts only if no pair was tested."""
     tested = [(names, difference) for names, difference in differences if difference.p is not None]
     most = max((difference.units for _, difference in tested), default=units)
     visible = [difference.visible for _, difference in tested if difference.visible is not None]
@@ -363,9 +349,7 @@ def listed(names: Sequence[str]) -> str:
 def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:
     """Split a run by level: all samples, then for CoderEval the paper's three levels together, then single levels.
 
-    Args:
-        table: one run in one language.
-        by_level: whether to add levels; None adds them only for CoderEval.
+    None in `by_level` splits only CoderEval.
     """
     parts = [(ALL_LEVELS, table)]
     ours = table.run.benchmark == LEVELLED

@@ -30,7 +30,6 @@ class Scale:
     """How to show and compare a metric: its declaration, converted to the unit shown."""
 
     factor: float
-    """Factor from the profile's scale to the unit shown."""
     worst: float | None
     """Value of a model-failed sample; None to use its own value."""
     bounds: tuple[float, float] | None
@@ -38,9 +37,7 @@ class Scale:
     unit: str
     lower_is_better: bool = False
     help: str = ""
-    """Meaning, unit and direction of the metric, in one or two sentences."""
     source: str = ""
-    """Origin of the metric's definition."""
 
     @property
     def explained(self) -> str:

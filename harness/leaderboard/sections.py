@@ -156,12 +156,7 @@ def headline(group: Group, names: Sequence[str] = ()) -> str:
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
-    """Return a sentence about the leader, and sentences about the result of the tests.
-
-    Args:
-        group: the group to describe.
-        names: name of each row; if empty, the rows' labels.
-    """
+    """Return a sentence about the leader, and sentences about the tests; without `names`, rows have their labels."""
     lead, verdict = _answer(group, names)
     return lead, " ".join(filter(None, (verdict, group.family.claim())))
 
@@ -185,7 +180,6 @@ def _answer(group: Group, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _nobody(group: Group) -> str:
-    """Return a warning if no language model was asked; otherwise empty."""
     if not group.rows[0].run.completions:
         return "No model was asked. "
     return "No language model answered: a copy model did. " if only_copies(group.generator) else ""
@@ -241,7 +235,6 @@ def _nothing_tested(group: Group, names: Sequence[str]) -> str:
 
 
 def _other_metrics(group: Group, names: Sequence[str]) -> str:
-    """Return a sentence about other metrics: which favour the leader, which the baseline, and which neither."""
     leader = group.rows[0]
     lead = leader.difference.get(group.metric)
     if lead is None or lead.p is None or not lead.mean or group.base is None:
@@ -422,7 +415,6 @@ def _ranking(group: Group) -> list[Column]:
 
 
 def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
-    """Return a column per level, one for the paper's three levels together, and one for the mean of their means."""
     row_at = {(level, row.run.id, row.run.strategy): row for level, part in parts.items() for row in part.rows}
 
     def column(level: str, heading: str, part: str) -> Column:
@@ -473,7 +465,6 @@ class Blank:
 
     title: str
     why: str
-    """Reason, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,6 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
 
 
 def _named(name: str, strategies: Collection[str]) -> str:
-    """Return the strategy that a spec or bare name matches; empty if none does."""
     matches = sorted(strategy for strategy in strategies if is_named(name, strategy))
     exact = [strategy for strategy in matches if strategy in (name, _canonical(name))]
     if len(matches) > 1 and not exact:
@@ -143,10 +142,6 @@ def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> lis
     """Return a group's runs, without bits measured by another model than that of the newest run.
 
     Bits of two models, or of two versions of a model, are different units, so no mean, difference or rank may mix them.
-
-    Args:
-        tables: the runs of the group.
-        members: all runs, oldest first.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
@@ -259,12 +254,9 @@ def is_generator(requested: str, generator: str) -> bool:
 
 
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
-    """Return the runs of the newest view, and the other (samples, generator) pairs with runs.
+    """Return the runs of the newest view, and the other (samples, generator) pairs with runs; oldest run first.
 
     The view has the samples and generator of the user's newest run, or otherwise of a language model's newest run.
-
-    Args:
-        tables: stored runs, oldest first.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
     newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
@@ -275,11 +267,7 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return all runs; where the user ran only a first part of a set, add runs over more of it, cut to that part.
-
-    Args:
-        tables: stored runs, oldest first.
-    """
+    """Return all runs; where the user ran only a first part of a set, add runs over more of it, cut to that part."""
     parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
     joined = [table for table in tables if table.run.samples not in parts]
     return joined + [table for label in sorted(parts) for table in over(tables, label)]
@@ -289,10 +277,6 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
     """Return the runs over a sample set or a first part of it; add runs over more of the set, cut to that part.
 
     Strategies that ran over the part itself are not added again, nor are runs that lack a sample of the part.
-
-    Args:
-        tables: stored runs, oldest first.
-        label: name of the set, as in `RunInfo.samples`.
     """
     name, is_part, _ = label.partition("[:")
     samples_at: dict[Hashable, set[str]] = defaultdict(set)

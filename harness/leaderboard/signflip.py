@@ -156,7 +156,6 @@ class _Ordered:
         self._bar = (observed - TOLERANCE * np.abs(sums).sum(axis=1) / scale)[self._order, np.newaxis]
 
     def tested(self) -> StepDown:
-        """Return p-values and the critical statistic of the pairs that are not significant."""
         pairs, repositories = self._sums.shape
         hits, flips = np.zeros(pairs, dtype=np.int64), 0
         for signs in flip_signs(self._seed, repositories):
@@ -275,10 +274,6 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
     ones.
-
-    Args:
-        order: rows, the best mean first.
-        beats: pairs (winner, loser) that differ significantly.
     """
     remaining, standings = list(order), []
     while remaining:
@@ -289,12 +284,7 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
 
 
 def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the best and the worst rank of each of `count` rows.
-
-    Args:
-        count: number of rows.
-        beats: pairs (winner, loser) that differ significantly.
-    """
+    """Return the best and the worst rank of `count` rows, given the pairs (winner, loser) that differ significantly."""
     better, worse = [0] * count, [0] * count
     for winner, loser in beats:
         better[loser] += 1

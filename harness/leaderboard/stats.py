@@ -80,7 +80,6 @@ class Estimate:
 
     n: int
     units: int
-    """Number of units that have a sample."""
     mean: float | None
     low: float | None
     high: float | None
@@ -125,9 +124,7 @@ class Clustered:
     sums: Array
     """Sum of each unit's values; units without values are left out."""
     sizes: Array
-    """Number of samples of each unit."""
     codes: Codes
-    """Code of each unit."""
     unit: FlipUnit = REPOSITORY
 
     @cached_property
@@ -162,14 +159,7 @@ def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clust
 def estimates(
     columns: Sequence[Clustered], *, seed: str, bounds: tuple[float, float] | None = None, resampled: bool = True
 ) -> list[Estimate]:
-    """Estimate the mean of each column like `estimate`, with the same bootstrap draws for all.
-
-    Args:
-        columns: the values.
-        seed: decides the draws of the bootstrap.
-        bounds: range of the values, if any.
-        resampled: whether to add the bootstrap interval, which takes most of the time.
-    """
+    """Estimate the mean of each column like `estimate`, with the same bootstrap draws for all."""
     resampled_columns = [column if resampled and len(column.sums) >= FEWEST else None for column in columns]
     return [
         _estimate(column, bounds, drawn)

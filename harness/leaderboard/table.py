@@ -107,7 +107,6 @@ def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTabl
 _BITS = "bits"
 """Unit in which a few samples can dominate a mean."""
 Values = Mapping[str, MetricColumn]
-"""Metric -> values in the unit shown."""
 
 
 class GroupBuilder:

@@ -125,7 +125,6 @@ class Case:
     """One completion to score."""
 
     language: str
-    """``python`` or ``java``."""
     prompt: str
     """The file before the cursor; the completion continues its last line."""
     prediction: str
@@ -160,7 +159,6 @@ def _diagnostic(name: str, text: str, *, lower_is_better: bool) -> MetricInfo:
 
 
 COPY_MODEL = "incontext"
-"""The built-in generator, which knows only its prompt."""
 GAIN, COPYABLE = "context_gain", "copyable_bits"
 BITS = (
     _bits(GAIN, "How much cheaper the context makes the reference to write than the file alone does."),
@@ -432,7 +430,6 @@ def _score_chunk(profile: str, cases: Sequence[Case]) -> list[Values]:
 
 
 FUNCTIONS = "ctxbench"
-"""The profile for whole functions."""
 
 
 def score(profile: str, language: str, *, prompt: str, prediction: str, ground_truth: str) -> Values:

@@ -70,7 +70,6 @@ def unit(prompt: str, prediction: str, ground_truth: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Strip the text, trailing blanks and blank lines."""
     lines = (line.rstrip() for line in _LINE_END.split(text))
     return "\n".join(line for line in lines if line).strip()
 
@@ -88,7 +87,6 @@ class _Frame(NamedTuple):
     quote: str = ""
     formatted: bool = False
     depth: int = 0
-    """Number of open brackets in a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +231,6 @@ class _Scan:
         return at + 1
 
     def _end_of_line(self) -> None:
-        """Close every single-line string and all that is open in it."""
         for index, frame in enumerate(self.frames):
             if frame.kind == "string" and len(frame.quote) == 1:
                 del self.frames[index:]

@@ -149,7 +149,6 @@ def _statement_lines(text: str) -> list[str]:
 
 
 def _points(predicted: str, target: str, ratio: Callable[[str, str], float]) -> int:
-    """Return a similarity in whole points; ties are rounded to even."""
     if predicted == target:
         return 100
     if not predicted or not target:
@@ -326,7 +325,6 @@ def chrf(prediction: str, ground_truth: str) -> float:
 
 
 def _shares(predicted: str, target: str, order: int) -> tuple[float, float]:
-    """Return precision and recall of the n-grams of one order."""
     ours, theirs = (
         Counter(text[start : start + order] for start in range(len(text) - order + 1)) for text in (predicted, target)
     )

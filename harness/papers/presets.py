@@ -98,7 +98,6 @@ def _twin(spec: Spec, name: str, twin: str) -> Spec:
 
 
 def _released(spec: Spec) -> Spec:
-    """Return a spec with the parameters of `RELEASE_B` that its strategy accepts, also in wrapped strategies."""
     from ctxbench.strategies import registry  # noqa: PLC0415 - a list of presets does not need it
 
     parameter_names = {parameter.name for parameter in registry.get(spec.name).parameters}
@@ -131,7 +130,6 @@ class Fidelity:
     also: tuple[str, ...] = ()
     """Other strategies that the comparison covers."""
     paper: str
-    """The paper's section, table or figure."""
     program: str
     """Released program, with files and lines; empty if none was released."""
     equal: str

@@ -138,7 +138,6 @@ def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
-    """Return the lines of each strategy, in the paper's order: the paper's lines, then ctxbench's."""
     groups: dict[str, list[PaperRow]] = {}
     for row in compared.table.rows:
         if language in row.printed or language in row.missing:
@@ -268,7 +267,6 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
 
 
 def _summariser(compared: ComparedTable) -> str:
-    """Return the summariser, and whether it summarised functions of tests."""
     if not compared.summariser:
         names, asked = " and ".join(compared.generators), ", also for functions of tests"
         return f"{names}, as the generator (--summariser names another){asked * (not compared.continuing)}"
@@ -285,7 +283,6 @@ def _stored(compared: ComparedTable) -> Iterator[str]:
 
 
 def _continuing(compared: ComparedTable) -> Iterator[str]:
-    """Yield how strategies work with a model that only continues code, if a strategy needs instructions."""
     which = " and ".join(compared.continuing)
     follows = "follows" if len(compared.continuing) == 1 else "follow"
     if which and compared.table.kind is Kind.FUNCTION:
@@ -343,7 +340,6 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
 
 
 def _samples(compared: ComparedTable) -> str:
-    """Return the number of samples behind a strategy's numbers, by set and language."""
     first = next(iter(compared.ours.values()), ())
     sizes: dict[str, list[str]] = {}
     for result in sorted(first, key=lambda result: result.language != "python"):
@@ -360,7 +356,6 @@ def _size(result: OwnResult) -> str:
 
 
 def _who(by: SolvedBy, region: SolvedRegion) -> str:
-    """Return the strategies that alone solve the samples of a region."""
     if not region.runs:
         return "none of them"
     if len(region.runs) == by.solved.count:

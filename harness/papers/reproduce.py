@@ -39,7 +39,6 @@ from ctxbench.harness.store.work import ConstructionTime, construction_times
 from ctxbench.strategies import registry
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
-"""Default sample set of each kind."""
 PROFILE = "infercom"
 """Metric profile of the line tables: the scorer released with InferCom."""
 _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
@@ -47,7 +46,6 @@ _RIGHT_OR_WRONG = ("pass@1", "em")
 
 
 def _options(choices: RunOptions) -> frozenset[str]:
-    """Return the options in use that remove a difference from the papers."""
     chosen = {
         "--tokenizer": choices.tokenizer,
         "--summary-template": choices.summary_templates,
@@ -100,10 +98,6 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
 
 def check_encoders(strategies: Iterable[str], replacement: str | None = None) -> None:
     """Check before a run that this machine has the encoders.
-
-    Args:
-        strategies: specs whose own encoders are needed.
-        replacement: the encoder that replaces them, if any.
 
     Raises:
         InputFault: if an encoder is missing; the cure names alternatives.
@@ -274,7 +268,6 @@ def instructs(generator: str) -> bool:
 
 
 def _models(generators: Sequence[str]) -> dict[str, Generator]:
-    """Return spec -> model; check that the models' files exist."""
     models = {generator: resolve(generator) for generator in generators}
     for model in models.values():
         _ = model.version
@@ -294,7 +287,6 @@ class OwnNumber:
 
     mean: float
     n: int
-    """Number of samples."""
     low: float | None = None
     """Lower bound of the 95% interval; None without an interval."""
     high: float | None = None
@@ -308,7 +300,6 @@ class OwnResult:
     samples: str
     language: str
     strategy: str
-    """Canonical spec."""
     generator: str
     counts: Mapping[str, int]
     """Level -> completed samples."""
@@ -320,13 +311,7 @@ class OwnResult:
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
-    """Return the columns of `table` that a run can fill.
-
-    Args:
-        run: the run over one set in one language.
-        table: the paper's table.
-        built: times of the indices built for the run.
-    """
+    """Return the columns of `table` that a run can fill."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
     if construction := construction_of(stage for stage in built if project_of(stage.repo) in repos):
@@ -404,7 +389,6 @@ class Average:
     """Description of the compared methods."""
     whose: str
     n: int
-    """Number of settings."""
     cells: Mapping[str, float]
     """Column -> points, for columns in all rows."""
 

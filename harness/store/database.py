@@ -122,7 +122,6 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
 
 @functools.cache
 def _remark(path: str) -> None:
-    """Warn once per file that its newest rows cannot be read."""
     _LOG.warning("%s: the log of the database cannot be read, so the newest results may be missing", path)
 
 
@@ -293,11 +292,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
 
 @contextlib.contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Turn errors of SQLAlchemy and the driver into faults; `IntegrityError` is left to the caller.
-
-    Args:
-        where: name of the database, without its password.
-    """
+    """Turn errors of SQLAlchemy and the driver into faults; `IntegrityError` is left to the caller."""
     try:
         yield
     except exc.IntegrityError:
@@ -361,11 +356,6 @@ _HOLDERS = """
 @contextlib.contextmanager
 def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
     """Hold the lock of a run.
-
-    Args:
-        engine: engine of the database with the run.
-        where: name of the database in messages.
-        run: run id.
 
     Yields:
         True while the lock is held; False if the file system has no locks.

@@ -285,9 +285,7 @@ class CompletionTexts:
 
     text: str
     raw: str
-    """The model's unprocessed answer."""
     output: str
-    """Output of the tests; empty without tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +333,6 @@ class Step:
     text: str
     """Text of the answer beside its tool calls."""
     tool: str
-    """Name of the tool; empty for an answer without a tool call."""
     arguments: str
     """Arguments as the model wrote them, in JSON."""
 

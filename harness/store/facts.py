@@ -88,13 +88,6 @@ def append_finished(
 
     The number of statements does not depend on the number of samples.
 
-    Args:
-        connection: a connection in a transaction.
-        run: run id.
-        coder: the coder that priced the samples' contexts.
-        finished: the samples.
-        generations: answers that may not be stored yet.
-
     Raises:
         InputFault: if a sample is not planned, or its answer is not stored.
     """
@@ -146,7 +139,6 @@ def _append_results(
     prompts: Mapping[str, int],
     answers: Mapping[str, int],
 ) -> None:
-    """Append samples by key, without their scores; the mappings contain the numbers of prompts and answers."""
     rows: dict[Table, list[tuple[Any, ...]]] = {
         table: []
         for table in (
@@ -249,12 +241,7 @@ similar prompts are further apart."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
-    """Store missing prompts; return digest -> number for all prompts.
-
-    Args:
-        connection: a connection in a transaction.
-        texts: digest -> prompt, with similar prompts next to each other.
-    """
+    """Store missing prompts (digest -> prompt, similar ones side by side); return digest -> number for all prompts."""
     stored = numbers(connection, t.PROMPT, "digest", list(texts))
     new = {digest: clean(text).encode() for digest, text in texts.items() if digest not in stored}
     if not new:

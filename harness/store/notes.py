@@ -70,13 +70,7 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
 
 def add_cutoff(store: Store, generator: str, day: str) -> bool:
-    """Record the cutoff in a generator's spec; return False if it is the current cutoff.
-
-    Args:
-        store: the results.
-        generator: canonical spec of the generator.
-        day: last day of the generator's training data, as ``YYYY-MM-DD``.
-    """
+    """Record the cutoff in a generator's spec; return False if it is the current cutoff."""
 
     def append(connection: Connection) -> bool:
         c = t.CUTOFF.c
@@ -118,7 +112,6 @@ def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False
 
 
 def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> Iterator[tuple[str, str]]:
-    """Yield the runs with flagged passes, and a sentence that counts these passes."""
     doubted = passes_not_plain(connection, runs)
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
@@ -148,11 +141,6 @@ def _row(record: Imported | Mark) -> Row:
 
 def add_name(store: Store, run: str, name: str) -> bool:
     """Name a run; return False if the run has this name already.
-
-    Args:
-        store: the results.
-        run: full run id.
-        name: new name; an empty name removes the current name.
 
     Raises:
         InputFault: if another run has this name or id.

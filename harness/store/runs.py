@@ -52,9 +52,7 @@ SET_BACK = "restore the set as it was at the time of the run"
 _GIVE_SET = "give --samples the set of the run, unchanged since then"
 """Cures for a changed set: for commands without --samples, and with it."""
 _FIELDS = ("context_tokens", "calls")
-"""Numbers of a result with their own field in `RunTable`."""
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
-"""Costs stored with reference results."""
 CONTEXT = "context"
 """The profile of context gain, bits and diagnostics; its metrics are part of every table."""
 
@@ -73,16 +71,12 @@ class StoredRun:
 
     id: str
     samples: str
-    """Name of the sample set."""
     samples_digest: str
     strategy: str
     generator: str
-    """Spec of the generator."""
     label: str
-    """Displayed name of the generator, as in `RunInfo.generator`."""
     coder: str
     n: int
-    """Completions per sample."""
 
 
 def _stored_run(row: Any) -> StoredRun:
@@ -106,13 +100,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
-    """Return the runs over a sample set, ordered by strategy, generator and id.
-
-    Args:
-        store: the results.
-        digest: digest of the set.
-        samples: displayed name of the set, as in `RunInfo.samples`.
-    """
+    """Return the runs over a sample set, ordered by strategy, generator and id."""
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
         runs = [_stored_run(row) for row in connection.execute(query) if samples == shown_samples(row)]
@@ -280,7 +268,6 @@ class RunColumns:
     """The stored data of a run for a leaderboard."""
 
     run: Any
-    """Row of the run."""
     profile: str
     samples: Planned
     values: Mapping[str, Values]
@@ -289,7 +276,6 @@ class RunColumns:
     marks: Mapping[str, str]
     """Sample -> its mark."""
     exclude: bool
-    """Whether invalid samples are left out."""
     costs: Costs
     origin: Origin
     loads: tuple[Load | None, ...]
@@ -327,7 +313,6 @@ class RunColumns:
         )
 
     def _calls(self, samples: Planned) -> tuple[float | None, ...]:
-        """Return the number of generator calls per sample, excluding a separate summariser."""
         calls, summaries = samples.numbers["calls"], self.costs.summaries
         if summaries is None:
             return calls
@@ -337,7 +322,6 @@ class RunColumns:
         )
 
     def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
-        """Return the columns of `harness.results.COSTS`, and the other numbers stored with results."""
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
@@ -410,7 +394,6 @@ class Text:
     """Verdict; None for lines, empty completions and completions that are not judged yet."""
     reason: str
     flags: tuple[str, ...] = ()
-    """Flags of the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

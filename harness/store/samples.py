@@ -73,13 +73,7 @@ class Planned:
     """The distinct facts."""
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
-        """Return the status of each sample, as `status_of` does.
-
-        Args:
-            verdicts: verdict counts of the run.
-            n: completions per sample.
-            excluded: ids of the excluded samples.
-        """
+        """Return the status of each sample, as `status_of` does."""
         if not excluded and not any(facts.tested for facts in self.kinds):
             alike = {stored: status_of(self.kinds[0], stored, 0, n, excluded=False) for stored in set(self.stored)}
             return tuple([alike[stored] for stored in self.stored])
@@ -154,7 +148,6 @@ def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
-    """Return the distinct facts; equal facts of one set are one object."""
     return tuple({id(sample_facts): sample_facts for sample_facts in facts}.values())
 
 
@@ -179,15 +172,7 @@ def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str
 def stored_scores(
     connection: Connection, metrics: Mapping[int, str], run: str, planned: Planned, language: str | None = None
 ) -> dict[str, Values]:
-    """Return metric -> sample -> mean over its completions.
-
-    Args:
-        connection: a connection to the database.
-        metrics: number -> metric, from `measures`.
-        run: run id.
-        planned: samples of the run.
-        language: read only samples in this language; None for all.
-    """
+    """Return metric -> sample -> mean over its completions, for the numbered metrics of `measures`."""
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
     if planned.only(language):
@@ -206,7 +191,6 @@ def stored_scores(
 
 @functools.cache
 def _asked_scores(*, among: bool) -> Select[Any]:
-    """Return the query for the scores of a run, with the run as a parameter; `among` adds a language parameter."""
     s, p, m = t.SCORE_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c
     of_run = t.run_number(bindparam("run"))
     query = (
@@ -235,7 +219,6 @@ class StoredSet:
     samples: str
     """Displayed name, as in `RunInfo.samples`."""
     name: str
-    """Name of the set alone."""
     digest: str
     languages: tuple[str, ...]
     """Languages, those with the most samples first."""
@@ -243,7 +226,6 @@ class StoredSet:
     """Generators, those with the most runs first; language models come before the copy model."""
     runs: int
     size: int
-    """Samples per run."""
 
 
 def stored_sets(store: Store) -> list[StoredSet]:

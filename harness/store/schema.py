@@ -58,7 +58,6 @@ SCHEMA_NUMBER = 28
 """Increases with each change of a table or view; a database with another number is refused."""
 METADATA = MetaData()
 VIEWS = MetaData()
-"""The views, which show facts with their names."""
 VIEW_QUERIES: dict[str, Select[Any]] = {}
 """Name of a view -> its query."""
 _KEY = String(64)

@@ -69,14 +69,7 @@ def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> li
 def add_scores(
     store: Store, run: str, profile: str, scores: Mapping[tuple[str, int], Mapping[str, float | None]]
 ) -> None:
-    """Append scores of a run's completions under a profile; existing scores stay unchanged.
-
-    Args:
-        store: the results.
-        run: run id.
-        profile: the profile of the metrics.
-        scores: (sample, completion index) -> metric -> value in the profile's own scale.
-    """
+    """Append a run's scores, (sample, completion index) -> metric -> value; existing scores stay unchanged."""
     s, p = t.SCORE_FACT.c, t.PLANNED.c
     samples = sorted({sample for sample, _ in scores})
     metrics = sorted({metric for values in scores.values() for metric in values})
@@ -132,7 +125,6 @@ class Judged:
     exact: bool
     """Whether the completion equals the reference, by the exact match of the profile ``ctxbench``."""
     passed: bool
-    """Whether the completion passes its tests."""
 
 
 def judged_completions(store: Store, run: str) -> Counter[Judged]:
@@ -178,13 +170,7 @@ class Costs:
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> costs of its samples over all their calls; a separate summariser's costs are in `summaries`.
-
-    Args:
-        connection: a connection to the database.
-        runs: rows of the runs.
-        prices: rates for the stored tokens; models without a rate keep the stored price.
-    """
+    """Return run -> costs of its samples over all their calls; a separate summariser's costs are in `summaries`."""
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
@@ -205,7 +191,6 @@ class RunCosts:
     """Total cost of a run's calls, including a separate summariser."""
 
     samples: int
-    """Samples with a result."""
     tokens_in: float
     tokens_out: float
     price: float | None

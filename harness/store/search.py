@@ -54,7 +54,6 @@ class SampleFilter:
     """Verdict of any completion; `flag` is a flag of the prompt or of any completion."""
     flag: str = ""
     other: str = ""
-    """Id of a run to compare with."""
     differs: Differs = ""
     """``any``: samples that count in both runs with different values; ``first``, ``second``: that run is better."""
 
@@ -75,7 +74,6 @@ class FoundSample:
     value: float | None
     """Mean over the completions, in the profile's own scale; None if the sample does not count."""
     other: float | None = None
-    """Value in the compared run."""
 
 
 def search(
@@ -147,7 +145,6 @@ def _found(sample_filter: SampleFilter) -> CTE:
 
 
 def _fitting(sample_filter: SampleFilter) -> Select[Any]:
-    """Return the matching samples of the run, with the columns of `FoundSample`."""
     samples = _counted(sample_filter.run, sample_filter.measure).subquery()
     conditions = _conditions(samples, sample_filter)
     columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
@@ -164,7 +161,6 @@ def _fitting(sample_filter: SampleFilter) -> Select[Any]:
 
 
 def _counted(run: str, measure: Measure) -> Select[Any]:
-    """Return the run's samples with status and value, as the leaderboard counts them."""
     p, m, r, n = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c, t.RUN.c
     values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
     joined = (

@@ -74,7 +74,6 @@ class Shard:
     """Finished samples of a run with all data they refer to; or verdicts on samples; or an attempt."""
 
     samples: str
-    """Name of the sample set."""
     samples_digest: str
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -96,7 +95,6 @@ class ShardManifest:
     spec: RunSpec
     snapshots: dict[str, str]
     finished: tuple[str, ...]
-    """Ids of the finished samples."""
 
 
 def encode(shard: Shard) -> tuple[str, bytes]:
@@ -174,7 +172,6 @@ def decode(lines: Iterable[str], name: str, where: str) -> Shard:
 
 
 def _lines(shard: Shard) -> tuple[list[str], list[str]]:
-    """Return the lines of the facts and the lines of the times."""
     manifest = ShardManifest(
         format=FORMAT,
         run=shard.spec.id,
@@ -208,7 +205,6 @@ def _lines(shard: Shard) -> tuple[list[str], list[str]]:
 
 
 def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
-    """Return the record of a finished sample, and add its prompts to `prompts`."""
     record = dataclasses.asdict(sample)
     prompts[sample.prompt_digest] = record.pop("prompt")
     for cost in record["bits"]:

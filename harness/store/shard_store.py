@@ -208,7 +208,6 @@ class ShardStore(Store):
         self._deliver(*encode(self._shard(run, repo=open_unit.unit.repo, finished=finished)))
 
     def _send_verdicts(self, run: str) -> None:
-        """Deliver verdicts on samples that were delivered before, and link them here."""
         unlinked = self._unlinked.pop(run, [])
         if not unlinked:
             return
@@ -301,7 +300,6 @@ def open_share(
 
 
 def _shards_in(folder: Path, set_digest: str) -> Earlier:
-    """Return a reader of a folder's shards for one sample set; damaged shards are skipped with a warning."""
     by_run: dict[str, list[tuple[Path, ShardManifest]]] = defaultdict(list)
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         for manifest in _sound(manifest_of, file):
@@ -318,7 +316,6 @@ def _shards_in(folder: Path, set_digest: str) -> Earlier:
 
 
 def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
-    """Yield the content of a file, or log a warning if it cannot be read."""
     try:
         yield reader(file)
     except InputFault as fault:

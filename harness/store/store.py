@@ -122,13 +122,7 @@ class Store:
         return run_lock(self._engine, self.where, run)
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Record a run and its samples, unless they are stored already; return the run's id.
-
-        Args:
-            spec: choices of the run.
-            planned: samples of the run, in order.
-            days: sample -> day of its code; also recorded for samples that are stored already.
-        """
+        """Record a run and its samples, unless they are stored already; return the run's id."""
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
@@ -143,7 +137,6 @@ class Store:
         return id_
 
     def _plan(self, connection: Connection, run: int, set_digest: str, planned: Sequence[Sample]) -> None:
-        """Plan the samples of a new run, given by number; their keys are consecutive."""
         s, p = t.SAMPLE.c, t.PLANNED_FACT.c
         query = select(s.id, s.number).where(s.set_digest == set_digest)
         stored: dict[str, int] = dict(connection.execute(query).all())
@@ -302,10 +295,6 @@ class Store:
 def open_store(url: str, *, create: bool = True) -> Store:
     """Open a database, and create its tables if it is empty.
 
-    Args:
-        url: a SQLAlchemy URL.
-        create: whether to create a missing SQLite file.
-
     Raises:
         InputFault: if the URL, user, password or database name is wrong, the driver is missing, the file is not a
             database, or another version created it.
@@ -334,9 +323,6 @@ _SNAPSHOT = """
 
 def open_reader(url: str) -> Store:
     """Open a database for reading.
-
-    Args:
-        url: a SQLAlchemy URL.
 
     Raises:
         InputFault: if the URL, user, password or database name is wrong, the driver or the file is missing, or the

@@ -37,10 +37,6 @@ def schema_of(connection: Connection) -> int | None:
 def check_schema(number: int, *, where: str) -> None:
     """Refuse a database with another version's schema.
 
-    Args:
-        number: schema number of the database.
-        where: name of the database in messages.
-
     Raises:
         InputFault: if the number is not `SCHEMA_NUMBER`.
     """
@@ -53,11 +49,7 @@ def check_schema(number: int, *, where: str) -> None:
 
 
 def create_tables(connection: Connection, *, where: str) -> None:
-    """Create the tables in an empty database; leave existing tables unchanged.
-
-    Args:
-        connection: a connection in a transaction that holds the write lock.
-        where: name of the database in messages.
+    """Create the tables in an empty database, in a transaction with the write lock; leave existing tables unchanged.
 
     Raises:
         InputFault: if another version or another program created the database.
@@ -95,7 +87,6 @@ def _refuse_changes(connection: Connection, table: str) -> None:
 
 
 def _check_blank(connection: Connection, where: str) -> None:
-    """Refuse a database with other tables, or with an encoding that cannot store every text."""
     tables = set(inspect(connection).get_table_names())
     if connection.dialect.name == "sqlite":
         if tables:

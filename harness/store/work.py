@@ -52,11 +52,8 @@ class RunWork:
     unjudged: int
     """Number of function completions without a verdict."""
     languages: tuple[str, ...]
-    """Languages of the stored samples of the set."""
     functions: bool
-    """Whether tests judge some of the samples."""
     attempts: tuple[Attempted, ...]
-    """Attempts in the order of their start."""
     remarks: tuple[str, ...]
     imported: Imported | None
     file: ImportedFile | None
@@ -66,7 +63,6 @@ class RunWork:
     without
     such an attempt, or if locks cannot be read."""
     name: str = ""
-    """The run's name; empty if it has none."""
 
     @property
     def origin(self) -> Origin:
@@ -295,11 +291,9 @@ class FaultGroup:
     message: str
     count: int
     attempt: int
-    """Id of the latest attempt with this fault."""
     started: float
     """Start of that attempt, in seconds since 1970; faults have no time of their own."""
     samples: tuple[str, ...]
-    """The first samples with this fault."""
     detail: str
     """Details of the latest fault: the traceback if the strategy raised."""
 

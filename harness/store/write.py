@@ -88,7 +88,6 @@ class StoredVerdict:
     text_digest: str
     image: str
     sandbox: str
-    """Name of the back end."""
     verdict: str
     """A verdict other than ``BROKEN``, which is never reused."""
     reason: str
@@ -155,7 +154,6 @@ class Finished:
     scores: Mapping[tuple[str, str], float | None] = dataclasses.field(default_factory=dict)
     """(profile, metric) -> value of the prompt, for runs without completions."""
     engines: tuple[EngineUse, ...] = ()
-    """Work of context engines."""
     access: StoredAccess | None = None
     """What the strategy read; None if no strategy ran or the record is missing."""
 

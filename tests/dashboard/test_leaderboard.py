@@ -181,7 +181,7 @@ def test_a_page_says_what_to_do_on_a_page() -> None:
     [(_, some, remarks)] = view.published(ranked, ranked.groups[0])
     sentences = [*notes(ranked.groups[0], PAGE), *remarks]
     assert len(some.lines) < 66 and any("--published all" in note for note in remarks)
-    assert any("The Runs page has the command" in sentence for sentence in sentences)
+    assert any("the Runs page has the command" in sentence for sentence in sentences)
     options = [sentence for sentence in sentences if "--" in sentence]
     assert all("--sandbox none" in sentence or "--published all" in sentence for sentence in options)
     lines = make_table({"es": [0.5] * 3}, "abc", benchmark="projbench")

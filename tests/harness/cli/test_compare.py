@@ -51,7 +51,7 @@ def test_two_strategies_by_their_names() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["aa11"], ["name two runs"]),
+        (["aa11"], ["at least two runs"]),
         (["aa11", "zz"], ["no stored run or strategy is called 'zz'", "known: aa11"]),
         (["aa11", "bm26"], ["did you mean bm25"]),
         (

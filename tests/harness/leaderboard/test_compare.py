@@ -81,7 +81,7 @@ def test_runs_that_cannot_be_compared(change: dict[str, str], words: str) -> Non
 
 
 def test_one_run_and_an_unknown_metric() -> None:
-    with pytest.raises(InputFault, match="name two runs"):
+    with pytest.raises(InputFault, match="at least two runs"):
         compare([BASE])
     with pytest.raises(UnknownName, match="did you mean es"):
         compare([BASE, BETTER], metric="ess")

@@ -165,5 +165,5 @@ def test_imported_rows_say_so_and_stand_below_runs_over_the_same_samples() -> No
     made = board([coder_eval(), coder_eval((0.0,) * 6, strategy="recorded", origin=Origin.IMPORTED)])
     assert [(row.run.origin, row.rank_low) for row in made.groups[0].rows] == [("run", 1), ("imported", None)]
     for text in (render.table(made, explain=True), render.markdown(made)):
-        assert "recorded (imported)" in text and "as recorded elsewhere" in " ".join(text.split())
+        assert "recorded (imported)" in text and "recorded elsewhere" in " ".join(text.split())
     assert "recorded elsewhere" not in render.table(board([coder_eval()]))

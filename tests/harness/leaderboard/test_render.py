@@ -214,7 +214,7 @@ def test_notes_of_a_full_board() -> None:
         "if all were right",
         "count as the worst value: lc.repocoder(iterations=2, window=20) 1",
         "do not predict a language model",
-        "shown, never ranked",
+        "shown but never ranked",
     ):
         assert words in text, words
 

@@ -382,7 +382,7 @@ def test_compare_says_it_of_the_difference() -> None:
     [sentence] = [
         line for line in compare_view.remarks([pair], {"lc.repocoder-0": "x", "lc.infile-0": "y"}) if "variance" in line
     ]
-    assert sentence.startswith("x: of the variance of its difference ")
+    assert sentence.startswith("x: variance of the difference: ")
 
 
 def test_the_noise_of_a_difference_is_that_of_both_rows() -> None:
