@@ -69,7 +69,7 @@ def icon() -> Any:
 
 
 def tab_title(page: str) -> str:
-    """Return a page's title in the browser's tab."""
+    """Return the title of the browser tab for a page."""
     return f"{page} · ctxbench"
 
 

@@ -27,7 +27,7 @@ from ctxbench.harness.store.work import RunWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """The origin of a row."""
+    """The run behind a row, and the command that repeats it."""
 
     strategy: str
     run: str
@@ -38,7 +38,7 @@ class RowOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """A group, or the published rows of a benchmark."""
+    """A section of the report: a group, or the published rows of a benchmark."""
 
     title: str
     lead: str
@@ -50,7 +50,7 @@ class ReportSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The whole file."""
+    """The content of the report file."""
 
     title: str
     dated: str

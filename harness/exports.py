@@ -68,7 +68,7 @@ class ExportedRun:
         return datetime.fromtimestamp(max(ends, default=0.0), UTC)
 
     def details(self) -> Iterator[Detail]:
-        """Yield the planned samples, in the plan's order, language by language."""
+        """Yield the planned samples, language by language, in the plan's order."""
         for table in self.tables:
             for sample in table.sample:
                 yield detail(self.store, self.id, sample)
@@ -79,7 +79,7 @@ class ExportedRun:
         return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
-        """Return the reference of a sample; empty without a sample set."""
+        """Return the reference text of a sample; empty without a sample set."""
         return "" if self.sample_set is None else self.sample_set.references[sample].target
 
     def rows(self) -> Iterator[tuple[Group, Row]]:

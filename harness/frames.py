@@ -178,12 +178,12 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
 
 
 def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
-    """Return the summaries of runs, one row per strategy."""
+    """Return the summaries of runs as a frame, one row per strategy."""
     return _of_fields(summaries, "run", "strategy", "scored", "model_failed", "missing", "new", "unjudged")
 
 
 def of_imports(summaries: Iterable[ImportSummary]) -> ResultFrame:
-    """Return the summaries of imports, one row per run."""
+    """Return the summaries of imports as a frame, one row per run."""
     return _of_fields(summaries, "run", "samples", "strategy", "generator", "n", "planned", "new")
 
 
@@ -192,7 +192,7 @@ def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
-    """Return sample sets, one row each."""
+    """Return sample sets as a frame, one row each."""
     return ResultFrame.of_records(
         {
             "name": sample_set.name,

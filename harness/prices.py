@@ -71,7 +71,7 @@ class Rate:
         return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
-        """Return the price in dollars; `tokens_in` includes the `cached` tokens. Linear in all arguments."""
+        """Return the price in dollars, linear in all arguments; `tokens_in` includes the `cached` tokens."""
         tokens = (tokens_in - cached) * self.input + cached * self.cached + tokens_out * self.output
         return tokens / _MILLION + seconds / _HOUR * self.per_hour / self.at_once
 

@@ -1,4 +1,4 @@
-"""The Cost page: accuracy against tokens, calls, seconds and money. Layout only."""
+"""The Cost page: a metric plotted against tokens, calls, seconds or price. Layout only."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ BLOCKS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One run's part of the page."""
+    """The part of the page that shows one run."""
 
     letter: str
     run: StoredRun

@@ -159,7 +159,7 @@ KIND_HELP: Mapping[str, str] = {
 
 
 def kinds(measured: Sequence[Measured]) -> list[Cells]:
-    """Return one row per language, kind and level."""
+    """Return one row per language, kind and level, with the number of samples and first uses."""
     first: Counter[tuple[str, str, str]] = Counter()
     counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
     for sample in measured:

@@ -35,7 +35,7 @@ Interval: TypeAlias = tuple[float, float | None, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A round number and its position."""
+    """A round number on the axis, and its position."""
 
     x: float
     label: str
@@ -77,7 +77,7 @@ class Axis:
         return tuple(Tick(x=self.place(multiple * step), label=f"{multiple * step:.12g}") for multiple in multiples)
 
     def place(self, value: float) -> float:
-        """Return the position of a value, rounded to 0.1%."""
+        """Return the position of a value on the axis, in percent of the cell, rounded to 0.1."""
         return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
 
     def bar(self, interval: Interval) -> Bar:
@@ -107,7 +107,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTable:
-    """A table with a caption for screen readers, and its drawing."""
+    """A table with a caption for screen readers, and its drawn intervals."""
 
     caption: str
     heads: tuple[ColumnHead, ...]
@@ -138,7 +138,7 @@ class DrawnTable:
         return replace(self, drawn=drawn)
 
     def of_group(self, group: Group) -> DrawnTable:
-        """Return the table with the intervals of the ranking metric and the baseline's mean."""
+        """Return the table with drawn intervals of the group's ranking metric, and a line at the baseline's mean."""
 
         def interval(row: Row | None) -> Interval | None:
             value = row.metrics.get(group.metric) if row else None
@@ -162,7 +162,7 @@ def environment() -> Environment:
 
 
 def style() -> str:
-    """Return the style sheet of the tables."""
+    """Return the CSS of drawn tables."""
     return files("ctxbench.dashboard").joinpath("table.css").read_text(encoding="utf-8")
 
 

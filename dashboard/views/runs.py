@@ -110,7 +110,7 @@ HELP: Mapping[str, str] = {
 
 
 def label(work: RunWork) -> str:
-    """Return the sample set's name on leaderboards."""
+    """Return a run's sample set, as leaderboards name it."""
     choices = work.choices
     return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 

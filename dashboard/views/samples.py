@@ -215,7 +215,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
 
 
 def piece_label(number: int, piece: StoredPiece) -> str:
-    """Return the heading of a block's text."""
+    """Return the heading of a prompt block: number, kind, places, score, tokens, state and gain."""
     facts = [
         f"{number}. {piece.kind}",
         _places(piece),
@@ -275,7 +275,7 @@ def seconds(time: float | None) -> str:
 
 
 def price(dollars: float | None) -> Figure | None:
-    """Return a price with three digits."""
+    """Return the cell of a price in dollars, with three digits."""
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 

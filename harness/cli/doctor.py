@@ -33,7 +33,7 @@ _LITTLE = 5 * _GIB
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One line of the report."""
+    """A line of the doctor's report."""
 
     name: str
     good: bool | None
@@ -76,7 +76,7 @@ def doctor(clean: bool, base_image: str, engine: str, address: str | None, home:
 
 
 def machine_findings(base_image: str) -> list[DoctorFinding]:
-    """Return the findings that do not depend on the home folder."""
+    """Return what was found on this machine, except for the home folder."""
     checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
     return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
 

@@ -29,10 +29,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Finite(click.FloatRange):
-    """A finite number in a range. ``inf`` and ``nan``, which click's ranges accept, are refused."""
+    """A finite number in a range; refuses ``inf`` and ``nan``, which click's ranges accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number."""
+        """Convert the value, and refuse numbers that are not finite."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -47,7 +47,7 @@ class FormatChoice(click.types.StringParamType):
     def __init__(
         self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Accept formats of `files`, and those of `also`: name -> description of their fields."""
+        """Accept the installed formats for `files`, and those in `also` (name -> description of the fields)."""
         self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def seed_option(text: str) -> Callable[[F], F]:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, each column as wide as its widest cell."""
+    """Yield rows as lines of text, with each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

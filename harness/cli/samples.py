@@ -128,7 +128,7 @@ def list_sets(home: Home) -> None:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")
-@click.option("--force", is_flag=True, help="Replace a set of that name.")
+@click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @sandbox_option
 @home_option
 @click.pass_context

@@ -68,7 +68,7 @@ _SHAPES = FormatChoice("samples")
 @click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
 @sandbox_option
 @workers_option("With --rebuild: samples to judge at once.")
-@click.option("--force", is_flag=True, help="Replace a set of that name.")
+@click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @home_option
 def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
     """Make a sample set from another benchmark's FILES.

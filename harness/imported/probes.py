@@ -56,7 +56,7 @@ _TASKS = (
 
 
 def probes_of(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
-    """Return name -> language -> the results of the probes."""
+    """Return metric profile or diagnostic -> language -> results of its probes."""
     every: dict[str, Callable[[Language], list[Any]]] = {
         **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
         CONTEXT: _diagnoses,

@@ -42,11 +42,11 @@ class Column:
     """Whether the column contains words, aligned left, instead of numbers."""
 
     def head(self, group: Group) -> str:
-        """Return the heading for a group."""
+        """Return the column's heading in a group's table."""
         return self.heading if isinstance(self.heading, str) else self.heading(group)
 
     def written(self, group: Group, row: Row) -> str:
-        """Return the text of a row's cell."""
+        """Return the text of the column's cell in a row."""
         if self.text is not None:
             return self.text(group, row)
         value = self.value(group, row)
@@ -64,7 +64,7 @@ class ColumnHead:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of a board as text."""
+    """A table of a board, with all cells as text."""
 
     heads: tuple[ColumnHead, ...]
     lines: list[list[str]]
@@ -72,7 +72,7 @@ class TextTable:
 
     @classmethod
     def of(cls, columns: Iterable[Column], group: Group, caption: str = "") -> TextTable:
-        """Return a table of these columns of a group."""
+        """Return a group's rows as a table with these columns."""
         columns = tuple(columns)
         heads = tuple(ColumnHead(column.head(group), column.help, column.is_text) for column in columns)
         return cls(heads, [[column.written(group, row) for column in columns] for row in group.rows], caption)
@@ -96,7 +96,7 @@ def metric_column(group: Group, metric: str) -> Column:
 
 
 def mean_column(group: Group, metric: str) -> Column:
-    """Return the column of a metric's means alone, with as many digits as their intervals justify."""
+    """Return the column of a metric's means without intervals, with as many digits as the intervals justify."""
 
     def text(_: Group, row: Row) -> str:
         found = row.metrics.get(metric)
@@ -109,7 +109,7 @@ def mean_column(group: Group, metric: str) -> Column:
 
 
 def label(row: Row) -> str:
-    """Return the name of a row, unique in its group."""
+    """Return a row's displayed name, which is unique in its group."""
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
@@ -208,7 +208,7 @@ def cost_column(
     *,
     write: Callable[[float | None], str] = scales.amount,
 ) -> Column:
-    """Declare the column of a cost, a key of a row's `costs`."""
+    """Declare the column of a cost; `key` is a key of `Row.costs`."""
     return Column(
         key=key,
         heading=heading,

@@ -203,7 +203,7 @@ def _check(tables: Sequence[RunTable]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedRegion:
-    """The samples that exactly these runs solve."""
+    """The samples that these runs solve and no others."""
 
     runs: tuple[int, ...]
     """Positions of the runs, ascending; empty for samples that no run solves."""

@@ -134,7 +134,7 @@ def gap(this: Array, other: Array) -> Array:
 
 
 def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
-    """Describe each pair by itself, without a test; `corrected` adds the tests."""
+    """Return the difference of each pair without a test; `corrected` adds the tests."""
     estimates = stats.estimates(
         [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
     )
@@ -350,7 +350,7 @@ class MetricColumn:
     """Noise that repetition adds to these values; None for a single run."""
 
     def __bool__(self) -> bool:
-        """Return whether there are values."""
+        """Return whether the column has values."""
         return len(self.values) > 0
 
     @property
@@ -360,7 +360,7 @@ class MetricColumn:
 
     @cached_property
     def clustered(self) -> Clustered:
-        """The values by unit."""
+        """The values, grouped by unit."""
         return stats.clustered(self.values, self.samples.codes[self.places], self.samples.unit)
 
     def clustered_at(self, indices: Sequence[int]) -> Clustered:

@@ -101,7 +101,7 @@ def same_model(model: str, generator: str) -> bool:
 
 
 def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
-    """Return the columns of a row in the printed table."""
+    """Return the columns that the paper's table prints for a row."""
     if row.benchmark == "sota_test":
         return ("completed",)
     if row.benchmark != "CoderEval":

@@ -224,7 +224,7 @@ def markdown_table(text_table: TextTable) -> str:
 
 
 def to_json(board: Board) -> str:
-    """Return a JSON list of rows."""
+    """Return the board as JSON: a list with one record per row."""
     return json.dumps(records(board), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

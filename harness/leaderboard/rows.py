@@ -54,7 +54,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleAges:
-    """Ages of a group's samples, and how many of them its model may have read."""
+    """The ages of a group's samples, and the number that its model may have read in training."""
 
     oldest: str
     """Day of the oldest dated sample, as ``YYYY-MM-DD``."""
@@ -164,7 +164,8 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Return the claim of tests within one repository; empty for several repositories or without tests."""
+        """Return the sentence that limits a test within one repository; empty for several repositories or without "
+        "tests."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
@@ -231,7 +232,7 @@ class Group:
 
     @property
     def ranked(self) -> tuple[Row, ...]:
-        """The ranked rows."""
+        """The group's ranked rows, best first."""
         return tuple(row for row in self.rows if row.rank_low is not None)
 
     @property

@@ -41,7 +41,7 @@ class Scale:
 
     @property
     def explained(self) -> str:
-        """The help with its source."""
+        """The help text, followed by the metric's source."""
         return f"{self.help} Source: {self.source}." if self.source else self.help
 
     @property

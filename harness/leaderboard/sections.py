@@ -134,13 +134,13 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def title(group: Group) -> str:
-    """Return the title of a group: what its rows share."""
+    """Return a group's title: sample set, language, level and generator."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
 def heading_of(group: Group) -> str:
-    """Return the heading of a group on a screen: what its rows share."""
+    """Return a group's heading on a screen: sample set, language, level and generator."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     origin = _shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
@@ -445,7 +445,7 @@ def beside(group: Group) -> list[str]:
 
 
 def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
-    """Return the most useful metrics of a profile, in order, without `but`."""
+    """Return a profile's metrics, most useful first, without the metric `but`."""
     passes = [name for name in selection.passes(metrics) if name != but][-_MOST_PASSES:]
     own = selection.own_metrics(profile, metrics)
     usual = _BESIDE_PASSES if selection.passes(metrics) else _BESIDE
@@ -461,7 +461,7 @@ def _beside(group: Group) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A picture without content."""
+    """A chart that has nothing to show, and why."""
 
     title: str
     why: str

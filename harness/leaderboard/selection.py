@@ -212,7 +212,7 @@ def _ranking_metric(profile: str) -> str:
 
 
 def passes(metrics: Collection[str]) -> list[str]:
-    """Return the pass@k metrics, sorted by k."""
+    """Return the pass@k metrics among `metrics`, sorted by k."""
     return sorted((name for name in metrics if name.startswith("pass@")), key=lambda name: int(name.partition("@")[2]))
 
 

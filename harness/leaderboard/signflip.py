@@ -89,7 +89,7 @@ LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <
 
 
 def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield all drawn signs in chunks, shape (repositories, draws)."""
+    """Yield the drawn signs of all flips in chunks, shape (repositories, draws)."""
     width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
     for chunk in _flips(seed, repositories):
         for start in range(0, _FLIPS, width):
@@ -105,13 +105,13 @@ def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
 
 
 def block_rows(flips: Array) -> int:
-    """Return how many rows to multiply at once with these flips, shape (repositories, flips), in one thread."""
+    """Return the number of rows to multiply at once with `flips`, shape (repositories, flips), in one thread."""
     return max(2, _ALONE // flips.size)
 
 
 @dataclass(frozen=True, slots=True)
 class StepDown:
-    """The test of a family of pairs."""
+    """The test results of a family of pairs."""
 
     p: Array
     """Two-sided p-value of each pair, corrected for all pairs."""
@@ -257,7 +257,8 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips); if enumerated, the first one changes nothing."""
+    """Yield the flips in chunks, shape (repositories, flips); an enumeration begins with the flip that changes "
+    "nothing."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return

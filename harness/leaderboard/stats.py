@@ -59,7 +59,7 @@ class FlipUnit:
 
     @property
     def plural(self) -> str:
-        """The noun in the plural."""
+        """Plural of the unit's noun."""
         return f"{self.noun}s" if self.repo else "repositories"
 
     def count(self, number: int) -> str:
@@ -150,7 +150,7 @@ def coded(names: Sequence[str]) -> Codes:
 
 
 def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
-    """Sum values by unit."""
+    """Sum values by unit; `codes` are the units of the values."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
     return Clustered(values, sums[present], sizes[present], present, unit)

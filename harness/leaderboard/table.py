@@ -110,7 +110,7 @@ Values = Mapping[str, MetricColumn]
 
 
 class GroupBuilder:
-    """Builds one group."""
+    """Builds a group of the board from runs that can be ranked together."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class GroupBuilder:
         return placed
 
     def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Paired]:
-        """Pair runs over the samples that both have."""
+        """Pair runs, given by position, over the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:

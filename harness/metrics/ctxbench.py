@@ -91,7 +91,7 @@ class _Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LexedText:
-    """The code and names of a text after a cursor."""
+    """The code and the identifiers in a text that follows a cursor."""
 
     code: str
     """The text without its comments."""

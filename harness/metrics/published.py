@@ -313,7 +313,7 @@ profile(
 
 
 def chrf(prediction: str, ground_truth: str) -> float:
-    """Return chrF, 0 to 1; 0 if a text is blank."""
+    """Return the chrF score, from 0 to 1; 0 if a text is blank."""
     predicted, target = ("".join(text.split()) for text in (prediction, ground_truth))
     orders = [_shares(predicted, target, order) for order in range(1, min(_ORDER, len(predicted), len(target)) + 1)]
     if not orders:

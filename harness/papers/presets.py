@@ -149,7 +149,7 @@ class Fidelity:
 
 @functools.cache
 def methods() -> tuple[Fidelity, ...]:
-    """Return all comparisons, families before their members."""
+    """Return all comparisons of strategies with their papers, families before their members."""
     text = files("ctxbench.harness.papers").joinpath("fidelity.toml").read_text(encoding="utf-8")
     return tuple(_method(name, entry) for name, entry in tomllib.loads(text).items())
 

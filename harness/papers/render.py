@@ -1,4 +1,5 @@
-"""A paper's table with ctxbench's numbers, as text, markdown and JSON, and an SVG of who solves what. Pure."""
+"""A paper's table with ctxbench's numbers, as text, markdown and JSON, and an SVG of which strategies solve "
+"what. Pure."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WID
 
 
 def markdown(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the remarks and tables as markdown."""
+    """Return the table and its remarks as markdown."""
     remarks = "".join(f"- {plain_markdown(note)}\n" for note in notes(compared, languages))
     tables = [f"### {section.caption}\n\n{markdown_table(section)}" for section in sections(compared, languages)]
     return "\n".join([f"## {plain_markdown(title(compared))}\n", remarks, *tables])
@@ -226,7 +227,7 @@ def _ours_record(result: OwnResult) -> dict[str, Any]:
 
 
 def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
-    """Yield the remarks, the most important first."""
+    """Yield the remarks above the table, the most important first."""
     rows = compared.table.rows
     if compared.generators:
         yield from _beside(compared, languages)

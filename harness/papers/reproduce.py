@@ -238,7 +238,7 @@ def stored(
         raise InputFault(
             f"no run of {table.name} by {' or '.join(models)}{with_it} is stored",
             cure="see `ctxbench runs`; import shipped results with `ctxbench results import --reference ctxbench-2`"
-            "  (or ctxbench-2-lite) and give --encoder bm25; or leave out --stored",
+            " (or ctxbench-2-lite) and give --encoder bm25; or leave out --stored",
         )
     return ComparedTable(
         table=table,

@@ -318,7 +318,7 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows as the driver returns them; building SQLAlchemy's rows takes longer than reading.
+    """Return all rows as plain tuples of the driver; building SQLAlchemy's rows takes longer than reading.
 
     For columns of types that the driver converts itself: texts, integers and floats.
     """

@@ -75,7 +75,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
-    """Return the texts of a completion, or None if it does not exist."""
+    """Return the long texts of a completion, or None if the completion does not exist."""
     c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = (
         t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
@@ -89,7 +89,7 @@ def completion_texts(store: Store, run: str, sample: str, idx: int) -> Completio
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
-    """Return the texts of a model call, or None if it does not exist."""
+    """Return prompt and answer of a model call, or None if the call does not exist."""
     c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
     joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
     query = select(q.digest, g.text).select_from(joined)
@@ -281,7 +281,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTexts:
-    """The texts of one completion."""
+    """The long texts of a completion."""
 
     text: str
     raw: str
@@ -290,7 +290,7 @@ class CompletionTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTexts:
-    """The texts of one model call."""
+    """Prompt and answer of a model call."""
 
     prompt: str
     answer: str
@@ -326,7 +326,7 @@ def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One tool call, or an answer without a tool call."""
+    """A step of an agent: a tool call, or an answer without a tool call."""
 
     number: int
     """Number of the model's answer, from 1; one answer may call several tools."""

@@ -43,7 +43,7 @@ _GENERATION = (
 
 
 def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append verdicts; existing ones stay unchanged."""
+    """Append verdicts; existing verdicts stay unchanged."""
     append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
 
 

@@ -126,7 +126,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return digest of a set -> sample -> its mark; ``broken`` takes precedence over ``vacuous``."""
+    """Return set digest -> sample -> mark; ``broken`` takes precedence over ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))

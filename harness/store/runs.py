@@ -286,7 +286,7 @@ class RunColumns:
     """Empty for a run without a context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
-        """Return one table per language, sorted by language; or only the table of one language."""
+        """Return one table per language, sorted by language; with `language`, only that table."""
         languages = {facts.language for facts in self.samples.kinds}
         return [self._table(name) for name in sorted(languages) if language in (None, name)]
 

@@ -87,7 +87,7 @@ class Planned:
         return language is None or {facts.language for facts in self.kinds} <= {language}
 
     def among(self, language: str) -> Planned:
-        """Return the samples in one language."""
+        """Return the planned samples in one language."""
         if self.only(language):
             return self
         keep = [place for place, facts in enumerate(self.facts) if facts.language == language]

@@ -82,7 +82,7 @@ def _fact(name: str, *items: SchemaItem) -> Table:
 
 
 def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
-    """Return the number of the run with an id, as a subquery."""
+    """Return a subquery for the number of the run with this id."""
     return select(RUN.c.number).where(RUN.c.id == run).scalar_subquery()
 
 
@@ -435,7 +435,7 @@ SCORE, JUDGED = _view(SCORE_FACT), _view(JUDGED_FACT)
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:
-    """Return the key of a sample of a run as a subquery that does not read the run's other samples."""
+    """Return a subquery for the key of a run's sample, which does not read the run's other samples."""
     f, s = PLANNED_FACT.c, SAMPLE.c
     of_name = f.sample.in_(select(s.number).where(s.id == sample))
     return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

@@ -323,7 +323,7 @@ def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: f
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """One priced block."""
+    """The gain of a priced block, in bits."""
 
     kind: str
     bits: float

@@ -29,7 +29,7 @@ NOT_PLAIN = "not plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric for searching and comparing samples."""
+    """The metric by which samples are searched and compared."""
 
     profile: str
     metric: str
@@ -60,7 +60,7 @@ class SampleFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSample:
-    """A sample in a listing."""
+    """A sample found by a search."""
 
     ordinal: int
     """Position in the run's plan."""

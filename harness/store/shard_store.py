@@ -133,7 +133,7 @@ class ShardStore(Store):
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Store finished samples, and deliver each unit that is complete; return the number of samples."""
+        """Store finished samples and deliver each complete unit; return the number of samples."""
         finished = list(finished)
         super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)

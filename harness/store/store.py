@@ -70,7 +70,7 @@ class Store:
     """A database of results. Safe to use from many threads."""
 
     def __init__(self, engine: Engine, where: str) -> None:
-        """Use an engine of a database that has the tables; see `open_store`."""
+        """Use a database engine whose tables exist; `open_store` creates both."""
         self._engine = engine
         self._turn = threading.Lock()
         self.where = where
@@ -222,7 +222,7 @@ class Store:
         return responses
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
-        """Append answers; existing ones stay unchanged."""
+        """Append answers; existing answers stay unchanged."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
         self.settle(
             lambda connection: append_generations(connection, generations, add_prompts(connection, prompts)),
@@ -353,7 +353,7 @@ def _check(engine: Engine, where: str) -> None:
 
 
 def exists(url: str) -> bool:
-    """Return False for a SQLite file that does not exist, True otherwise; servers are not asked."""
+    """Return whether a SQLite file exists; True for servers, which are not asked."""
     parsed = read_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
 

@@ -27,7 +27,7 @@ _OTHER_DATABASE = "choose another database with --db"
 
 
 def schema_of(connection: Connection) -> int | None:
-    """Return the number of a database's schema; None if it has none."""
+    """Return the schema number of a database; None without a schema."""
     if not inspect(connection).has_table(SCHEMA.name):
         return None
     number: int | None = connection.scalar(select(SCHEMA.c.number))

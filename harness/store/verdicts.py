@@ -33,7 +33,7 @@ class UnscoredCompletion:
 
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-    """Return the stored verdicts among `keys`, by key."""
+    """Return key -> verdict for the stored verdicts with these keys."""
     verdicts: dict[str, StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
@@ -99,7 +99,7 @@ def passed(verdict: StoredVerdict) -> float:
 
 
 def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return run -> sample -> number of passes with flags; runs and samples without any are left out."""
+    """Return run -> sample -> number of passes with flags; runs and samples without such passes are left out."""
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
         select(j.run_id, j.sample_id, func.count())

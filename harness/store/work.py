@@ -256,7 +256,7 @@ def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """One attempt at a run."""
+    """An attempt at a run."""
 
     id: int
     started: float

@@ -175,7 +175,7 @@ class StoredConstruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFault:
-    """Why a sample is missing."""
+    """The reason why a sample is missing."""
 
     sample_id: str
     kind: str
@@ -212,7 +212,7 @@ class Imported:
 
 
 def sample_row(set_digest: str, record: Sample) -> Row:
-    """Return the row of a sample's public facts; the answer is not stored."""
+    """Convert a sample's public facts to a row; the answer is not stored."""
     return {
         "set_digest": set_digest,
         "id": record.id,
@@ -228,7 +228,7 @@ def sample_row(set_digest: str, record: Sample) -> Row:
 
 
 def verdict_row(record: StoredVerdict) -> Row:
-    """Return the row of a verdict."""
+    """Convert a verdict to its row in the table of verdicts."""
     row = {key: clean(value) for key, value in dataclasses.asdict(record).items()}
     return {**row, "flags": json.dumps(record.flags)}
 
@@ -257,7 +257,7 @@ def versions(run: Any) -> dict[str, str]:
 
 
 def shown_samples(run: Any) -> str:
-    """Return the name of a run's sample set with its limit, from the run's row."""
+    """Return the displayed sample set of a run, with its limit, from the run's row."""
     return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
