@@ -40,9 +40,7 @@ _GENERATOR = click.option(
     metavar="SPEC",
     help="Only runs by this generator: its spec, its name, or the name of its model.",
 )
-_PROFILE = click.option(
-    "--profile", default="ctxbench", show_default=True, help="The metric profile; a ranking has only one."
-)
+_PROFILE = click.option("--profile", default="ctxbench", show_default=True, help="The metric profile of all scores.")
 _INVALID = click.option(
     "--invalid",
     type=click.Choice(["exclude", "include"]),

@@ -164,8 +164,7 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Return the sentence that limits a test within one repository; empty for several repositories or without "
-        "tests."""
+        """Return the sentence that limits a test within one repository; otherwise empty."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:

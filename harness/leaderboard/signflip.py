@@ -257,8 +257,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips); an enumeration begins with the flip that changes "
-    "nothing."""
+    """Yield the flips in chunks, shape (repositories, flips); an enumeration begins with the identity."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return

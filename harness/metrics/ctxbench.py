@@ -80,7 +80,7 @@ def _names(predicted: LexedText, target: LexedText) -> dict[str, float]:
 
 
 class _Frame(NamedTuple):
-    """An open construct around the scanner's position; an empty stack is plain code."""
+    """An open string, f-string part or comment around the scanner's position."""
 
     kind: str
     """``string``, ``field`` or ``spec`` (of an f-string), ``block`` or ``comment``."""

@@ -1,5 +1,4 @@
-"""A paper's table with ctxbench's numbers, as text, markdown and JSON, and an SVG of which strategies solve "
-"what. Pure."""
+"""A paper's table with ctxbench's numbers as text, markdown, JSON; which strategies solve what as an SVG. Pure."""
 
 from __future__ import annotations
 
