@@ -175,7 +175,6 @@ def link(page: str, **query: str | Sequence[str]) -> str:
 def _start(
     name: str, default: list[str], valid: Callable[[list[str]], list[str]], label: str, *, empty: bool = False
 ) -> list[str]:
-    """Return the widget's value: the reader's click, the URL's value, another page's, or the default."""
     state: Any = st.session_state
     requested: list[str] = st.query_params.get_all(name)
     written: list[str] = state[_WRITTEN].get(name, [])

@@ -106,7 +106,6 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
 
 
 def _budgets(group: Group) -> list[DrawnTable]:
-    """Return the table of budgets if runs differ only in the budget; none for single levels."""
     over = curves(group) if group.level == ALL_LEVELS else None
     if not isinstance(over, Curves):
         return []

@@ -128,7 +128,6 @@ def tables(drawn: Iterable[DrawnTable]) -> None:
 
 
 def _written(rows: list[dict[str, object]]) -> Any:
-    """Return the content for `st.dataframe`; each `Figure` sorts by its number and shows its text."""
     if not any(isinstance(cell, Figure) for row in rows for cell in row.values()):
         return rows
     import pandas as pd  # noqa: PLC0415 - comes with Streamlit, loads late

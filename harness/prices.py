@@ -155,7 +155,6 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _apart(keys: Collection[str]) -> Iterator[str]:
-    """Yield a fault for each key without its required keys."""
     if ("input" in keys) != ("output" in keys):
         yield "input and output must be given together"
     elif "input" not in keys and "per_hour" not in keys:

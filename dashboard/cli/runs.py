@@ -26,7 +26,6 @@ class _Runs(click.Group):
     """A group whose first word is optional: `ctxbench runs` lists, `ctxbench runs RUN` shows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; if the first word is not a command, `show` gets all words."""
         if not args or args[0] not in (*self.commands, *ctx.help_option_names):
             args = [_SHOW, *args]
         return super().parse_args(ctx, args)

@@ -114,7 +114,6 @@ def _choose(tabs: Any) -> _Choice | None:
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:
-    """Return run -> column -> address of its cell: the run's samples, or the test of the difference."""
     group, base = choice.group, choice.group.base
     common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
     common |= {"metric": group.metric, "generator": group.generator}

@@ -75,7 +75,6 @@ _Part = Callable[[list[RunWork], str], None]
 
 
 def _refreshed(part: _Part, samples: str, run_id: str, going: bool) -> None:
-    """Show a part that changes during runs; a fault may be gone at the next refresh."""
     try:
         runs = _runs_over(samples)
         if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:

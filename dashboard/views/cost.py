@@ -124,7 +124,6 @@ def _ordered(points: Sequence[CostPoint]) -> list[CostPoint]:
 
 
 def _numbered(points: Sequence[CostPoint]) -> dict[str, int]:
-    """Return run -> number of its point, from left to right; names would not fit beside the points."""
     drawn = [point.run for point in _ordered(points) if point.cost is not None and point.mean is not None]
     return {run: number for number, run in enumerate(drawn, 1)}
 

@@ -75,7 +75,7 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
     "license_name",
     default="",
     metavar="NAME",
-    help="Licence of the weights; default: the licence in their metadata.",
+    help="Licence of the weights; default: read from PATH.",
 )
 @click.option("--chat", is_flag=True, help="Use its chat template where chat=auto.")
 def add(path: Path, name: str, license_name: str, chat: bool) -> None:

@@ -136,11 +136,6 @@ class _Steps:
         )
 
     def show_stored(self, sample_set: SampleSet, model: str) -> _Texts:
-        """Show and return a published model's answers that ship with ctxbench.
-
-        The model is `model`, or the first one if `model` has no answers. Without any for this kind of sample, nothing
-        is shown.
-        """
         from ctxbench.bench import quickstart as job
         from ctxbench.bench import standard
         from ctxbench.harness.imported import reference

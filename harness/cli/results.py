@@ -251,7 +251,6 @@ def _export_run(
 
 
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
-    """Return a run's sample set if the format also writes tasks, otherwise None."""
     from ctxbench.bench import samples as sets
     from ctxbench.harness.exported import needs_samples
     from ctxbench.harness.store.runs import check_set

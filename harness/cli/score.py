@@ -97,11 +97,6 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """Read the completions; check every line before scoring.
-
-    Raises:
-        InputFault: with file, line and field of the first few faults.
-    """
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import read_lines
 
@@ -175,7 +170,6 @@ def _number(value: float) -> float | int:
 
 
 def _table(scored: Mapping[str, Sequence[Values]]) -> str:
-    """Return a table with a row per profile, in percent as official programs print it; ``-`` for a missing metric."""
     from ctxbench.harness.metrics import aggregate
 
     columns = _columns(scored)
@@ -270,7 +264,6 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
 def _rescored(
     home: Home, store: Store, run_id: str, sample_set: SampleSet, profile: str | None, measure: Collection[Measurement]
 ) -> Iterator[tuple[str, int, Mapping[str, MachineFault]]]:
-    """Add a run's missing scores and measurements; yield what was added, how often, and the faults by sample."""
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import measure as measure_stored
     from ctxbench.harness.run.stored import rescore as score_stored

@@ -199,7 +199,6 @@ def corrected(
 
 
 def _within(difference: Difference, interval: tuple[float, float], scale: Scale) -> Difference:
-    """Return a difference with the interval of its test; rows that never differ keep their interval over samples."""
     if not difference.wins and not difference.losses:
         return difference
     if not any(map(math.isfinite, interval)):

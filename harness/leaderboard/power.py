@@ -149,7 +149,6 @@ def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
 
 
 def _sums(scores: Array, lead: float) -> Array:
-    """Return the rows' differences from the last row, the baseline; the first row leads by `lead`."""
     return np.array([scores[row] - scores[-1] + lead * (row == 0) for row in range(len(scores) - 1)])
 
 

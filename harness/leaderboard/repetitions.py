@@ -66,7 +66,6 @@ def _without_seed(run: RunInfo) -> str:
 
 
 def _pool(members: Sequence[RunTable]) -> RunTable:
-    """Pool two runs or more, sorted by seed. A sample outside a run's set is missing in that run."""
     places = [{sample: place for place, sample in enumerate(table.sample)} for table in members]
     samples = list(dict.fromkeys(itertools.chain.from_iterable(table.sample for table in members)))
 

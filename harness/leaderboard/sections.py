@@ -534,13 +534,7 @@ class Curves:
 
 
 def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) -> Curves | Blank:
-    """Return a metric of a group's strategies over a parameter, ordered by each strategy's best row.
-
-    Args:
-        group: the group of the rows; controls are left out.
-        parameter: a numeric parameter of the strategies' specs.
-        metric: the metric to draw; None for the ranking metric.
-    """
+    """Return a metric of a group's strategies over a parameter, ordered by each strategy's best row."""
     metric = metric or group.metric
     title = f"{metric} over {parameter}"
     points: dict[str, list[CurvePoint]] = defaultdict(list)

@@ -311,5 +311,4 @@ def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ..
 
 
 def _mark(index: int) -> str:
-    """Return a, b, …, z, A, …, Z, then (53), (54), …: readable in sequence."""
     return string.ascii_letters[index] if index < len(string.ascii_letters) else f"({index + 1})"

@@ -240,7 +240,6 @@ def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, fl
 
 
 def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:
-    """Draw whole units with replacement; return the percentile intervals of the means over samples."""
     intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
     places = [place for place, column in enumerate(columns) if column is not None]
     means = [_resampled(column, seed) for column in columns if column is not None]

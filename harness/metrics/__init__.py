@@ -455,13 +455,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
 
 def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
-    """Score a whole function body under the profile `FUNCTIONS`; other profiles score only lines.
-
-    Args:
-        language: a registered language, such as ``python``.
-        prediction: the completion's body, without signature and docstring.
-        ground_truth: the reference's body.
-    """
+    """Score a whole function body under the profile `FUNCTIONS`; other profiles score only lines."""
     # Profiles are imported late, because their modules register themselves.
     from ctxbench.harness.metrics import ctxbench  # noqa: PLC0415
 

@@ -99,7 +99,6 @@ def _compared_lines(prediction: str, ground_truth: str) -> tuple[list[str], list
 
 
 def _lines(text: str) -> list[str]:
-    """Return the stripped non-blank lines, split as by `str.splitlines`."""
     return [stripped for line in text.splitlines() if (stripped := line.strip())]
 
 
