@@ -72,7 +72,7 @@ def check(run: Completed, shape: str) -> None:
     if form.single and run.run.n > 1:
         others = (name for name in formats.prediction_names() if _takes_several(formats.predictions(name), form.kind))
         raise InputFault(
-            f"the run {run.run.id} has {run.run.n} completions per sample, but the format {shape} has only one",
+            f"the run {run.run.id} has {run.run.n} completions per sample, but the format {shape} allows only one",
             cure=f"choose --format {' or '.join(others)}",
         )
 

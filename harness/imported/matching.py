@@ -187,14 +187,14 @@ def _check(
         raise InputFault(
             f"{sample.id!r} is a {sample.kind} sample, but the format is for {shape.kind} samples",
             where=record.where,
-            cure="choose the sample set or format of the file",
+            cure="give the sample set or format that matches the file",
         )
     for expected in (record.sample.language if record.sample else None, language):
         if expected not in (None, sample.language):
             raise InputFault(
                 f"{sample.id!r} is in {sample.language}, not in {expected}",
                 where=record.where,
-                cure="choose the sample set or --language of the file",
+                cure="give the sample set or --language that matches the file",
             )
     judged = sum(answer.verdict is not None for answer in record.answers)
     if judged and sample.kind is Kind.LINE:

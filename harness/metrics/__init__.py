@@ -252,7 +252,8 @@ def profile(definition: Profile) -> Profile:
     for metric in definition.metrics:
         if metric.name == PASS or common_metric(metric.name) is not None:
             raise InputFault(
-                f"the metric {metric.name!r} of profile {definition.name!r} has the name of one that every board has",
+                f"the metric {metric.name!r} of profile {definition.name!r} has the name of a metric that every "
+                "board has",
                 cure="give it another name",
             )
     return _REGISTRY.add(definition.name, definition, origin=f"{definition.score.__module__}")
