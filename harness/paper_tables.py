@@ -133,7 +133,7 @@ NAMES = tuple(table.name for table in _TABLES)
 
 @functools.cache
 def rows() -> tuple[PaperRow, ...]:
-    """Return the rows of every table, in the papers' order."""
+    """Return the rows of all papers' tables, in the papers' order."""
     text = files("ctxbench.harness").joinpath("paper_tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 

@@ -202,7 +202,7 @@ class RunInfo:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of the stored runs behind these numbers."""
+        """Ids of the stored runs that these numbers come from."""
         return self.repetitions or (self.id,)
 
 

@@ -43,7 +43,7 @@ class OutcomeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """This run minus the other run, in the unit shown; missing numbers are None."""
+    """The paired difference of two runs, this run minus the other, in the unit shown; missing numbers are None."""
 
     n_common: int
     units: int

@@ -240,7 +240,7 @@ def _total(numbers: Array) -> float:
 
 
 def variance_text(parts: VarianceParts, *runs: RunInfo) -> str:
-    """Describe the shares in the variance of a mean, or of the difference of two runs."""
+    """Describe each source's share of the variance of a mean, or of the difference of two runs."""
     if not any(source.share for source in parts.values()):
         return "nothing varies"
     shares = [

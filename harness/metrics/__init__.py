@@ -101,7 +101,7 @@ class Profile:
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """Metrics in the order shown; ``es``, ``em`` or otherwise the first metric ranks."""
+    """Metrics in the order shown; ``es``, ``em`` or otherwise the first one ranks runs."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:

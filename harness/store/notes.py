@@ -70,7 +70,7 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
 
 def add_cutoff(store: Store, generator: str, day: str) -> bool:
-    """Record the cutoff in a generator's spec; return False if it is the current cutoff."""
+    """Store the cutoff that a generator's spec states; return False if it is the stored cutoff."""
 
     def append(connection: Connection) -> bool:
         c = t.CUTOFF.c
