@@ -121,7 +121,7 @@ def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
     )
     monkeypatch.setattr(metrics, "PROFILES", (*metrics.PROFILES, "endless"))
     result = run_cli("rescore", "--profile", "endless", "--home", str(home.root))
-    assert_fault(result, "'edits' of profile 'endless' is infinite", "return a number, or None where it is undefined")
+    assert_fault(result, "'edits' of profile 'endless' is infinite", "return a number from its score function")
     assert scores(home, "endless") == []
     (home.root / "answers.jsonl").write_text(
         json.dumps({"id": "a", "prompt": "x = ", "prediction": "1", "ground_truth": "2"}) + "\n"

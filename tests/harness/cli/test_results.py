@@ -347,7 +347,7 @@ def test_a_file_of_several_runs(home: Home) -> None:
     assert len(imported(home, "ctxbench", file, "--samples", "demo")) == 2
     assert {table.run.strategy for table in tables(home)} == {"a", "b"}
     merged = results(home, "import", "--format", "ctxbench", file, "--samples", "demo", "--strategy", "one")
-    assert_fault(merged, "m.jsonl:9", "a second time", "m.jsonl:1")
+    assert_fault(merged, "m.jsonl:9", "is repeated here", "m.jsonl:1")
 
 
 def test_one_language_of_a_set(home: Home) -> None:
@@ -375,7 +375,7 @@ BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
     "the same task twice": (
         "crosscodeeval",
         [{"task_id": GOOD["sample"], "pred": "x"}] * 2,
-        (":2", "second time", ":1"),
+        (":2", "is repeated here", ":1"),
     ),
     "a misspelt verdict": ("ctxbench", [{**GOOD, "verdct": "PASSED"}], (":1", "'verdct'", "did you mean verdict?")),
     "a verdict with a capital": ("ctxbench", [{**GOOD, "Verdict": "PASSED"}], (":1", "did you mean verdict?")),

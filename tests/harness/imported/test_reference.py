@@ -236,8 +236,8 @@ def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: 
 @pytest.mark.parametrize(
     ("where", "function", "gives", "said"),
     [
-        (probes.diagnostics, "context_waste", 0.5, "version: context;"),
-        (probes, "extract", Extracted(text="def f(): ..."), "version: extraction;"),
+        (probes.diagnostics, "context_waste", 0.5, "metrics: context;"),
+        (probes, "extract", Extracted(text="def f(): ..."), "metrics: extraction;"),
     ],
 )
 def test_another_measure_of_prompts_or_answers_is_refused(

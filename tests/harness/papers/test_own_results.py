@@ -284,7 +284,7 @@ def test_our_averages_are_over_settings_of_which_every_row_was_run() -> None:
 def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
     with pytest.raises(InputFault, match="--encoder minilm") as caught:
         check_encoders(["icl.rag(encoder=no_such_encoder)"])
-    assert "no_such_encoder of this table" in str(caught.value) and "\n" not in str(caught.value)
+    assert "this table needs the encoder no_such_encoder" in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(InputFault, match="no encoder is called 'hashd'; did you mean hashed") as caught:
         check_encoders(["icl.rag(encoder=hashd)"], "hashd")
     assert "of this table" not in str(caught.value)
@@ -351,7 +351,7 @@ def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
 
 
 def test_without_two_strategies_there_is_no_picture() -> None:
-    with pytest.raises(InputFault, match="no picture"):
+    with pytest.raises(InputFault, match="nothing to draw"):
         render.figure(with_solved(*charts({"lc.infile": [1.0, 0.0]})), ["python"])
 
 

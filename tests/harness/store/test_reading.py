@@ -70,7 +70,7 @@ def test_another_schema_is_named_and_not_touched(database: str) -> None:
     path = Path(database.removeprefix("sqlite:///"))
     set_schema(path, 2)
     for opened in (open_reader, open_store):
-        with pytest.raises(InputFault, match="another version of ctxbench .schema 2;") as fault:
+        with pytest.raises(InputFault, match="another version of ctxbench created the database .schema 2;") as fault:
             opened(database)
         assert "choose a new database with --db" in fault.value.cure
     with sqlite3.connect(path) as raw:
