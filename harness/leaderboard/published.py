@@ -110,7 +110,7 @@ def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
 
 
 def ranking_column(row: PaperRow, language: str) -> str:
-    """Return the column by which published rows are ranked."""
+    """Return the column that ranks published rows."""
     columns = columns_of(row, language)
     return "es" if "es" in columns else columns[-1]
 

@@ -1,4 +1,4 @@
-"""Choose which runs are compared, by which metric and with which baseline, and list their other differences. Pure.
+"""Choose the compared runs, their metric and baseline, and list their other differences. Pure.
 
 Differences in decoding, versions, load or samples give warnings. Names that no run has give errors.
 """

@@ -29,7 +29,7 @@ NOT_PLAIN = "not plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """The metric by which samples are searched and compared."""
+    """The metric for searching and comparing samples."""
 
     profile: str
     metric: str

@@ -347,7 +347,7 @@ def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
     text = picture(charts(columns))
     root = ET.fromstring(text)
     assert len(root.findall(f"{SVG}rect")) == MOST_REGIONS + 1
-    assert f"drawn are the {MOST_REGIONS} largest of {size} regions" in text
+    assert f"only the {MOST_REGIONS} largest of {size} regions are drawn" in text
 
 
 def test_without_two_strategies_there_is_no_picture() -> None:
