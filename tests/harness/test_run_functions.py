@@ -468,7 +468,7 @@ def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
     tables = [*run_tables(bench.store), *run_tables(other.store)]
     renamed = dataclasses.replace(tables[1], run=dataclasses.replace(tables[1].run, strategy="other"))
     text = " ".join(render.table(board([tables[0], renamed])).split())
-    assert "decoded in different ways" in text and "other 2 a sample at temperature 0.8" in text
+    assert "decoded in different ways" in text and "other 2 per sample at temperature 0.8" in text
     assert "decoded in different ways" not in render.table(board(tables[:1]))
 
 

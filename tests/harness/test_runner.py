@@ -614,7 +614,7 @@ def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
         thread.join()
     # The second is refused, or comes when all is done.
     assert [summary.missing for summary in summaries] == [0] * (2 - len(refusals))
-    assert all("works at this run" in refusal for refusal in refusals) and len(refusals) < 2
+    assert all("is working on this run" in refusal for refusal in refusals) and len(refusals) < 2
     assert sum(summary.new for summary in summaries) == 8
     assert len(bench.rows("SELECT * FROM result")) == 8
 

@@ -185,7 +185,7 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
     )
     assert result.code == 0, result.err
     head = " ".join(result.out.split())
-    asked = f"summariser: ours {spec}, which was not asked about functions of tests and vendored files"
+    asked = f"summariser: ours {spec}, not for functions of tests and vendored files"
     assert f"{asked} (--summarise-tests); the paper Llama3-8B-Instruct" in head
     assert asked_about(pair.teller) >= FUNCTIONS
 
@@ -193,7 +193,7 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
 @pytest.mark.parametrize("option", [("--summarise-tests",), ("--summary-template", "nowhere")])
 def test_an_option_without_use_is_refused(pair: Pair, option: tuple[str, ...]) -> None:
     refused = pair.run(*option, summariser=False)
-    assert refused.code == 2 and f"{option[0]} is for --summariser" in refused.err
+    assert refused.code == 2 and f"{option[0]} needs --summariser" in refused.err
 
 
 @pytest.mark.parametrize(

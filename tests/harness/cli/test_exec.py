@@ -112,8 +112,8 @@ def test_what_exact_match_misses_is_counted_by_the_tests(home: Home, fake: Fake)
     shown = run_cli("diagnose", "--equivalent", gold, other, *where)
     assert shown.code == 0 and shown.out.splitlines() == [
         f"{gold}  gold  completions with a verdict 6",
-        "  tests accept 2, 0 of them no exact match",
-        "  tests refuse 4 that are an exact match: see `ctxbench samples verify`",
+        "  2 pass their tests; 0 of these are not exact matches",
+        "  4 exact matches fail their tests; run `ctxbench samples verify`",
         f"{other}  lc.infile  completions with a verdict 6",
         "  tests accept 2, 2 of them no exact match",
     ], shown
@@ -265,7 +265,7 @@ def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
     result = run(home, "--k", "1,2")
     assert result.code == 0, result
     assert "scored 6  model-failed 0  missing 0  pass@1 33.3%  pass@2 33.3%" in result.out
-    assert "2 completions a sample, temperature 0.8, top-p 0.95" in result.err
+    assert "2 completions per sample, temperature 0.8, top-p 0.95" in result.err
     assert "the 2 completions of each sample are equal" in result.err
     board = json.loads(run_cli("leaderboard", "--home", str(home.root), "--k", "2", "--format", "json").out)
     assert board[0]["pass@1"]["mean"] == board[0]["pass@2"]["mean"] == pytest.approx(33.333333)
@@ -313,7 +313,7 @@ def test_bad_runs(home: Home, fake: Fake) -> None:
     id_ = run(home, "--sandbox", "none").out.split()[0]
     assert fake.judges == []
     result = run_cli("exec", "--samples", "demo", "--home", str(home.root), "--run", id_)
-    assert_fault(result, "over other samples", "--samples")
+    assert_fault(result, "used other samples", "--samples")
 
 
 @pytest.mark.parametrize("option", ["--k=0", "--k=x", "--k=1,,2", "--temperature=-1", "--top-p=0", "--sandbox=podman"])
@@ -448,7 +448,7 @@ def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run
     id_ = run(home).out.split()[0]
     with open_store(home.database) as store, store.run_lock(id_) as locked:
         attempt = store.start_attempt(id_, "process", locked=locked)
-        assert_fault(execute(home, "--run", id_, "--anew"), "a process works at it", "end that first")
+        assert_fault(execute(home, "--run", id_, "--anew"), "a process is working on it", "stop that process first")
         store.end_attempt(attempt, reason="done", finished=0, missing=0)
 
     def none(*_: Any, **__: Any) -> Any:
@@ -462,7 +462,7 @@ def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run
 def test_anew_is_for_runs(home: Home, fake: Fake) -> None:
     path = write(home, completions(home)[:1])
     result = execute(home, "--completions", str(path), "--anew")
-    assert result.code == 2 and "--anew is for --run" in result.err
+    assert result.code == 2 and "--anew needs --run" in result.err
 
 
 def test_what_was_judged_twice_at_once_says_so(home: Home, fake: Fake) -> None:

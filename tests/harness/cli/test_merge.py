@@ -150,7 +150,7 @@ def test_a_damaged_shard_is_made_again_by_its_part_and_by_no_other(
     (home.shards / of_first).write_bytes(damage(before[of_first]))
     for index in (1, 0):
         assert run(home, "--shard", f"{index}/2", strategies=("lc.infile",)).code == 0
-    assert any(of_first in line and "is done again" in line for line in caplog.messages)
+    assert any(of_first in line and "are done again" in line for line in caplog.messages)
     after = shards(home)
     assert {name for name in before if facts(after[name]) != facts(before[name])} == set()
     ended = merge(home)
@@ -255,11 +255,11 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
         (lambda text: "", "is empty"),
         (lambda text: "[]\n", "not a JSON object"),
         (lambda text: "{}\n", "field format"),
-        (lambda text: text.replace('"format":3', '"format":1', 1), "has format 1, this ctxbench reads 3"),
-        (lambda text: text.replace('"seed":0', '"seed":1', 1), "its choices are not those of its run's id"),
-        (lambda text: text.replace('{"sample":', '{"simple":', 1), "is no line of a shard"),
+        (lambda text: text.replace('"format":3', '"format":1', 1), "has format 1, and this ctxbench reads format 3"),
+        (lambda text: text.replace('"seed":0', '"seed":1', 1), "the run's choices do not match its id"),
+        (lambda text: text.replace('{"sample":', '{"simple":', 1), "is not a line of a shard"),
         (lambda text: text.replace('"status":"scored"', '"status":"good"', 1), "field status"),
-        (lambda text: text.replace('"completions":', '"completion":', 1), "is no finished sample"),
+        (lambda text: text.replace('"completions":', '"completion":', 1), "is not a finished sample"),
         (lambda text: text.replace("#L", "#M"), "is not a sample of its run"),
         (lambda text: _without(text, '{"answer"'), "lacks an answer or a verdict"),
         (lambda text: _without(text, '{"times":["answer"'), "field seconds: field required"),
@@ -301,7 +301,7 @@ def test_a_set_that_is_not_here_and_repositories_of_another_version_are_named(ho
     ("options", "what"),
     [
         (("--shard", "4/4"), "is not a share"),
-        (("--out", "x"), "--out is for --shard"),
+        (("--out", "x"), "--out needs --shard"),
     ],
 )
 def test_wrong_options_are_refused(home: Home, options: tuple[str, ...], what: str) -> None:

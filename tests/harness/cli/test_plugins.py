@@ -381,7 +381,7 @@ def test_an_engine_elsewhere_has_one_mode_only(tmp_path: Path) -> None:
     file = tmp_path / "far.toml"
     file.write_text('protocol = "http"\nurl = "http://127.0.0.1:9/"\n')
     refused = run("engine", "measure-leak", f"{file}(remote=on)", "--samples", "demo", "--home", str(tmp_path))
-    assert_fault(refused, "has one mode", "name an engine that lives in a box")
+    assert_fault(refused, "has only one mode", "name an engine that runs in a box")
 
 
 @pytest.mark.slow
@@ -391,6 +391,6 @@ def test_what_one_remembers_is_measured_as_a_leak(boxes: None, tmp_path: Path) -
     command = ("engine", "measure-leak", rooms.spy("Remembers"), "--samples", "demo", "--home", str(home.root))
     leaking = run(*command)
     assert leaking.code == 0, leaking.err
-    assert "it gains by what it saw: a leak" in leaking.out.splitlines()[-1], leaking.out
+    assert "shared mode gains: a leak" in leaking.out.splitlines()[-1], leaking.out
     honest = run(*(word.replace("Remembers", "Honest") for word in command))
-    assert "no leak can be seen" in honest.out.splitlines()[-1], honest.out
+    assert "no leak is visible" in honest.out.splitlines()[-1], honest.out

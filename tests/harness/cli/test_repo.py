@@ -187,7 +187,7 @@ def test_what_is_printed(fake: FakeSandbox, tmp_path: Path) -> None:
     path = tmp_path / "mine" / "shop.toml"
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
     assert "6 of 6 tests passed." in result.out and len(result.out.splitlines()) == 1
-    assert "shop: to be looked at: its files name no licence" in result.err
+    assert "shop: please check: its files name no licence" in result.err
     assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "exists already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
 
@@ -225,7 +225,7 @@ def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, tmp_
     fake.answer = answer
     tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = [double(1)]\n"})
     result = run_cli("repo", "add", str(tree), "--folder", str(tmp_path))
-    assert_fault(result, "shop.toml: none of its tests ran", "loading conftest", "# [tests]", "samples build")
+    assert_fault(result, "shop.toml: no test of the repository ran", "loading conftest", "# [tests]", "samples build")
     assert manifest.load(str(tmp_path / "shop.toml")).tests is None
 
 
@@ -236,7 +236,7 @@ def test_a_wrong_source_is_one_line(ref: str) -> None:
 
 def test_a_sandbox_for_no_tests_is_a_wrong_use() -> None:
     result = run_cli("repo", "add", "x", "--no-tests", "--sandbox", "bubblewrap")
-    assert result.code == 2 and "--no-tests leaves out" in result.err
+    assert result.code == 2 and "--no-tests runs no tests" in result.err
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def _nothing(home: Home) -> None:
         (_cut_answers, {"generator": "scripted(answers='{root}/answers.jsonl')"}, ["answers.jsonl:2", "cut off"]),
         (_database_of_another_version, {}, ["another version of ctxbench", "choose a new database"]),
         (_no_database, {}, ["is not a database", "--db"]),
-        (_folder_for_a_database, {}, ["cannot be opened"]),
+        (_folder_for_a_database, {}, ["the path is a folder"]),
         (_lost_repository, {}, ["shop1", "repo fetch"]),
         (_changed_repository, {}, ["shop1", "remove that folder"]),
         (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "correct the strategy"]),
