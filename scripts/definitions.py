@@ -20,7 +20,8 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample, Use
-from ctxbench.harness.diagnostics import Diagnostics, needed
+from ctxbench.harness.definitions import needed
+from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.run.spec import planned_samples
 from scripts import write_section
 

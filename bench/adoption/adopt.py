@@ -129,7 +129,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
     version = origin.version
     if isinstance(origin.source, LocalSource) and not version:
         # The version is part of the copy's name, so it is read before the copy is made.
-        version = guess(_files(origin.source.path, local.files(origin.source.path, home))).version
+        version = guess(_files(origin.source.path, local.files(origin.source.path, home)), where=ref).version
     draft = RepoManifest(
         name=name,
         language=PYTHON,
@@ -141,7 +141,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
     manifest.parse(text_of(draft), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
-    guessed = guess(tree, wheel=origin.wheel)
+    guessed = guess(tree, where=ref, wheel=origin.wheel)
     draft = replace(
         draft,
         language=guessed.language,

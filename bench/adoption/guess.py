@@ -41,10 +41,11 @@ class Guess:
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
 
 
-def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
+def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Guess:
     """Guess a repository's manifest from its files.
 
     Args:
+        where: the repository, for messages.
         wheel: Python: whether the package index has a wheel of the project.
 
     Raises:
@@ -53,9 +54,8 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
     sizes = {language: _size(tree, language) for language in (PYTHON, JAVA)}
     language = max(sizes, key=lambda language: sizes[language])
     if not sizes[language]:
-        raise InputFault(
-            "the repository contains neither Python nor Java", cure="choose a repository in one of these languages"
-        )
+        cure = "name a folder or source with such files; those that .gitignore names do not count"
+        raise InputFault("contains neither Python nor Java files", where=where, cure=cure)
     texts = {path: content.decode("utf-8", "replace") for path, content in tree.items() if not path.endswith(".java")}
     requirements = declared(texts)
     heads = (

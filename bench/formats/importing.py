@@ -75,11 +75,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     """
     sets.folder(home, name)
     form = formats.samples(format_name)
-    if repos is not None and form.in_repository is None and form.in_snapshot is None:
-        raise InputFault(f"{format_name} contains no repositories", where=str(repos), cure="leave --repos out")
-    if (packages or not hygiene) and repos is None:
-        option = "--packages" if packages else "--hygiene off"
-        raise InputFault(f"{option} needs repositories", cure="add --repos FOLDER")
+    _check_repositories(format_name, repos, hygiene=hygiene, packages=packages)
     read = read_tasks(format_name, refs, options=options, report=report)
     attached = _attached(form, read.tasks, home, repos, report, hygiene=hygiene, packages=packages)
     unusable = Counter(read.unusable)
@@ -102,6 +98,15 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     }
     samples, references = [task.sample for task in tasks], [task.reference for task in tasks]
     return sets.save(home, name, samples, references, manifest, force=force)
+
+
+def _check_repositories(format_name: str, repos: Path | None, *, hygiene: bool, packages: bool) -> None:
+    form = formats.samples(format_name)
+    if repos is not None and form.in_repository is None and form.in_snapshot is None:
+        raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
+    if (packages or not hygiene) and repos is None:
+        about = "installed packages are among" if packages else "hygiene is about"
+        raise InputFault(f"{about} the files of repositories", cure="give them with --repos")
 
 
 def read_tasks(

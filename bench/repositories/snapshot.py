@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import UTF8, decode, explained, plain_newlines, sha256
+from ctxbench.bench.files import UTF8, Decoded, decode, explained, plain_newlines, sha256
 from ctxbench.bench.languages.base import Language
 
 MAX_BYTES = 400_000
@@ -94,17 +94,15 @@ def load(
         InputFault: if the folder is missing or has no such file.
     """
     dropped: Counter[str] = Counter()
-    texts: dict[str, str] = {}
-    undecoded: set[str] = set()
-    read_in: Counter[str] = Counter()
-    decoder = language.decoder(root)
+    decoded_files: dict[str, Decoded] = {}
+    decoder = language.decoder(root) if declared else lambda raw, _: decode(raw, UTF8)
     start = root / source
     if not start.is_dir():
         raise InputFault("no such folder", where=str(start), cure=f"fetch it with `ctxbench repo fetch {name}`")
     for path in _walk(start, language.suffix, _SKIPPED_FOLDERS if packages else _SKIPPED_FOLDERS | _PACKAGES):
         relative = path.relative_to(root).as_posix()
         reason, raw = ("name", b"") if _NO_NAME.search(relative) else _read(path)
-        decoded = decoder(raw, path) if declared else decode(raw, UTF8)
+        decoded = decoder(raw, path)
         text = plain_newlines(decoded.text)
         if not reason and _is_generated(text):
             reason = "generated"
@@ -112,28 +110,25 @@ def load(
             reason = "hygiene"
         if reason:
             dropped[reason] += 1
-            continue
-        texts[relative] = text
-        if not decoded.whole:
-            undecoded.add(relative)
-        if decoded.encoding != UTF8:
-            read_in[decoded.encoding] += 1
-    if not texts:
+        else:
+            decoded_files[relative] = decoded._replace(text=text)
+    if not decoded_files:
         raise InputFault(
             f"the folder contains no {language} source file",
             where=str(start),
             cure="check the manifest's language and source",
         )
-    ordered = {path: texts[path] for path in sorted(texts)}
-    digest = sha256("".join(f"{path}\0{sha256(text)}\n" for path, text in ordered.items()))
+    texts = {path: decoded_files[path].text for path in sorted(decoded_files)}
+    digest = sha256("".join(f"{path}\0{sha256(text)}\n" for path, text in texts.items()))
+    encodings = Counter(decoded.encoding for decoded in decoded_files.values() if decoded.encoding != UTF8)
     return Snapshot(
         name=name,
         language=language,
         digest=digest,
-        texts=ordered,
+        texts=texts,
         dropped=dict(sorted(dropped.items())),
-        undecoded=frozenset(undecoded),
-        encodings=dict(sorted(read_in.items())),
+        undecoded=frozenset(path for path, decoded in decoded_files.items() if not decoded.whole),
+        encodings=dict(sorted(encodings.items())),
     )
 
 

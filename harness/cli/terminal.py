@@ -27,6 +27,8 @@ from typing import Any, NoReturn
 
 import click
 
+from ctxbench.bench.errors import CtxbenchError
+
 SECONDS = 1.5
 """Seconds a command has to end cleanly after the first interrupt."""
 INTERRUPT_CODE = 130
@@ -102,6 +104,55 @@ def _below(pid: int) -> list[int]:
             for child in map(int, children.read_text(encoding="ascii").split()):
                 descendants += [child, *_below(child)]
     return descendants
+
+
+class _TimeUp(KeyboardInterrupt):
+    pass
+
+
+EndAt = Callable[[float, Callable[[float], CtxbenchError]], None]
+"""Time of `time.monotonic` at which a block ends, and a function: that time -> the fault that is raised then."""
+
+
+@contextlib.contextmanager
+def time_limit() -> Iterator[EndAt]:
+    """Yield a function that sets when the block ends, or sets it anew; for the main thread.
+
+    At that time the block is interrupted as by Ctrl-C, and raises the fault. If it has not ended `SECONDS` later, the
+    process ends with the same message.
+    """
+    timer, ended, faults = threading.Timer(0.0, lambda: None), threading.Event(), list[CtxbenchError]()
+
+    def up(fault_at: Callable[[float], CtxbenchError]) -> None:
+        faults.append(fault_at(time.monotonic()))
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+        if not ended.wait(SECONDS):
+            click.echo(f"ctxbench: {faults[0]}", err=True)
+            _end_children()
+            os._exit(1)
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise _TimeUp
+
+    def end_at(when: float, fault_at: Callable[[float], CtxbenchError]) -> None:
+        nonlocal timer
+        timer.cancel()
+        timer = threading.Timer(max(0.0, when - time.monotonic()), up, [fault_at])
+        timer.daemon = True
+        timer.start()
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        yield end_at
+    except BaseException:
+        # Interrupted work fails in many ways.
+        if faults:
+            raise faults[0] from None
+        raise
+    finally:
+        timer.cancel()
+        ended.set()
+        signal.signal(signal.SIGALRM, before)
 
 
 _EVERY_SECONDS = 5.0

@@ -171,11 +171,9 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
         MachineFault: if a process cannot be started.
     """
     spec = base.canonical(generator)
-    tokens: Tokens = code_tokens.pieces
-    if choices.tokenizer is not None:
-        tokens = P50kBase(choices.tokenizer).ids  # refuses a wrong file before anything starts
+    # A wrong file of the tokenizer is refused before anything starts.
+    tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.pieces
     hidden = kept_from_strategies(home, store.where, sample_set)
-    rates = prices.of_home(home)
     executor: OpenExecutor | None = None
     if choices.sandbox != NO_SANDBOX:
         tools = tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
@@ -184,10 +182,6 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
             executor = functools.partial(
                 open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
             )
-    bounds = StrategyBounds.of_work(choices.strategy_seconds)
-    tokenizer = str(choices.tokenizer.absolute()) if choices.tokenizer else ""
-    common = {"tokenizer": tokenizer, "templates": dict(choices.summary_templates)}
-    opens_cells = cells or functools.partial(open_cells, limits=bounds, common=common)
     workers = choices.workers or os.cpu_count() or 1
     apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
@@ -198,20 +192,14 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only after cells and batcher have released them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store, rates)
+        batcher = Batcher(model, spec, store, prices.of_home(home))
         stack.callback(batcher.close)
-        summariser = batcher
-        if choices.summariser:
-            other = resolve(choices.summariser)
-            stack.callback(other.close)
-            _check_summariser(other, choices.summariser)
-            summariser = Batcher(other, base.canonical(choices.summariser), store, rates)
-            stack.callback(summariser.close)
+        summariser = _summariser(home, store, choices.summariser, resolve, stack) if choices.summariser else batcher
         summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
         construction = ConstructionLog()
         retrieval = Retrieval(home.cache / "vectors", summarise=summaries, built=construction, tokens=tokens)
         pricer = _pricer(model, spec, resolve, stack)
-        opened_cells = stack.enter_context(opens_cells(hidden, workers))
+        opened_cells = stack.enter_context((cells or _cells_of(choices))(hidden, workers))
         engines = stack.enter_context(Engines(boxes or _no_boxes, hidden=hidden, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
@@ -259,12 +247,26 @@ def _folder(source: str) -> Path:
     return Path(url2pathname(urlsplit(source.rpartition("@")[0]).path))
 
 
-def _check_summariser(model: Generator, spec: str) -> None:
+def _cells_of(choices: RunOptions) -> OpenCells:
+    bounds = StrategyBounds.of_work(choices.strategy_seconds)
+    tokenizer = str(choices.tokenizer.absolute()) if choices.tokenizer else ""
+    common = {"tokenizer": tokenizer, "templates": dict(choices.summary_templates)}
+    return functools.partial(open_cells, limits=bounds, common=common)
+
+
+def _summariser(
+    home: Home, store: Store, spec: str, resolve: Callable[[str], Generator], stack: contextlib.ExitStack
+) -> Batcher:
+    model = resolve(spec)
+    stack.callback(model.close)
     if not model.capabilities.instructs:
         raise InputFault(
             f"the summariser {spec} does not follow instructions",
             cure="use its chat template (endpoint=chat, chat=on), or name a model that does",
         )
+    batcher = Batcher(model, base.canonical(spec), store, prices.of_home(home))
+    stack.callback(batcher.close)
+    return batcher
 
 
 def _no_boxes() -> Sandbox:

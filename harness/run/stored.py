@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.concurrency import Progress
+from ctxbench.bench.concurrency import Progress, Tick
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
 from ctxbench.bench.formats.ctxbench import completions
@@ -28,7 +28,8 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
-from ctxbench.harness.diagnostics import RETRIEVED, Diagnostics
+from ctxbench.harness.definitions import RETRIEVED
+from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.generators.fim import unmarked
@@ -368,23 +369,10 @@ def diagnose(
     ]
     with open_pricer(run, resolve) as pricer:
         priced = priced_samples(store, run.id, pricer.name)
-        missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
-        waiting, new = deque(missing), 0
-        most = len(missing) if limit is None else min(limit, len(missing))
-        faults: dict[str, MachineFault] = {}
+        waiting = deque((samples[id_], prompt) for id_, prompt in usable if id_ not in priced)
+        most = len(waiting) if limit is None else min(limit, len(waiting))
         with progress(run.strategy, most) as tick:
-            while waiting and new < most:
-                id_, prompt = waiting.popleft()
-                language, target = samples[id_].language, behind_cursor(samples[id_], sample_set.references[id_])
-                try:
-                    worth = block_gains(pricer.coder, prompt, target, language)
-                except MachineFault as fault:
-                    if not pricer.works([language], fault):
-                        raise
-                    faults[id_] = fault
-                    continue
-                new += add_gains(store, run.id, id_, pricer.name, worth)
-                tick(1)
+            new, faults = _price_blocks(store, run, sample_set, pricer, waiting, most, tick)
         blocks = {sample: tuple(gains) for sample, gains in gains_of(store, run.id, pricer.name).items()}
     return RunDiagnosis(
         run=run,
@@ -394,6 +382,33 @@ def diagnose(
         blocks=blocks,
         faults=faults,
     )
+
+
+def _price_blocks(
+    store: Store,
+    run: StoredRun,
+    sample_set: SampleSet,
+    pricer: Pricer,
+    waiting: deque[tuple[Sample, Prompt]],
+    most: int,
+    tick: Tick,
+) -> tuple[int, dict[str, MachineFault]]:
+    """Price prompts from the left until `most` are priced; return their number, and sample -> fault."""
+    new, faults = 0, dict[str, MachineFault]()
+    while waiting and new < most:
+        sample, prompt = waiting.popleft()
+        try:
+            worth = block_gains(
+                pricer.coder, prompt, behind_cursor(sample, sample_set.references[sample.id]), sample.language
+            )
+        except MachineFault as fault:
+            if not pricer.works([sample.language], fault):
+                raise
+            faults[sample.id] = fault
+            continue
+        new += add_gains(store, run.id, sample.id, pricer.name, worth)
+        tick(1)
+    return new, faults
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:

@@ -72,6 +72,7 @@ def _convert(source: Path, target: Path, where: str) -> None:
 
     _logger.info("%s: converting %s to bfloat16, once; it takes a minute or two", where, source.name)
     module = transformers_module()
+    _bar_on_terminals()
     options: dict[str, Any] = {"gguf_file": source.name, "local_files_only": True}
     try:
         network, report = module.AutoModelForCausalLM.from_pretrained(
@@ -100,6 +101,12 @@ def _convert(source: Path, target: Path, where: str) -> None:
     except Exception as error:
         # The libraries raise many kinds of exceptions for an unknown file.
         raise _unreadable(error, where) from error
+
+
+def _bar_on_terminals() -> None:
+    """Let transformers show the bar of its conversion on a terminal only."""
+    gguf = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    vars(gguf)["tqdm"] = functools.partial(gguf.tqdm, disable=None)
 
 
 def _complete(report: dict[str, Any], where: str) -> None:
