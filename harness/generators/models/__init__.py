@@ -8,6 +8,8 @@ machine.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import logging
 import shutil
