@@ -17,7 +17,6 @@ from ctxbench.harness.definitions import RETRIEVED
 from ctxbench.harness.leaderboard import Board, Group, Row, board, scales
 from ctxbench.harness.leaderboard.columns import COLUMNS, label
 from ctxbench.harness.leaderboard.compare import compare, largest_differences
-from ctxbench.harness.leaderboard.pairs import LEAST_FILES
 from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
 from ctxbench.harness.leaderboard.render import records
 from ctxbench.harness.leaderboard.rows import listed, pair_verdict
@@ -77,8 +76,6 @@ class Prospect:
     def __str__(self) -> str:
         """Return the prospect as a line of output."""
         drawn = f"{self.samples} samples of {self.files} files"
-        if self.files < LEAST_FILES:
-            return f"{drawn}: too few files for a test"
         if self.difference is None:
             return drawn
         amount = scales.amount(self.difference)
@@ -143,7 +140,7 @@ class DecisionReport:
         return (
             f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
             f"{scales.p_value(difference.p)}, over {difference.n_common} samples{units}"
-            f"{f', with {listed(more)} a sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
+            f"{f', with {listed(more)} per sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
         )
 
     @property

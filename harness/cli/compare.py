@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option, samples_option
 from ctxbench.harness.cli.terminal import progress, say
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.errors import MachineFault
     from ctxbench.harness.run.stored import RunDiagnosis
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.runs import StoredRun
-    from ctxbench.harness.store.scores import Judged
 
 
 @click.command()
@@ -127,11 +123,6 @@ def power(
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "--equivalent",
-    is_flag=True,
-    help="Only count the completions that pass their tests but differ from the reference.",
-)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price at most N more samples per run.")
 @format_option("table", "json", text="Output format; json lists every block.")
 @home_option
@@ -139,7 +130,6 @@ def power(
 def diagnose(
     *,
     runs: tuple[str, ...],
-    equivalent: bool,
     limit: int | None,
     form: str,
     home: Home,
@@ -150,29 +140,19 @@ def diagnose(
     RUN is an id printed by `ctxbench run`, or its beginning. Each block is priced separately, so try --limit first.
     Run the command again to price only what is missing. Afterwards the leaderboard's JSON contains `block_gain`.
     Samples that cannot be priced are listed at the end.
-
-    With --equivalent nothing is priced: the output shows how many correct functions exact match misses.
     """
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.run.scoring import unpriced
     from ctxbench.harness.run.stored import diagnose as price
     from ctxbench.harness.store.runs import find_run
 
-    if equivalent and limit is not None:
-        raise click.UsageError("--equivalent prices nothing; leave out --limit")
     faults: dict[str, MachineFault] = {}
     with _open_priced(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
-            if equivalent:
-                counts = _judged(store, run)
-                text = dump_line(_judged_record(run, counts)) if form == "json" else _judged_lines(run, counts)
-                click.echo(text, nl=False)
-            else:
-                diagnosis = price(home, store, run, limit=limit, progress=progress)
-                click.echo(
-                    dump_line(_diagnosis_record(diagnosis)) if form == "json" else _diagnosis_lines(diagnosis), nl=False
-                )
-                faults |= {f"{sample} of {run.id}": fault for sample, fault in diagnosis.faults.items()}
+            diagnosis = price(home, store, run, limit=limit, progress=progress)
+            text = dump_line(_diagnosis_record(diagnosis)) if form == "json" else _diagnosis_lines(diagnosis)
+            click.echo(text, nl=False)
+            faults |= {f"{sample} of {run.id}": fault for sample, fault in diagnosis.faults.items()}
     if faults:
         raise unpriced(faults)
 
@@ -186,39 +166,6 @@ def _open_priced(url: str) -> Store:
         return open_store(url, create=False)
     except Unwritable:
         return open_reader(url)
-
-
-def _judged(store: Store, run: StoredRun) -> Counter[Judged]:
-    from ctxbench.harness.store.scores import judged_completions
-
-    counts = judged_completions(store, run.id)
-    if not counts:
-        raise InputFault(
-            f"no completion of the run {run.id} has a verdict",
-            cure="name a run over functions, and judge it with `ctxbench exec --run` first",
-        )
-    return counts
-
-
-def _judged_record(run: StoredRun, counts: Mapping[Judged, int]) -> dict[str, Any]:
-    by_outcome = {
-        f"{'exact' if judged.exact else 'other'}_{'passed' if judged.passed else 'failed'}": n
-        for judged, n in counts.items()
-    }
-    return {"run": run.id, "strategy": run.strategy, **dict(sorted(by_outcome.items()))}
-
-
-def _judged_lines(run: StoredRun, counts: Counter[Judged]) -> str:
-    from ctxbench.harness.store.scores import Judged
-
-    exact, others = (counts[Judged(exact=exact, passed=True)] for exact in (True, False))
-    lines = [
-        f"{run.id}  {run.strategy}  completions with a verdict {counts.total()}",
-        f"  {exact + others} pass their tests; {others} of these are not exact matches",
-    ]
-    if refused := counts[Judged(exact=True, passed=False)]:
-        lines.append(f"  {refused} exact matches fail their tests; run `ctxbench samples verify`")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _diagnosis_record(diagnosis: RunDiagnosis) -> dict[str, Any]:

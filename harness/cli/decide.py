@@ -135,8 +135,6 @@ def decide(
     from ctxbench.harness.time_budget import MOST, StoredPlan, TimeBudget
 
     specs = [spec_of(spec) for text in strategies for spec in expand(text)]
-    if len(specs) < 2:
-        raise click.UsageError("Give two strategies or more: A, and those to compare with it.")
     _check_kind(kind, since=since, budget=budget)
     _check_metric(generator, metric)
     _check_strategies(home, specs)
@@ -144,8 +142,7 @@ def decide(
     with time_limit() as end_at:
         manifest = _manifest(ref, kind, home, choices["sandbox"])
         plan = StoredPlan(home, (manifest.name, str(budget), generator, str(choices["seed"]), *specs))
-        planned = plan.count() if budget else None
-        count = min(filter(None, (limit, planned)), default=MOST if budget else _SAMPLES)
+        count = min(filter(None, (limit, plan.count() if budget else None)), default=MOST if budget else _SAMPLES)
         sample_set = _built(manifest, kind, home, since, count, choices)
         with (
             open_store(db or home.database) as store,
@@ -198,6 +195,8 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
 
+    if len(specs) < 2:
+        raise click.UsageError("Give two strategies or more: A, and those to compare with it.")
     controls = [spec for spec in specs if spec in CONTROLS]
     if specs[0] in controls or len(controls) == len(specs) - 1:
         cure = "put a strategy first, and name another one beside the controls"
@@ -252,13 +251,17 @@ def _built(
     manifest: RepoManifest, kind: str, home: Home, since: Since | None, count: int, choices: Mapping[str, Any]
 ) -> SampleSet:
     from ctxbench.harness.cli import samples
+    from ctxbench.harness.leaderboard.pairs import LEAST_FILES
 
     options = {"per_repo": count, "seed": choices["seed"], "workers": os.cpu_count() or 1, "force": True}
     # A repository's name may be longer than a set's.
     name = f"decide-{manifest.name}"[:80]
     if kind == "function":
         return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
-    return samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
+    sample_set = samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
+    if (files := len({sample.path for sample in sample_set.samples})) < LEAST_FILES:
+        say(f"{name}: no difference can be significant: a test needs {LEAST_FILES} files with samples, and has {files}")
+    return sample_set
 
 
 def _within(

@@ -37,6 +37,7 @@ from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.papers.reproduce import ComparedTable
     from ctxbench.harness.run.attempt import RunSummary
     from ctxbench.harness.store import Store
 
@@ -322,14 +323,12 @@ def reproduce(
 
     Rows that differ only in the model become one run per generator. Below the table, the output shows the average gains
     that the paper states, and which rows solve what. Unless samples, model and encoder are the paper's, the output
-    lists
-    the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the InferCom
+    lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the InferCom
     paper needs five runs (--repeat 5).
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables
-    from ctxbench.harness.papers import render
     from ctxbench.harness.papers import reproduce as job
     from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
@@ -360,15 +359,21 @@ def reproduce(
                 progress=progress,
             )
     columns = languages or beside.languages
-    if form == "json":
-        text = render.to_json(beside, columns)
-    elif form == "markdown":
-        text = render.markdown(beside, columns)
-    else:
-        width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
-        text = render.table(beside, columns, width=width)
-    click.echo(text, nl=False)
+    click.echo(_printed(beside, columns, form), nl=False)
     if figure is not None:
+        from ctxbench.harness.papers import render
+
         write_atomic(figure, render.figure(beside, columns))
     if fault is not None:
         raise fault
+
+
+def _printed(beside: ComparedTable, columns: Sequence[str], form: str) -> str:
+    from ctxbench.harness.papers import render
+
+    if form == "json":
+        return render.to_json(beside, columns)
+    if form == "markdown":
+        return render.markdown(beside, columns)
+    width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
+    return render.table(beside, columns, width=width)

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -146,25 +146,41 @@ class Resources:
         return self.max_cost is not None and self.spent >= self.max_cost
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """How the parts of runs are opened; tests replace some."""
+
+    judges: OpenJudge = open_judge
+    cells: OpenCells | None = None
+    """Opens cells; None for processes."""
+    resolve: Callable[[str], Generator] = base.resolve
+    """Builds generators."""
+    tools: OpenTools | None = None
+    """Opens the runner of strategies' programs; None for the sandbox of the choices."""
+    boxes: Callable[[], Sandbox] | None = None
+    """Opens the back end for context engines' boxes; None for the sandbox of the choices."""
+
+    def in_sandbox(self, home: Home, choices: RunOptions) -> RunParts:
+        """Return the parts with the sandbox of the choices, if there is one."""
+        if choices.sandbox == NO_SANDBOX:
+            return self
+        tools = self.tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        return replace(self, tools=tools, boxes=self.boxes or functools.partial(back_end, home, choices.sandbox))
+
+
 @contextlib.contextmanager
-def open_resources(  # noqa: PLR0913 - components, and replacements for tests
+def open_resources(
     home: Home,
     store: Store,
     sample_set: SampleSet,
     planned: Sequence[Sample],
     generator: str,
     choices: RunOptions,
-    *,
-    judges: OpenJudge = open_judge,
-    cells: OpenCells | None = None,
-    resolve: Callable[[str], Generator] = base.resolve,
-    tools: OpenTools | None = None,
-    boxes: Callable[[], Sandbox] | None = None,
+    **parts: Any,
 ) -> Iterator[Resources]:
     """Open the parts of runs, which compute nothing before their first use. Close all of them on leaving.
 
-    Tests replace the keyword arguments. Without them, cells are processes, and tools and boxes use the sandbox of the
-    choices.
+    `parts` are fields of `RunParts`, which tests replace.
 
     Raises:
         InputFault: if a spec is wrong, the tokenizer's file is invalid, or the summariser does not follow instructions.
@@ -174,19 +190,17 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
     # A wrong file of the tokenizer is refused before anything starts.
     tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.pieces
     hidden = kept_from_strategies(home, store.where, sample_set)
+    opens = RunParts(**parts).in_sandbox(home, choices)
     executor: OpenExecutor | None = None
-    if choices.sandbox != NO_SANDBOX:
-        tools = tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
-        boxes = boxes or functools.partial(back_end, home, choices.sandbox)
-        if any(sample.tested for sample in planned):
-            executor = functools.partial(
-                open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
-            )
+    if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
+        executor = functools.partial(
+            open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=opens.judges
+        )
     workers = choices.workers or os.cpu_count() or 1
     apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
         # Not the canonical spec, which lacks settings that affect only speed and access.
-        model = resolve(generator)
+        model = opens.resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies can work while a full batch is answered.
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
@@ -194,13 +208,15 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, prices.of_home(home))
         stack.callback(batcher.close)
-        summariser = _summariser(home, store, choices.summariser, resolve, stack) if choices.summariser else batcher
+        summariser = batcher
+        if choices.summariser:
+            summariser = _summariser(home, store, choices.summariser, opens.resolve, stack)
         summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
         construction = ConstructionLog()
         retrieval = Retrieval(home.cache / "vectors", summarise=summaries, built=construction, tokens=tokens)
-        pricer = _pricer(model, spec, resolve, stack)
-        opened_cells = stack.enter_context((cells or _cells_of(choices))(hidden, workers))
-        engines = stack.enter_context(Engines(boxes or _no_boxes, hidden=hidden, report=_LOG.info))
+        pricer = _pricer(model, spec, opens.resolve, stack)
+        opened_cells = stack.enter_context((opens.cells or _cells_of(choices))(hidden, workers))
+        engines = stack.enter_context(Engines(opens.boxes or _no_boxes, hidden=hidden, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
@@ -213,12 +229,12 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
             width=width,
             workers=workers,
             judges=executor is not None,
-            has_sandbox=tools is not None,
+            has_sandbox=opens.tools is not None,
             retrieval=retrieval,
             construction=construction,
             summaries=summaries,
             executor=_on_first_call(stack, executor, workers),
-            tools=_on_first_call(stack, tools, workers),
+            tools=_on_first_call(stack, opens.tools, workers),
             engines=engines,
             max_cost=choices.max_cost,
         )

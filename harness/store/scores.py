@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -35,7 +35,6 @@ Counts = Mapping[str, tuple[int, int]]
 """Sample -> (completions with a verdict, completions that passed)."""
 _SECONDS, _DOLLARS = 9, 15
 """Decimals kept in sums."""
-_EXACT = "em"
 
 
 def kinds_of(run: str) -> Select[Any]:
@@ -116,30 +115,6 @@ def verdict_counts(
     for run, sample, judged, passed in connection.execute(query):
         counts_by_run[run][sample] = judged, round(passed) - doubted.get(run, {}).get(sample, 0)
     return counts_by_run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A kind of judged completion, for counting."""
-
-    exact: bool
-    """Whether the completion equals the reference, by the exact match of the profile ``ctxbench``."""
-    passed: bool
-
-
-def judged_completions(store: Store, run: str) -> Counter[Judged]:
-    """Count a run's judged completions by kind."""
-    passes, exact = t.SCORE.alias("passes"), t.SCORE.alias("exact")
-    p, e = passes.c, exact.c
-    same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.key == e.key) & (p.idx == e.idx)
-    query = (
-        select(e.value, p.value, func.count())
-        .select_from(passes.join(exact, same & (e.metric == _EXACT)))
-        .where(p.run_id == run, p.profile == PROFILE, p.metric == PASS)
-        .group_by(e.value, p.value)
-    )
-    with store.reading() as connection:
-        return Counter({Judged(exact=bool(em), passed=bool(passed)): n for em, passed, n in connection.execute(query)})
 
 
 def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
