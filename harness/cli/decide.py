@@ -140,6 +140,8 @@ def decide(
     _check_strategies(home, specs)
     time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs))
     with time_limit() as end_at:
+        if budget:
+            end_at(time_budget.pilot_end, time_budget.too_slow)
         manifest = _manifest(ref, kind, home, choices["sandbox"])
         plan = StoredPlan(home, (manifest.name, str(budget), generator, str(choices["seed"]), *specs))
         count = min(filter(None, (limit, plan.count() if budget else None)), default=MOST if budget else _SAMPLES)
@@ -274,7 +276,6 @@ def _within(
 ) -> Runs:
     """Return the runs over as many samples as fit in the time, and end the command if they take longer."""
     if plan.count() is None:
-        end_at(time_budget.pilot_end, time_budget.too_slow)
         runs = _fitted(home, runs, cards, time_budget)
         plan.keep(len(runs.planned))
     time_budget.start(time.monotonic(), len(runs.planned))
