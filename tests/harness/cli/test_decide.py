@@ -204,10 +204,10 @@ def test_a_misspelt_name_is_found_before_samples_are_built(shop: Path, name: str
 
 
 def test_a_long_answer_is_cut_with_a_mark(shop: Path) -> None:
-    long = {"text": f"make_0(order, {'0, ' * 90}0)"}
-    (shop.parent / "answers.jsonl").write_text(json.dumps(long) + "\n")
+    records = [{"contains": "HINT", "text": f"make_0(order, {'0, ' * 90}0)"}, {"text": "?"}]
+    (shop.parent / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
     lines = [line for line in run(shop).out.splitlines() if "make_0(order, 0, 0" in line]
-    assert lines and all(line.endswith("0…") and len(line) < 250 for line in lines)
+    assert lines and all(line.endswith("…") and len(line) < 250 for line in lines)
 
 
 @pytest.mark.parametrize(
