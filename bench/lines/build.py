@@ -257,16 +257,16 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
     if since is not None:
         ordered = [git.with_history(manifest) for manifest in ordered]
-    origins = {manifest.name: _origin(manifest, home, since, workers, report, progress) for manifest in ordered}
-    snapshots = [origin.snapshot for origin in origins.values()]
+    origins = [_origin(manifest, home, since, workers, report, progress) for manifest in ordered]
+    snapshots = [origin.snapshot for origin in origins]
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
-    added = {repo: origin.added for repo, origin in origins.items() if origin.added is not None}
+    added = {origin.snapshot.name: origin.added for origin in origins if origin.added is not None}
     built = build_samples(
         snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded, added=added, protocol=protocol
     )
     for repo, counts in built.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
-    entries = {repo: origin.entry for repo, origin in origins.items()}
+    entries = {origin.snapshot.name: origin.entry for origin in origins}
     about = manifest_of(built, snapshots, entries, seed=seed, per_repo=per_repo, protocol=protocol)
     return sets.save(home, name, built.samples, built.references, about, force=force)
 
@@ -299,7 +299,7 @@ def _origin(
         return _Origin(files, entry, None)
     past = git.open_history(manifest, home, since, report=report)
     days = functools.partial(past.days, root=fetched.root, texts=files.texts, workers=workers, progress=progress)
-    # `repo fetch` brings the first source, which may be another one.
+    # `repo fetch` takes the first source, which may be another one.
     entry |= {"since": str(since), "commit": past.commit, "cure": f"build the set again with --since {since}"}
     return _Origin(files, entry, Added(days, functools.partial(past.earlier, suffix=manifest.language.suffix)))
 
