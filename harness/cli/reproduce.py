@@ -323,8 +323,8 @@ def reproduce(
 
     Rows that differ only in the model become one run per generator. Below the table, the output shows the average gains
     that the paper states, and which rows solve what. Unless samples, model and encoder are the paper's, the output
-    lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the InferCom
-    paper needs five runs (--repeat 5).
+    lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the
+    InferCom paper needs five runs (--repeat 5).
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
