@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import threading
+from collections import deque
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from mcp.client.stdio import stdio_client
 
 _FILES = "/ctxbench/lib/ctxbench_engine_source_files"
 _SECONDS = 300.0
+_GREETING_SECONDS = 60.0
+"""Seconds until a server must have answered `initialize`; agents wait no longer either."""
+_LINE = 1000
+_DECODER, _VISIBLE = json.JSONDecoder(), re.compile(r"\S")
 
 
 class ToolFailed(RuntimeError):
@@ -44,6 +49,8 @@ class Mcp:
         self._identity = ("mcp", "?")
         self._ready = threading.Event()
         self._failure = self._tools = ""
+        self._errors: deque[str] = deque(maxlen=5)
+        """The last lines of the server's stderr, which a fault quotes."""
         self.heard = ""
         """The last answer of a tool, which `ctxbench engine check` shows where no place is read from it."""
 
@@ -53,8 +60,10 @@ class Mcp:
         self._prepare()
         if self._session is None:
             threading.Thread(target=self._run, daemon=True).start()
-            if not self._ready.wait(_SECONDS) or self._failure:
-                raise RuntimeError(f"the server did not start: {self._failure or 'no word from it'}")
+            silence = f"it did not answer `initialize` on its stdout in {_GREETING_SECONDS:g} s; does it speak stdio?"
+            if not self._ready.wait(_GREETING_SECONDS) or self._failure:
+                last = f" Its stderr ended: {' | '.join(self._errors)[-300:]}" if self._errors else ""
+                raise RuntimeError(f"the server did not start: {self._failure or silence}{last}")
         self._calls("start")
         return self._identity
 
@@ -137,7 +146,11 @@ class Mcp:
         session = self._session
         if session is None:
             raise RuntimeError("index comes first")
-        result = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop).result(_SECONDS)
+        call = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop)
+        try:
+            result = call.result(_SECONDS)
+        except TimeoutError:
+            raise RuntimeError(f"the tool {name} did not answer in {_SECONDS:g} s") from None
         words = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
         if getattr(result, "is_error", getattr(result, "isError", False)):
             raise ToolFailed(f"the tool {name} failed: {words[:200]} (its tools: {self._tools})")
@@ -148,20 +161,33 @@ class Mcp:
         try:
             self._loop.run_until_complete(self._serve())
         except BaseException as error:  # noqa: BLE001 - told to the thread that waits
-            self._failure = f"{type(error).__name__}: {error}"
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            self._listener.join(1)
+            self._failure = f"{type(error).__name__}: {error}."
             self._ready.set()
 
     async def _serve(self) -> None:
+        heard, errors = os.pipe()
+        self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listener.start()
         command = self._words("command")
         server = StdioServerParameters(command=command[0], args=command[1:], env=self._variables(), cwd=self._root)
-        async with stdio_client(server) as (reads, writes), ClientSession(reads, writes) as session:
-            greeting = await session.initialize()
-            info = getattr(greeting, "server_info", None) or greeting.serverInfo
-            self._identity = (info.name, f"{info.version} (mcp {version('mcp')})")
-            self._tools = ", ".join(tool.name for tool in (await session.list_tools()).tools)
-            self._session = session
-            self._ready.set()
-            await asyncio.Event().wait()
+        with os.fdopen(errors, "w") as log:
+            async with stdio_client(server, errlog=log) as (reads, writes), ClientSession(reads, writes) as session:
+                greeting = await session.initialize()
+                info = getattr(greeting, "server_info", None) or greeting.serverInfo
+                self._identity = (info.name, f"{info.version} (mcp {version('mcp')})")
+                self._tools = ", ".join(tool.name for tool in (await session.list_tools()).tools)
+                self._session = session
+                self._ready.set()
+                await asyncio.Event().wait()
+
+    def _listen(self, heard: int) -> None:
+        """Keep the last lines of the server's stderr."""
+        with os.fdopen(heard, errors="replace") as stream:
+            while line := stream.readline(_LINE):
+                self._errors.append(line.strip())
 
 
 def _filled(value: Any, fields: dict[str, str]) -> Any:
@@ -190,12 +216,8 @@ def _matches(answer: str, how: dict[str, Any]) -> Any:
 def _entries(answer: str, how: dict[str, Any]) -> Any:
     """Yield (path, start, end) of every JSON object, at any depth, that has the two fields."""
     path_key, line_key, end_key = how.get("path", "path"), how.get("line", "line"), how.get("end", "")
-    waiting: list[tuple[Any, str]] = []
-    for text in (answer, *answer.splitlines()):
-        try:
-            waiting = [(json.loads(text), "")]
-        except ValueError:
-            continue
+    for answered in _values(answer):
+        waiting: list[tuple[Any, str]] = [(answered, "")]
         while waiting:
             value, inherited = waiting.pop()
             if isinstance(value, str) and value[:1] in "[{" and value:
@@ -209,5 +231,14 @@ def _entries(answer: str, how: dict[str, Any]) -> Any:
                     end = value.get(end_key)
                     yield path, line, end if isinstance(end, int) else None
                 waiting += [(item, path if isinstance(path, str) else inherited) for item in reversed(value.values())]
-        if text is answer:
-            return
+
+
+def _values(answer: str) -> Any:
+    """Yield the JSON values of an answer: a whole one, one a block of text, or one a line; other lines are left out."""
+    position = 0
+    while begin := _VISIBLE.search(answer, position):
+        try:
+            value, position = _DECODER.raw_decode(answer, begin.start())
+            yield value
+        except ValueError:
+            position = answer.find("\n", begin.start()) + 1 or len(answer)
