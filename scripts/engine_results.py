@@ -59,7 +59,8 @@ OVER_BUDGETS = (
     f"engine(repomap, budget={BUDGETS})",
 )
 INSTALLED = tuple(
-    f"docs/engines/{name}.toml" for name in ("code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena")
+    f"docs/engines/{name}.toml"
+    for name in ("chunkhound", "code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena", "srclight")
 )
 SHARED = "mode=shared"
 LITE = "ctxbench-2-lite"

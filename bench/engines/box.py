@@ -45,7 +45,7 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
     """
     tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
-    tree[target] = _common(snapshot, samples)
+    tree[target] = view_lines(snapshot, samples)
     return dict(sorted(tree.items()))
 
 
@@ -61,9 +61,17 @@ def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
     return {path: text for path, text in sorted(tree_of_repository(snapshot, samples).items()) if path not in targets}
 
 
-def cut_target(snapshot: Snapshot, sample: Sample) -> str:
-    """Return the lines before the cursor line of a target file that the sample's view shows."""
-    return _common(snapshot, [sample])
+def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
+    """Return the lines of a target file that every sample's view shows, up to the earliest cursor line."""
+    shown: list[list[str]] = []
+    for sample in samples:
+        target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
+        if not target.trusted:
+            # The lines may belong to another version of the file.
+            return ""
+        shown.append(target.text.split("\n")[: sample.cursor.line])
+    lines = [row[0] if len(set(row)) == 1 else "" for row in zip(*shown, strict=False)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str]:
@@ -76,19 +84,6 @@ def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str
 def without(text: str, lines: frozenset[str]) -> str:
     """Return a text with the given lines blanked."""
     return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
-
-
-def _common(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return the lines of a target file that every sample's view shows, up to the earliest cursor line."""
-    shown: list[list[str]] = []
-    for sample in samples:
-        target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
-        if not target.trusted:
-            # The lines may belong to another version of the file.
-            return ""
-        shown.append(target.text.split("\n")[: sample.cursor.line])
-    lines = [row[0] if len(set(row)) == 1 else "" for row in zip(*shown, strict=False)]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def line_counts(tree: Mapping[str, str]) -> dict[str, int]:

@@ -25,11 +25,11 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.engines.box import (
     LIMITS,
     EngineBox,
-    cut_target,
     masked_lines,
     tree_of_base,
     tree_of_file,
     tree_of_repository,
+    view_lines,
     without,
 )
 from ctxbench.bench.engines.recipe import Recipe, check_readable, read
@@ -167,10 +167,7 @@ class Engines:
             bases = list(self._bases.values())
             self._rooms.clear()
             self._bases.clear()
-        for base in bases:
-            base.drop()
-        for box in boxes:
-            box.end()
+        _end(boxes, bases)
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
         """Return samples in the order in which boxes take them: in parallel lanes, group after group, by cursor.
@@ -214,10 +211,7 @@ class Engines:
                 if not self._to_come(sample.repo, frozenset()):
                     bases = [self._bases.pop(name) for name in list(self._bases) if name[1] == sample.repo]
             self._turn.notify_all()
-        for base in bases:
-            base.drop()
-        for box in boxes:
-            box.end()
+        _end(boxes, bases)
 
     @contextlib.contextmanager
     def turn(self, sample: Sample, snapshot: Snapshot | None) -> Iterator[EngineSession]:
@@ -334,14 +328,13 @@ class Engines:
             boxes = [box for room in idle for box in room.boxes.values()]
             for room in idle:
                 room.boxes.clear()
-        for box in boxes:
-            box.end()
+        _end(boxes)
 
     def _cut(self, recipe: Recipe, room: _Room, box: EngineBox, sample: Sample, snapshot: Snapshot) -> float:
         """Cut the target file in a repository's box and restore the previous one; return the seconds it took."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
-        texts[sample.path] = cut_target(snapshot, sample)
+        texts[sample.path] = view_lines(snapshot, [sample])
         with self.losing(recipe, room, sample):
             box.update(texts)
         box.cut, box.cut_path = sample.id, sample.path
@@ -372,6 +365,13 @@ class Engines:
         """Record that an engine answered, and reset its count of losses in a row."""
         self._answered.add(recipe.spec)
         room.losses[recipe.spec] = 0
+
+
+def _end(boxes: Sequence[EngineBox], bases: Sequence[_Base] = ()) -> None:
+    for base in bases:
+        base.drop()
+    for box in boxes:
+        box.end()
 
 
 class EngineSession:

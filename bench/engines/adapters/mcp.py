@@ -24,9 +24,8 @@ from mcp.client.stdio import stdio_client
 
 _FILES = "/ctxbench/lib/ctxbench_engine_source_files"
 _SECONDS = 300.0
-_GREETING_SECONDS = 60.0
-"""Seconds until a server must have answered `initialize`; agents wait no longer either."""
-_LINE = 1000
+_GREETING_SECONDS = 120.0
+"""Seconds until a server must have answered `initialize`; some import for a minute on a busy machine."""
 _DECODER, _VISIBLE = json.JSONDecoder(), re.compile(r"\S")
 
 
@@ -45,7 +44,7 @@ class Mcp:
         self.follows = "update" in config
         self._root = "."
         self._loop = asyncio.new_event_loop()
-        self._session: ClientSession | None = None
+        self._session: Any = None
         self._identity = ("mcp", "?")
         self._ready = threading.Event()
         self._failure = self._tools = ""
@@ -60,8 +59,8 @@ class Mcp:
         self._prepare()
         if self._session is None:
             threading.Thread(target=self._run, daemon=True).start()
-            silence = f"it did not answer `initialize` on its stdout in {_GREETING_SECONDS:g} s; does it speak stdio?"
             if not self._ready.wait(_GREETING_SECONDS) or self._failure:
+                silence = f"no answer to `initialize` on its stdout in {_GREETING_SECONDS:g} s; does it speak stdio?"
                 last = f" Its stderr ended: {' | '.join(self._errors)[-300:]}" if self._errors else ""
                 raise RuntimeError(f"the server did not start: {self._failure or silence}{last}")
         self._calls("start")
@@ -124,29 +123,18 @@ class Mcp:
         """
         if words := self._words("index"):
             ended = subprocess.run(
-                words,
-                check=False,
-                cwd=self._root,
-                env=self._variables(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
+                words, check=False, cwd=self._root, env=self._variables(), capture_output=True, timeout=_SECONDS
             )
             if ended.returncode:
-                raise RuntimeError(f"{words[0]} ended with {ended.returncode}: {ended.stdout.strip()[-200:]}")
+                last = (ended.stdout + ended.stderr).decode(errors="replace").strip()[-200:]
+                raise RuntimeError(f"{words[0]} ended with {ended.returncode}: {last}")
 
     def _calls(self, key: str) -> None:
         for call in self._config.get(key, []):
             self._tool(call["tool"], _filled(call.get("arguments", {}), {"root": self._root}))
 
     def _tool(self, name: str, arguments: dict[str, Any]) -> str:
-        session = self._session
-        if session is None:
-            raise RuntimeError("index comes first")
-        call = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop)
+        call = asyncio.run_coroutine_threadsafe(self._session.call_tool(name, arguments), self._loop)
         try:
             result = call.result(_SECONDS)
         except TimeoutError:
@@ -186,7 +174,7 @@ class Mcp:
     def _listen(self, heard: int) -> None:
         """Keep the last lines of the server's stderr."""
         with os.fdopen(heard, errors="replace") as stream:
-            while line := stream.readline(_LINE):
+            while line := stream.readline(1000):
                 self._errors.append(line.strip())
 
 

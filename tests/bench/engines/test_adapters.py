@@ -135,7 +135,7 @@ def test_a_server_that_does_not_start_is_quoted(
     engine = picky(tmp_path, 'tool = "find"\n')
     (tmp_path / "server.py").write_text(script)
     recipe = read(engine)
-    quick = replace(recipe, source=recipe.source.replace(b"_GREETING_SECONDS = 60.0", b"_GREETING_SECONDS = 3.0"))
+    quick = replace(recipe, source=recipe.source.replace(b"_GREETING_SECONDS = 120.0", b"_GREETING_SECONDS = 3.0"))
     monkeypatch.setattr(f"{__name__}.read", lambda _: quick)
     with pytest.raises(Raised, match="the server did not start: .*Its stderr ended: ") as caught:
         places(bubblewrap_sandbox, engine, {"lib.py": ""}, "levy(")
