@@ -59,7 +59,8 @@ OVER_BUDGETS = (
     f"engine(repomap, budget={BUDGETS})",
 )
 INSTALLED = tuple(
-    f"docs/engines/{name}.toml" for name in ("code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena")
+    f"docs/engines/{name}.toml"
+    for name in ("chunkhound", "code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena", "srclight")
 )
 SHARED = "mode=shared"
 LITE = "ctxbench-2-lite"
@@ -294,10 +295,9 @@ def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterat
         and table.status.count(Status.INFRA_FAILED) <= len(table.status) // MISSING
     ]
     yield f"Over the first {first} lines of `{name}`, by `{generator}`; seconds and places are means over its samples."
-    boards = {group.language: group for group in board(tables, all_pairs=True).groups}
-    for language, title in LANGUAGES.items():
-        yield f"#### {title}: by `{generator}`"
-        yield board_text(boards[language], _COLUMNS)
+    for group in board(tables, all_pairs=True).groups:
+        yield f"#### {LANGUAGES[group.language]}: by `{generator}`"
+        yield board_text(group, _COLUMNS)
 
 
 def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MODEL) -> None:

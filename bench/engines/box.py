@@ -28,7 +28,7 @@ from ctxbench.bench.engines.recipe import SERVER, Recipe
 from ctxbench.bench.engines.types import identity, parsed
 from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
 from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, living
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
@@ -43,26 +43,35 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
         snapshot: the whole repository.
         samples: all samples of that file; none may see another's answer.
     """
-    tree = _bare(snapshot, samples)
+    tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
-    tree[target] = _common(snapshot, samples)
+    tree[target] = view_lines(snapshot, samples)
     return dict(sorted(tree.items()))
 
 
 def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the tree for all samples of a repository; its whole target files are cut before each question."""
-    return _bare(snapshot, samples)
+    """Return the files that no sample hides; in the tree of a repository, target files are cut before each question."""
+    hidden = tuple({place for sample in samples for place in sample.hidden})
+    return {path: text for path, text in snapshot.texts.items() if not is_hidden(path, hidden)}
 
 
 def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
     """Return the files that no sample targets or hides, given all samples of a repository."""
     targets = {sample.path for sample in samples}
-    return {path: text for path, text in sorted(_bare(snapshot, samples).items()) if path not in targets}
+    return {path: text for path, text in sorted(tree_of_repository(snapshot, samples).items()) if path not in targets}
 
 
-def cut_target(snapshot: Snapshot, sample: Sample) -> str:
-    """Return the lines before the cursor line of a target file that the sample's view shows."""
-    return _common(snapshot, [sample])
+def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
+    """Return the lines of a target file that every sample's view shows, up to the earliest cursor line."""
+    shown: list[list[str]] = []
+    for sample in samples:
+        target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
+        if not target.trusted:
+            # The lines may belong to another version of the file.
+            return ""
+        shown.append(target.text.split("\n")[: sample.cursor.line])
+    lines = [row[0] if len(set(row)) == 1 else "" for row in zip(*shown, strict=False)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str]:
@@ -75,25 +84,6 @@ def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str
 def without(text: str, lines: frozenset[str]) -> str:
     """Return a text with the given lines blanked."""
     return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
-
-
-def _bare(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that no sample hides."""
-    hidden = tuple({place for sample in samples for place in sample.hidden})
-    return {path: text for path, text in snapshot.texts.items() if not is_hidden(path, hidden)}
-
-
-def _common(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return the lines of a target file that every sample's view shows, up to the earliest cursor line."""
-    shown: list[list[str]] = []
-    for sample in samples:
-        target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
-        if not target.trusted:
-            # The lines may belong to another version of the file.
-            return ""
-        shown.append(target.text.split("\n")[: sample.cursor.line])
-    lines = [row[0] if len(set(row)) == 1 else "" for row in zip(*shown, strict=False)]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def line_counts(tree: Mapping[str, str]) -> dict[str, int]:
@@ -157,6 +147,8 @@ class EngineBox:
         try:
             self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits, state)
             answer = self.ask({"call": "index" if whole else "base"}, self.patience.index)
+            self.based = not whole and isinstance(answer, dict) and answer.get("told") is not None
+            """Whether the engine has indexed a base, and only updates it when the box is filled."""
             if whole:
                 self.version, self.size, self.memory = identity(answer)
         except BaseException:
@@ -221,10 +213,29 @@ class EngineBox:
         question = {"call": "search", "text": text, "path": sample.path, "line": sample.cursor.line, "top": top}
         return self.ask(question, min(seconds, self.patience.search))
 
+    def may_know(self, sample: Sample) -> bool:
+        """Return whether a target file's box that other samples asked may know what this sample hides.
+
+        A strategy can encode everything that its view shows in the text of a question.
+        """
+        if not self.asked or self.asked[-1].id == sample.id:
+            return False
+        last = self.asked[-1]
+        if last.path != sample.path:
+            return True  # a group covers the whole repository if another engine is shared
+        before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
+        masked = _masked(sample)
+        seen = any(masked - _masked(earlier) for earlier in self.asked if earlier.id != sample.id)
+        return before or seen or last.kind is Kind.FUNCTION
+
     def end(self) -> None:
         """End the box."""
         with contextlib.suppress(SandboxError):
             self._open.close()
+
+
+def _masked(sample: Sample) -> set[int]:
+    return {line for start, end in sample.masked for line in range(start, end)}
 
 
 _SERVER_CURE = "see that its server is well, and run it again"

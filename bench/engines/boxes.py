@@ -25,11 +25,11 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.engines.box import (
     LIMITS,
     EngineBox,
-    cut_target,
     masked_lines,
     tree_of_base,
     tree_of_file,
     tree_of_repository,
+    view_lines,
     without,
 )
 from ctxbench.bench.engines.recipe import Recipe, check_readable, read
@@ -167,10 +167,7 @@ class Engines:
             bases = list(self._bases.values())
             self._rooms.clear()
             self._bases.clear()
-        for base in bases:
-            base.drop()
-        for box in boxes:
-            box.end()
+        _end(boxes, bases)
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
         """Return samples in the order in which boxes take them: in parallel lanes, group after group, by cursor.
@@ -214,10 +211,7 @@ class Engines:
                 if not self._to_come(sample.repo, frozenset()):
                     bases = [self._bases.pop(name) for name in list(self._bases) if name[1] == sample.repo]
             self._turn.notify_all()
-        for base in bases:
-            base.drop()
-        for box in boxes:
-            box.end()
+        _end(boxes, bases)
 
     @contextlib.contextmanager
     def turn(self, sample: Sample, snapshot: Snapshot | None) -> Iterator[EngineSession]:
@@ -264,7 +258,7 @@ class Engines:
             EngineLost: if no box can be started, or the box is lost.
         """
         box = room.boxes.get(recipe.spec)
-        if box is not None and recipe.mode is Mode.PER_FILE and _may_know(box.asked, sample):
+        if box is not None and recipe.mode is Mode.PER_FILE and box.may_know(sample):
             self.drop(recipe, room)
             box = None
         seconds = 0.0
@@ -334,14 +328,13 @@ class Engines:
             boxes = [box for room in idle for box in room.boxes.values()]
             for room in idle:
                 room.boxes.clear()
-        for box in boxes:
-            box.end()
+        _end(boxes)
 
     def _cut(self, recipe: Recipe, room: _Room, box: EngineBox, sample: Sample, snapshot: Snapshot) -> float:
         """Cut the target file in a repository's box and restore the previous one; return the seconds it took."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
-        texts[sample.path] = cut_target(snapshot, sample)
+        texts[sample.path] = view_lines(snapshot, [sample])
         with self.losing(recipe, room, sample):
             box.update(texts)
         box.cut, box.cut_path = sample.id, sample.path
@@ -374,24 +367,11 @@ class Engines:
         room.losses[recipe.spec] = 0
 
 
-def _may_know(asked: Sequence[Sample], sample: Sample) -> bool:
-    """Return whether a target file's box that other samples asked may know what this sample hides.
-
-    A strategy can encode everything that its view shows in the text of a question.
-    """
-    if not asked or asked[-1].id == sample.id:
-        return False
-    last = asked[-1]
-    if last.path != sample.path:
-        return True  # a group covers the whole repository if another engine is shared
-    before = (sample.cursor.line, sample.cursor.column) < (last.cursor.line, last.cursor.column)
-    masked = _masked_lines(sample)
-    seen = any(masked - _masked_lines(earlier) for earlier in asked if earlier.id != sample.id)
-    return before or seen or last.kind is Kind.FUNCTION
-
-
-def _masked_lines(sample: Sample) -> set[int]:
-    return {line for start, end in sample.masked for line in range(start, end)}
+def _end(boxes: Sequence[EngineBox], bases: Sequence[_Base] = ()) -> None:
+    for base in bases:
+        base.drop()
+    for box in boxes:
+        box.end()
 
 
 class EngineSession:
@@ -430,17 +410,14 @@ class EngineSession:
         with self._engines.losing(recipe, self._room, self._sample):
             answer = box.search(text, self._sample, min(top, _MOST_TOP), left)
         self._engines.answered(recipe, self._room)
-        self._add(
-            recipe.spec,
-            EngineUse(
-                engine=recipe.spec,
-                version=box.version,
-                mode=recipe.mode,
-                index_seconds=indexing,
-                query_seconds=time.monotonic() - began,
-                calls=1,
-                index_bytes=box.size,
-            ),
+        use = self._uses.get(recipe.spec) or EngineUse(engine=recipe.spec, version=box.version, mode=recipe.mode)
+        self._uses[recipe.spec] = replace(
+            use,
+            version=box.version,
+            index_seconds=use.index_seconds + indexing,
+            query_seconds=use.query_seconds + time.monotonic() - began,
+            calls=use.calls + 1,
+            index_bytes=box.size,
         )
         path, target_lines = self._sample.path, self._sample.cursor.line
         if recipe.mode is Mode.SHARED:
@@ -453,18 +430,6 @@ class EngineSession:
         spec = self._engines.recipe(engine, self._sample.id).spec
         use = self._uses[spec]
         self._uses[spec] = replace(use, places=use.places + returned, cut=use.cut + cut)
-
-    def _add(self, spec: str, use: EngineUse) -> None:
-        if (earlier := self._uses.get(spec)) is not None:
-            use = replace(
-                use,
-                index_seconds=earlier.index_seconds + use.index_seconds,
-                query_seconds=earlier.query_seconds + use.query_seconds,
-                calls=earlier.calls + use.calls,
-                places=earlier.places,
-                cut=earlier.cut,
-            )
-        self._uses[spec] = use
 
     def close(self) -> None:
         """Refuse further questions."""

@@ -163,7 +163,9 @@ def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> s
         boxes[-1].fill(dict(_TREE))
     if _asked(boxes[-1], recipe) != first:
         raise AssertionError("a new box, updated with some files, answers differently from the first one")
-    return "the same places"
+    if boxes[-1].based:
+        return "the same places, from an updated base"
+    return "the same places" + ("" if recipe.remote else "; no update: each target file indexes the whole tree")
 
 
 _TRIALS: tuple[tuple[str, Callable[[EngineBox, Recipe], str]], ...] = (

@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import threading
+from collections import deque
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from mcp.client.stdio import stdio_client
 
 _FILES = "/ctxbench/lib/ctxbench_engine_source_files"
 _SECONDS = 300.0
+_GREETING_SECONDS = 120.0
+"""Seconds until a server must have answered `initialize`; some import for a minute on a busy machine."""
+_DECODER, _VISIBLE = json.JSONDecoder(), re.compile(r"\S")
 
 
 class ToolFailed(RuntimeError):
@@ -40,10 +44,12 @@ class Mcp:
         self.follows = "update" in config
         self._root = "."
         self._loop = asyncio.new_event_loop()
-        self._session: ClientSession | None = None
+        self._session: Any = None
         self._identity = ("mcp", "?")
         self._ready = threading.Event()
         self._failure = self._tools = ""
+        self._errors: deque[str] = deque(maxlen=5)
+        """The last lines of the server's stderr, which a fault quotes."""
         self.heard = ""
         """The last answer of a tool, which `ctxbench engine check` shows where no place is read from it."""
 
@@ -53,8 +59,10 @@ class Mcp:
         self._prepare()
         if self._session is None:
             threading.Thread(target=self._run, daemon=True).start()
-            if not self._ready.wait(_SECONDS) or self._failure:
-                raise RuntimeError(f"the server did not start: {self._failure or 'no word from it'}")
+            if not self._ready.wait(_GREETING_SECONDS) or self._failure:
+                silence = f"no answer to `initialize` on its stdout in {_GREETING_SECONDS:g} s; does it speak stdio?"
+                last = f" Its stderr ended: {' | '.join(self._errors)[-300:]}" if self._errors else ""
+                raise RuntimeError(f"the server did not start: {self._failure or silence}{last}")
         self._calls("start")
         return self._identity
 
@@ -115,29 +123,22 @@ class Mcp:
         """
         if words := self._words("index"):
             ended = subprocess.run(
-                words,
-                check=False,
-                cwd=self._root,
-                env=self._variables(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
+                words, check=False, cwd=self._root, env=self._variables(), capture_output=True, timeout=_SECONDS
             )
             if ended.returncode:
-                raise RuntimeError(f"{words[0]} ended with {ended.returncode}: {ended.stdout.strip()[-200:]}")
+                last = (ended.stdout + ended.stderr).decode(errors="replace").strip()[-200:]
+                raise RuntimeError(f"{words[0]} ended with {ended.returncode}: {last}")
 
     def _calls(self, key: str) -> None:
         for call in self._config.get(key, []):
             self._tool(call["tool"], _filled(call.get("arguments", {}), {"root": self._root}))
 
     def _tool(self, name: str, arguments: dict[str, Any]) -> str:
-        session = self._session
-        if session is None:
-            raise RuntimeError("index comes first")
-        result = asyncio.run_coroutine_threadsafe(session.call_tool(name, arguments), self._loop).result(_SECONDS)
+        call = asyncio.run_coroutine_threadsafe(self._session.call_tool(name, arguments), self._loop)
+        try:
+            result = call.result(_SECONDS)
+        except TimeoutError:
+            raise RuntimeError(f"the tool {name} did not answer in {_SECONDS:g} s") from None
         words = "\n".join(part.text for part in result.content if getattr(part, "type", "") == "text")
         if getattr(result, "is_error", getattr(result, "isError", False)):
             raise ToolFailed(f"the tool {name} failed: {words[:200]} (its tools: {self._tools})")
@@ -148,20 +149,33 @@ class Mcp:
         try:
             self._loop.run_until_complete(self._serve())
         except BaseException as error:  # noqa: BLE001 - told to the thread that waits
-            self._failure = f"{type(error).__name__}: {error}"
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            self._listener.join(1)
+            self._failure = f"{type(error).__name__}: {error}."
             self._ready.set()
 
     async def _serve(self) -> None:
+        heard, errors = os.pipe()
+        self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listener.start()
         command = self._words("command")
         server = StdioServerParameters(command=command[0], args=command[1:], env=self._variables(), cwd=self._root)
-        async with stdio_client(server) as (reads, writes), ClientSession(reads, writes) as session:
-            greeting = await session.initialize()
-            info = getattr(greeting, "server_info", None) or greeting.serverInfo
-            self._identity = (info.name, f"{info.version} (mcp {version('mcp')})")
-            self._tools = ", ".join(tool.name for tool in (await session.list_tools()).tools)
-            self._session = session
-            self._ready.set()
-            await asyncio.Event().wait()
+        with os.fdopen(errors, "w") as log:
+            async with stdio_client(server, errlog=log) as (reads, writes), ClientSession(reads, writes) as session:
+                greeting = await session.initialize()
+                info = getattr(greeting, "server_info", None) or greeting.serverInfo
+                self._identity = (info.name, f"{info.version} (mcp {version('mcp')})")
+                self._tools = ", ".join(tool.name for tool in (await session.list_tools()).tools)
+                self._session = session
+                self._ready.set()
+                await asyncio.Event().wait()
+
+    def _listen(self, heard: int) -> None:
+        """Keep the last lines of the server's stderr."""
+        with os.fdopen(heard, errors="replace") as stream:
+            while line := stream.readline(1000):
+                self._errors.append(line.strip())
 
 
 def _filled(value: Any, fields: dict[str, str]) -> Any:
@@ -190,12 +204,8 @@ def _matches(answer: str, how: dict[str, Any]) -> Any:
 def _entries(answer: str, how: dict[str, Any]) -> Any:
     """Yield (path, start, end) of every JSON object, at any depth, that has the two fields."""
     path_key, line_key, end_key = how.get("path", "path"), how.get("line", "line"), how.get("end", "")
-    waiting: list[tuple[Any, str]] = []
-    for text in (answer, *answer.splitlines()):
-        try:
-            waiting = [(json.loads(text), "")]
-        except ValueError:
-            continue
+    for answered in _values(answer):
+        waiting: list[tuple[Any, str]] = [(answered, "")]
         while waiting:
             value, inherited = waiting.pop()
             if isinstance(value, str) and value[:1] in "[{" and value:
@@ -209,5 +219,14 @@ def _entries(answer: str, how: dict[str, Any]) -> Any:
                     end = value.get(end_key)
                     yield path, line, end if isinstance(end, int) else None
                 waiting += [(item, path if isinstance(path, str) else inherited) for item in reversed(value.values())]
-        if text is answer:
-            return
+
+
+def _values(answer: str) -> Any:
+    """Yield the JSON values of an answer: a whole one, one a block of text, or one a line; other lines are left out."""
+    position = 0
+    while begin := _VISIBLE.search(answer, position):
+        try:
+            value, position = _DECODER.raw_decode(answer, begin.start())
+            yield value
+        except ValueError:
+            position = answer.find("\n", begin.start()) + 1 or len(answer)

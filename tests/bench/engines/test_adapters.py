@@ -1,5 +1,6 @@
 """What our engines find, each in its box, where names repeat, are parts of others, or stand far down in a file."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,12 +101,45 @@ def test_the_check_shows_an_answer_from_which_no_place_is_read(tmp_path: Path, b
     finding = outcomes["answers with places"]
     assert not finding.passed and 'the server\'s last answer began: [{"path": "shop/cart.py"' in finding.detail
     assert "MB of memory" in outcomes["starts and indexes"].detail
+    assert "no update: each target file indexes" in outcomes["another box answers alike"].detail
 
 
 def test_a_tool_that_fails_for_a_name_has_no_place_for_it(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     engine = picky(tmp_path, 'tool = "find"\neach = "name"\narguments = { name = "{name}" }\n')
     tree = {"lib.py": "\n" * 9 + "def levy(x):\n    return x\n"}
     assert places(bubblewrap_sandbox, engine, tree, "absent(levy(other")[0] == ("lib.py", 7, 21)
+
+
+def test_a_list_is_read_that_comes_as_a_block_of_text_for_each_item(
+    tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
+    engine = picky(tmp_path, 'tool = "find"\neach = "name"\nranked = true\narguments = { name = "{name}" }\n')
+    # The SDK writes each item over several lines.
+    listing = SERVER.replace("-> str", "-> list[dict]").replace("json.dumps(hits)", "hits")
+    (tmp_path / "server.py").write_text(listing)
+    tree = {"lib.py": "levy = 1\n" + "\n" * 20 + "levy = 2\n"}
+    assert places(bubblewrap_sandbox, engine, tree, "levy(") == [("lib.py", 0, 12), ("lib.py", 19, 33)]
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import sys; sys.exit('no licence\\nbuy one')", "no licence | buy one"),
+        ("import sys, time; print('listening on 8000', file=sys.stderr); time.sleep(99)", "does it speak stdio? "),
+    ],
+    ids=["crashes", "never answers"],
+)
+def test_a_server_that_does_not_start_is_quoted(
+    script: str, words: str, tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = picky(tmp_path, 'tool = "find"\n')
+    (tmp_path / "server.py").write_text(script)
+    recipe = read(engine)
+    quick = replace(recipe, source=recipe.source.replace(b"_GREETING_SECONDS = 120.0", b"_GREETING_SECONDS = 3.0"))
+    monkeypatch.setattr(f"{__name__}.read", lambda _: quick)
+    with pytest.raises(Raised, match="the server did not start: .*Its stderr ended: ") as caught:
+        places(bubblewrap_sandbox, engine, {"lib.py": ""}, "levy(")
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(

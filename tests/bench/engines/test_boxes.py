@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box
-from ctxbench.bench.engines.box import cut_target, masked_lines, tree_of_base, tree_of_file, tree_of_repository, without
+from ctxbench.bench.engines.box import masked_lines, tree_of_base, tree_of_file, tree_of_repository, view_lines, without
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineLost, EngineUse
 from ctxbench.bench.repository import View, view
@@ -262,7 +262,7 @@ def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
     later = sample(5, (1, 2))
     assert tree_of_repository(snapshot, [later])["shop/pay.py"] == FILES["shop/pay.py"]
     assert tree_of_base(snapshot, [later]) == {"shop/tax.py": FILES["shop/tax.py"]}
-    assert cut_target(snapshot, later) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
+    assert view_lines(snapshot, [later]) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
 
 
 def test_of_another_version_of_the_file_nothing_is_shown(tmp_path: Path) -> None:

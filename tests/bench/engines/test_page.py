@@ -63,6 +63,7 @@ def test_its_example_passes_the_check_and_runs(tmp_path: Path, bubblewrap_sandbo
 def test_every_engine_of_ours_passes_the_check(spec: str, bubblewrap_sandbox: Sandbox) -> None:
     findings = list(conformance.check(recipe.read(spec), bubblewrap_sandbox))
     assert len(findings) == 7 and all(finding.passed for finding in findings), findings
+    assert findings[-2].detail == "the same places, from an updated base"
 
 
 @pytest.mark.network
