@@ -86,6 +86,12 @@ class ModelPart(_Record):
     """What identifies its weights or its service."""
     service_date: Day | None = None
     """The day on which a service answered; None for weights on the author's machine."""
+    instructs: bool = False
+    """Whether it follows instructions, so that strategies may ask it for more than a continuation."""
+    tools: bool = False
+    """Whether it takes chats with tools."""
+    summaries: bool = False
+    """Whether a model summarised APIs; a package does not hold the summaries, so nobody can derive the prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,12 +216,9 @@ class SampleRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord(_Record):
-    """A question to the model before the final prompt."""
+class Usage(_Record):
+    """How an answer of the model ended, and what it took."""
 
-    role: Name
-    prompt: Digest
-    answer: Text
     finish: Label = "stop"
     tokens_in: Count = 0
     tokens_out: Count = 0
@@ -223,7 +226,17 @@ class CallRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRecord(_Record):
+class CallRecord(Usage):
+    """A question to the model before the final prompt."""
+
+    role: Name
+    prompt: Digest
+    answer: Text
+    max_tokens: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord(Usage):
     """One final answer of the model."""
 
     status: Literal["scored", "model-failed"]
@@ -231,10 +244,6 @@ class AnswerRecord(_Record):
     """The completion that is scored."""
     answer: Text | None = None
     """What the model wrote; None if that is `text`."""
-    finish: Label = "stop"
-    tokens_in: Count = 0
-    tokens_out: Count = 0
-    seconds: Amount = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +256,8 @@ class CompletionRecord(_Record):
     prompt: Digest
     """Digest of the final prompt's text."""
     context_tokens: Count
+    flags: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    """Flags of the prompt; `overflow_trimmed`: it was cut to the model's window in the model's own tokens."""
     strategy_seconds: Amount
     generator_seconds: Amount
     calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
