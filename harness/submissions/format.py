@@ -12,6 +12,7 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -299,6 +300,64 @@ class Submission:
     """Name of a file in ``strategy/`` -> its text."""
 
 
+class PartState(StrEnum):
+    """How far a part of a package was checked."""
+
+    DERIVED = "re-derived"
+    """Made again from the sample set, the strategy and the answers."""
+    RESCORED = "rescored only"
+    """Computed again from the completions, without the strategy."""
+    TRUSTED = "trusted"
+    """The author's word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(_Record):
+    """The first value of a part that is not the package's."""
+
+    sample: Label
+    """Empty if it is of the whole package."""
+    what: Label
+    expected: Text
+    """The package's value."""
+    got: Text
+    """The value here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartCheck(_Record):
+    """What was checked of one part of a package."""
+
+    name: Literal["samples", "strategy", "prompts", "answers", "completions", "scores", "verdicts", "means"]
+    state: Annotated[PartState, Field(strict=False)]
+    checked: Count
+    """Number of values that were compared, out of `of`."""
+    of: Count
+    note: Text = ""
+    """Why it was not checked further."""
+    differing: Count = 0
+    difference: Difference | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(_Record):
+    """What `ctxbench results verify` found; also the content of ``verification.json``."""
+
+    id: Id
+    digest: Digest
+    """`digest_of` the package: a verification of another package says nothing of this one."""
+    ctxbench: Name
+    samples: Count
+    """Number of samples that were drawn."""
+    of: Count
+    parts: Annotated[tuple[PartCheck, ...], Field(max_length=20)]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs from what the package says."""
+        return not any(part.differing for part in self.parts)
+
+
 class BoardKey(NamedTuple):
     """What the rows of one table share; two versions of a set or of the metrics differ in it."""
 
@@ -525,6 +584,28 @@ def _check_whole(submission: Submission, folder: Path) -> None:
         if given != due:
             what = "does not hold each sample, repetition and completion of the manifest once, in the samples' order"
             raise InputFault(what, where=str(folder / file), cure=_CURE)
+
+
+def verification_of(folder: Path, submission: Submission) -> Verification | None:
+    """Return the verification beside a package; None without one, or if it is of another package.
+
+    Raises:
+        InputFault: if the file is not a verification.
+    """
+    path = folder / VERIFICATION
+    if not path.exists():
+        return None
+    where = str(path)
+    with explained(path):
+        sizes = {VERIFICATION: path.lstat().st_size}
+    text = _decoded(_file(folder, VERIFICATION, sizes), where)
+    verification = _valid(Verification, json_object(parse_json(text, where, 1), where), where)
+    return verification if verification.digest == digest_of(submission.manifest) else None
+
+
+def verification_text(verification: Verification) -> str:
+    """Return the text of ``verification.json``."""
+    return json.dumps(_plain(verification), ensure_ascii=False, indent=1) + "\n"
 
 
 def schema() -> str:
