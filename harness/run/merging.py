@@ -147,7 +147,7 @@ class Merger:
         """Return the sample set of a shard, and the days of its samples."""
         digest = shard.samples_digest
         if digest not in self._sets:
-            sample_set = None if self._home is None else _of_digest(self._home, digest, shard.samples)
+            sample_set = None if self._home is None else of_digest(self._home, digest, shard.samples)
             if sample_set is None:
                 raise InputFault(
                     f"the sample set {shard.samples!r} that it is of is not here",
@@ -236,8 +236,8 @@ def _bound(shard: Shard) -> Shard:
     return dataclasses.replace(shard, finished=finished, verdicts=judged)
 
 
-def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
-    """Return the sample set with that digest, trying the name `likely` first; None if there is none."""
+def of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
+    """Return the sample set with that digest, trying the name `likely` first; None if the home has none."""
     for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
         if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
             return sets.load(home, name)

@@ -242,10 +242,10 @@ def _contents(
     scores: list[form.ScoreRecord] = []
     prices: list[float | None] = []
     for repetition, run in enumerate(runs):
-        rows = _rows(store, run)
+        rows = Rows.of(store, run)
         for sample in samples:
-            completions.append(_completion(rows, sample, repetition))
-            scores += _scores(rows, sample, repetition)
+            completions.append(rows.completion(sample, repetition))
+            scores += rows.lines(sample, repetition)
         prices += [row.price for row in rows.answers.values()]
     priced = [price for price in prices if price is not None]
     answers: list[form.Usage] = [call for record in completions for call in (*record.calls, *record.completions)]
@@ -260,7 +260,7 @@ def _contents(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """The rows of one run: sample -> its result, calls, completions by index, scores and verdicts."""
 
     results: Mapping[str, Any]
@@ -271,91 +271,95 @@ class _Rows:
     answers: Mapping[str, Any]
     """Id -> answer."""
 
+    @classmethod
+    def of(cls, store: Store, run: str) -> Rows:
+        """Read the rows of a run."""
+        calls: dict[str, list[Any]] = defaultdict(list)
+        completions: dict[str, list[Any]] = defaultdict(list)
+        scores: dict[tuple[str, int], Scores] = defaultdict(lambda: defaultdict(dict))
+        judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT).select_from(
+            t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
+        )
+        with store.reading() as connection:
 
-def _rows(store: Store, run: str) -> _Rows:
-    calls: dict[str, list[Any]] = defaultdict(list)
-    completions: dict[str, list[Any]] = defaultdict(list)
-    scores: dict[tuple[str, int], Scores] = defaultdict(lambda: defaultdict(dict))
-    judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT).select_from(
-        t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
-    )
-    with store.reading() as connection:
+            def rows(table: Any, *order: str) -> Any:
+                columns = [table.c[name] for name in order]
+                return connection.execute(select(table).where(table.c.run_id == run).order_by(*columns))
 
-        def rows(table: Any, *order: str) -> Any:
-            columns = [table.c[name] for name in order]
-            return connection.execute(select(table).where(table.c.run_id == run).order_by(*columns))
+            for row in rows(t.CALL, "sample_id", "ordinal"):
+                calls[row.sample_id].append(row)
+            for row in rows(t.COMPLETION, "sample_id", "idx"):
+                completions[row.sample_id].append(row)
+            for row in rows(t.SCORE, "sample_id", "idx", "profile", "metric"):
+                scores[row.sample_id, row.idx][row.profile][row.metric] = row.value
+            ids = select(t.CALL.c.generation_id).where(t.CALL.c.run_id == run)
+            return cls(
+                results={row.sample_id: row for row in rows(t.RESULT)},
+                calls=calls,
+                completions=completions,
+                scores=scores,
+                verdicts={
+                    (row.sample_id, row.idx): form.VerdictPart(
+                        verdict=row.verdict, reason=public(row.reason)[:2000], tests_run=row.tests_run
+                    )
+                    for row in connection.execute(judged.where(t.JUDGED.c.run_id == run))
+                },
+                answers={
+                    row.id: row for row in connection.execute(select(t.GENERATION).where(t.GENERATION.c.id.in_(ids)))
+                },
+            )
 
-        for row in rows(t.CALL, "sample_id", "ordinal"):
-            calls[row.sample_id].append(row)
-        for row in rows(t.COMPLETION, "sample_id", "idx"):
-            completions[row.sample_id].append(row)
-        for row in rows(t.SCORE, "sample_id", "idx", "profile", "metric"):
-            scores[row.sample_id, row.idx][row.profile][row.metric] = row.value
-        ids = select(t.CALL.c.generation_id).where(t.CALL.c.run_id == run)
-        return _Rows(
-            results={row.sample_id: row for row in rows(t.RESULT)},
-            calls=calls,
-            completions=completions,
-            scores=scores,
-            verdicts={
-                (row.sample_id, row.idx): form.VerdictPart(
-                    verdict=row.verdict, reason=public(row.reason)[:2000], tests_run=row.tests_run
+    def completion(self, sample: str, repetition: int) -> form.CompletionRecord:
+        """Return the line of a sample."""
+        result = self.results[sample]
+        return form.CompletionRecord(
+            sample=sample,
+            repetition=repetition,
+            status=result.status,
+            prompt=result.prompt_digest,
+            context_tokens=result.context_tokens,
+            flags=read_flags(result.flags),
+            strategy_seconds=round(result.strategy_seconds, 6),
+            generator_seconds=round(result.generator_seconds, 6),
+            calls=tuple(
+                form.CallRecord(
+                    role=row.role,
+                    prompt=answer.prompt_digest,
+                    answer=answer.text,
+                    max_tokens=json.loads(answer.sampling).get("max_tokens", 0),
+                    **_usage(answer),
                 )
-                for row in connection.execute(judged.where(t.JUDGED.c.run_id == run))
-            },
-            answers={row.id: row for row in connection.execute(select(t.GENERATION).where(t.GENERATION.c.id.in_(ids)))},
+                for row in self.calls[sample]
+                if row.role != FINAL
+                for answer in (self.answers[row.generation_id],)
+            ),
+            completions=tuple(
+                form.AnswerRecord(
+                    status=row.status,
+                    text=row.text,
+                    answer=answer.text if answer.text != row.text else None,
+                    **_usage(answer),
+                )
+                for row in self.completions[sample]
+                for answer in (self.answers[row.generation_id],)
+            ),
         )
 
-
-def _completion(rows: _Rows, sample: str, repetition: int) -> form.CompletionRecord:
-    result = rows.results[sample]
-    return form.CompletionRecord(
-        sample=sample,
-        repetition=repetition,
-        status=result.status,
-        prompt=result.prompt_digest,
-        context_tokens=result.context_tokens,
-        flags=read_flags(result.flags),
-        strategy_seconds=result.strategy_seconds,
-        generator_seconds=result.generator_seconds,
-        calls=tuple(
-            form.CallRecord(
-                role=row.role,
-                prompt=answer.prompt_digest,
-                answer=answer.text,
-                max_tokens=json.loads(answer.sampling).get("max_tokens", 0),
-                **_usage(answer),
+    def lines(self, sample: str, repetition: int) -> Iterator[form.ScoreRecord]:
+        """Yield the lines of the scores of a sample."""
+        for idx in range(max(1, len(self.completions[sample]))):
+            yield form.ScoreRecord(
+                sample=sample,
+                repetition=repetition,
+                completion=idx,
+                scores={profile: dict(values) for profile, values in self.scores[sample, idx].items()},
+                verdict=self.verdicts.get((sample, idx)),
             )
-            for row in rows.calls[sample]
-            if row.role != FINAL
-            for answer in (rows.answers[row.generation_id],)
-        ),
-        completions=tuple(
-            form.AnswerRecord(
-                status=row.status,
-                text=row.text,
-                answer=answer.text if answer.text != row.text else None,
-                **_usage(answer),
-            )
-            for row in rows.completions[sample]
-            for answer in (rows.answers[row.generation_id],)
-        ),
-    )
 
 
 def _usage(answer: Any) -> dict[str, Any]:
-    return {name: getattr(answer, name) for name in ("finish", "tokens_in", "tokens_out", "seconds")}
-
-
-def _scores(rows: _Rows, sample: str, repetition: int) -> Iterator[form.ScoreRecord]:
-    for idx in range(max(1, len(rows.completions[sample]))):
-        yield form.ScoreRecord(
-            sample=sample,
-            repetition=repetition,
-            completion=idx,
-            scores={profile: dict(values) for profile, values in rows.scores[sample, idx].items()},
-            verdict=rows.verdicts.get((sample, idx)),
-        )
+    usage = {name: getattr(answer, name) for name in ("finish", "tokens_in", "tokens_out")}
+    return usage | {"seconds": round(answer.seconds, 6)}
 
 
 def means(submission: form.Submission) -> tuple[form.MeanPart, ...]:
