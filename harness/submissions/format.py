@@ -328,7 +328,9 @@ class Difference(_Record):
 class PartCheck(_Record):
     """What was checked of one part of a package."""
 
-    name: Literal["samples", "strategy", "prompts", "answers", "completions", "scores", "verdicts", "means"]
+    name: Literal[
+        "samples", "strategy", "prompts", "answers", "completions", "scores", "verdicts", "means", "description"
+    ]
     state: Annotated[PartState, Field(strict=False)]
     checked: Count
     """Number of values that were compared, out of `of`."""

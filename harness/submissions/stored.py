@@ -53,7 +53,7 @@ from ctxbench.strategies.registry import CONTROLS, DISTRIBUTION
 
 _PROMPT = Prompt(blocks=())
 """An empty prompt, because a package has only the digests of prompts."""
-_PATH = re.compile(r"(?<![\w:/.])~?/(?:[^/\s(),='\"]+/)*(?=[^/\s(),='\"])")
+_PATH = re.compile(r"(?<![\w:/.])~?/(?:[^/(),='\"]+/)*(?=[^/\s(),='\"])")
 _ADDRESS = re.compile(r"http://[^/\s(),='\"]+")
 _PROBLEM = "a package says how its run was made"
 Scores = dict[str, dict[str, float | None]]

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ctxbench.bench import standard
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.concurrency import Progress
 from ctxbench.bench.errors import InputFault, MachineFault
@@ -28,7 +29,7 @@ from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.metrics import COPY_MODEL
-from ctxbench.harness.results import EVERY, GAINS, Measurement
+from ctxbench.harness.results import BITS, EVERY, GAINS, Measurement
 from ctxbench.harness.run.batching import Answer
 from ctxbench.harness.run.execution import open_executor
 from ctxbench.harness.run.runner import card_of, fault_of, run
@@ -179,15 +180,30 @@ class Verifier:
         return self._manifest.versions.coder == f"{COPY_MODEL} {VERSION}"
 
     @cached_property
+    def _columns(self) -> set[tuple[str, str]]:
+        """Profile and metric of the scores of the package."""
+        return {(p, m) for line in self.submission.scores for p, values in line.scores.items() for m in values}
+
+    @cached_property
     def _parts(self) -> dict[str, _Part]:
         of = len(self.submission.completions)
-        names = ("samples", "strategy", "prompts", "answers", "completions", "scores", "verdicts", "means")
+        names = (
+            "samples",
+            "strategy",
+            "prompts",
+            "answers",
+            "completions",
+            "scores",
+            "verdicts",
+            "means",
+            "description",
+        )
         parts = {name: _Part(PartState.DERIVED, of) for name in names}
         parts["answers"].of = sum(len((*record.calls, *record.completions)) for record in self.submission.completions)
         parts["completions"].of = len(self.submission.completions) * self._manifest.sampling.completions
         parts["verdicts"].of = sum(line.verdict is not None for line in self.submission.scores)
         parts["scores"].of = sum(len(values) for line in self.submission.scores for values in line.scores.values())
-        parts["strategy"].of = 1
+        parts["strategy"].of = parts["description"].of = 1
         return parts
 
     def verify(self) -> form.Verification:
@@ -200,11 +216,20 @@ class Verifier:
         self._check_samples()
         self._check_means()
         self._check_completions()
+        languages = sorted({record.language for record in self.submission.samples})
+        with contextlib.suppress(ValueError):  # another language is a difference of the samples
+            own_metrics = stored.metrics_digest(languages)
+            self._parts["scores"].compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics)
+            self._parts["scores"].checked -= 1
+        self._trust(
+            "description", "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
+        )
         if not self._copies:
             self._trust("answers", "only the model's owner can say what it answers")
         reason = not_derivable(self._manifest)
-        with tempfile.TemporaryDirectory() as folder:
-            spec = reason or stored.placed(self._manifest.strategy, self.submission.sources, Path(folder) / "strategy")
+        # The strategy's folder is readable by its cell; the database beside it would not be hidden.
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as own:
+            spec = reason or stored.placed(self._manifest.strategy, self.submission.sources, Path(own))
             with open_store(f"sqlite:///{folder}/verify.db") as store:
                 if not reason:
                     reason = self._check_strategy(spec)
@@ -230,13 +255,23 @@ class Verifier:
         part, manifest = self._parts["samples"], self._manifest
         part.of = len(self.submission.samples)
         own = stored.sample_records(self.sample_set, manifest.set.limit, manifest.set.after)
-        part.compare("", "set.samples", len(self.submission.samples), len(own))
-        part.checked -= 1
+        published = {
+            digest: standard.samples_name(name, kind)
+            for name in standard.names()
+            for kind, digest in standard.load(name).digests.items()
+        }
+        facts = {
+            "samples": len(own),
+            "kind": " ".join(sorted({str(sample.kind) for sample in self.sample_set.samples})),
+            "protocol": str(self.sample_set.manifest.get("protocol", "ctxbench")),
+            "name": published.get(manifest.set.digest, manifest.set.name),
+            "limit": None if len(own) == len(self.sample_set.samples) else manifest.set.limit,
+        }
+        for name, value in facts.items():
+            part.compare("", f"set.{name}", getattr(manifest.set, name), value)
+        part.checked -= len(facts)
         for given, record in zip(self.submission.samples, own, strict=False):
             part.compare(record.id, "sample", asdict(replace(given, marks=())), asdict(record))
-        kinds = {str(sample.kind) for sample in self.sample_set.samples}
-        if {manifest.set.kind} != kinds:
-            part.compare("", "set.kind", manifest.set.kind, " ".join(sorted(kinds)))
         marked = sum(bool(record.marks) for record in self.submission.samples)
         if marked:
             part.note = f"that {marked} samples do not count is the author's word"
@@ -294,7 +329,7 @@ class Verifier:
             top_p=sampling.top_p,
             workers=self.workers,
             sandbox=self.sandbox,
-            measure=EVERY if self._priced else EVERY - {Measurement.GAIN},
+            measure=EVERY if self._priced and (CONTEXT, BITS) in self._columns else EVERY - {Measurement.GAIN},
         )
         own = decoding(choices, self._set.samples)
         prompts = self._parts["prompts"]
@@ -389,7 +424,7 @@ class Verifier:
 
     def _compare_scores(self, rows: stored.Rows, repetition: int, *, only_text: bool) -> None:
         """Compare scores in every column that the package has, and verdicts."""
-        columns = {(p, m) for line in self.submission.scores for p, values in line.scores.items() for m in values}
+        columns = self._columns
         trusted = {(CONTEXT, metric) for metric in GAINS} if not self._priced else set()
         if trusted & columns and not only_text:
             self._parts["scores"].note = "bits are the word of the model that measured them"
