@@ -8,6 +8,7 @@ is hostile input: `read` refuses links, unknown files and fields, and sizes and 
 from __future__ import annotations
 
 import json
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,13 +18,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
+from ctxbench.bench import languages
 from ctxbench.bench.checking import storable, unfit, validated
+from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.escaping import visible
 from ctxbench.bench.files import dump_line, explained, json_object, parse_json, read_own_file, sha256, write_atomic
 from ctxbench.bench.repositories.manifest import toml_value
+from ctxbench.harness.metrics import DEFAULT, PASS, common_metric, metrics
 
 FORMAT: Literal[1] = 1
 """Version of the format."""
@@ -33,10 +37,16 @@ VERIFICATION = "verification.json"
 STRATEGY_FOLDER = "strategy"
 MAX_BYTES = 64 << 20
 """Largest size of a package. Packages of lite sets take at most 10 MB."""
-MAX_MANIFEST, MAX_SOURCE, MAX_LINE = 256 << 10, 1 << 20, 4 << 20
+MAX_MANIFEST, MAX_SOURCE, MAX_LINE = 128 << 10, 1 << 20, 4 << 20
 """Largest sizes in bytes of a manifest, of a strategy's source and of a line of the other files."""
+MAX_TOML_LINE = 4_000
+"""Most characters of a manifest's line: reading a key takes time by the square of its parts."""
 MAX_RECORDS = 200_000
 """Most lines of a file."""
+MAX_COLUMNS = 300
+"""Most metrics of all profiles together."""
+_FILE = re.compile(r"[/\\@]|\.(py|toml)\b")
+"""What a part of a spec has if it names a file."""
 _CURE = "make the package with `ctxbench results pack`"
 R = TypeVar("R")
 
@@ -45,11 +55,13 @@ Label = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Id = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(lambda day: read_date(day).isoformat())]
+Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 Text = Annotated[str, Field(max_length=1 << 20)]
 Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 Amount = Annotated[float, Field(ge=0, le=1e12)]
 Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}$")]
+Score = Annotated[float, Field(ge=-1e9, le=1e9)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}\.py$")]
 
 
@@ -121,7 +133,7 @@ class SamplingPart(_Record):
     fim: bool = False
     completions: Annotated[int, Field(ge=0, le=1000)]
     """Completions of a sample; 0 if no model was asked."""
-    seeds: Annotated[tuple[int, ...], Field(min_length=1, max_length=100)]
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=100)]
     """The seed of each repetition."""
 
 
@@ -282,7 +294,7 @@ class ScoreRecord(_Record):
     sample: Name
     repetition: Annotated[int, Field(ge=0, le=99)] = 0
     completion: Count = 0
-    scores: Mapping[Name, Mapping[Name, float | None]]
+    scores: Mapping[Name, Mapping[Name, Score | None]]
     """Profile -> metric -> value in the profile's own scale; None if it is undefined."""
     verdict: VerdictPart | None = None
     """None for lines."""
@@ -493,7 +505,8 @@ def _read(folder: Path) -> Submission:
     )
     if manifest.id != digest_of(manifest)[:12]:
         raise InputFault("field id is not that of its content", where=f"{folder / MANIFEST}", cure=_CURE)
-    _check_whole(submission, folder)
+    _check_fields(submission, folder)
+    _check_lines(submission, folder)
     return submission
 
 
@@ -508,7 +521,7 @@ def _sizes(folder: Path) -> dict[str, int]:
                 raise InputFault("is not a folder", where=str(place), cure=_CURE)
             for entry in islice(place.iterdir(), 20):
                 path = entry.relative_to(folder).as_posix()
-                if path == STRATEGY_FOLDER:
+                if path == STRATEGY_FOLDER and len(places) > 1:
                     continue
                 status, known = entry.lstat(), path in needed | {VERIFICATION} or place != folder
                 if not known or not stat.S_ISREG(status.st_mode):
@@ -542,11 +555,13 @@ def _decoded(raw: bytes, where: object) -> str:
 
 def _manifest(folder: Path, sizes: Mapping[str, int]) -> Manifest:
     where = str(folder / MANIFEST)
+    text = _decoded(_file(folder, MANIFEST, sizes), where)
+    if max(map(len, text.split("\n"))) > MAX_TOML_LINE:
+        raise InputFault(f"has a line of more than {MAX_TOML_LINE} characters", where=where, cure=_CURE)
     try:
-        data = tomllib.loads(_decoded(_file(folder, MANIFEST, sizes), where))
+        return _valid(Manifest, tomllib.loads(text), where)
     except (ValueError, RecursionError) as error:
         raise InputFault(f"is not TOML: {error}", where=where, cure=_CURE) from None
-    return _valid(Manifest, data, where)
 
 
 def _records(kind: type[R], raw: bytes, path: Path) -> Iterator[R]:
@@ -568,24 +583,51 @@ def _valid(kind: type[R], data: Mapping[str, Any], where: str) -> R:
     return value
 
 
-def _check_whole(submission: Submission, folder: Path) -> None:
+def _check_fields(submission: Submission, folder: Path) -> None:
+    """Refuse values that contradict others, and names that this version does not know."""
+    columns = {
+        (profile, metric) for line in submission.scores for profile in line.scores for metric in line.scores[profile]
+    }
+    unknown = {
+        metric
+        for profile, metric in columns
+        if profile in (DEFAULT, "context") and metric not in (*metrics(DEFAULT), PASS) and common_metric(metric) is None
+    }
+    foreign = {sample.language for sample in submission.samples} - {*languages.names()}
+    seeds, strategy = submission.manifest.sampling.seeds, submission.manifest.strategy
+    name, at, rest = strategy.spec.partition("@")
+    faults = {
+        "strategy.spec: names a file that the package does not hold": (name if at else None) != strategy.file
+        or _FILE.search(rest if at else name),
+        f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
+        f"scores: {min(unknown, default='')!r} is no metric of this version": unknown,
+        f"scores: has more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
+        "sampling.seeds: has a seed twice": len(set(seeds)) < len(seeds),
+    }
+    if fault := next((fault for fault, holds in faults.items() if holds), ""):
+        raise InputFault(f"field {fault}", where=str(folder), cure=_CURE)
+
+
+def _check_lines(submission: Submission, folder: Path) -> None:
     """Refuse records that are double, missing or of no sample."""
     sampling, ids = submission.manifest.sampling, [sample.id for sample in submission.samples]
-    repetitions, completions = range(len(sampling.seeds)), range(max(1, sampling.completions))
-    asked = [(sample, repetition) for repetition in repetitions for sample in ids]
-    written = [(record.sample, record.repetition) for record in submission.completions]
-    scored = [(record.sample, record.repetition, record.completion) for record in submission.scores]
-    pairs: list[tuple[str, Any, Any]] = [
-        (SAMPLES, len(ids), submission.manifest.set.samples),
-        (SAMPLES, len(set(ids)), len(ids)),
-        (COMPLETIONS, written, asked),
-        (COMPLETIONS, {len(record.completions) for record in submission.completions}, {sampling.completions}),
-        (SCORES, scored, [(*key, index) for key in asked for index in completions]),
-    ]
-    for file, given, due in pairs:
-        if given != due:
-            what = "does not hold each sample, repetition and completion of the manifest once, in the samples' order"
-            raise InputFault(what, where=str(folder / file), cure=_CURE)
+    repetitions, completions = len(sampling.seeds), max(1, sampling.completions)
+    whole = (
+        len(set(ids)) == len(ids) == submission.manifest.set.samples
+        # Counts first: their product may be large.
+        and len(submission.completions) == len(ids) * repetitions
+        and len(submission.scores) == len(ids) * repetitions * completions
+    )
+    asked = [(sample, repetition) for repetition in range(repetitions) for sample in ids] if whole else []
+    if (
+        not whole
+        or {len(record.completions) for record in submission.completions} != {sampling.completions}
+        or [(record.sample, record.repetition) for record in submission.completions] != asked
+        or [(line.sample, line.repetition, line.completion) for line in submission.scores]
+        != [(*key, index) for key in asked for index in range(completions)]
+    ):
+        what = "does not hold each sample, repetition and completion once, in the samples' order"
+        raise InputFault(what, where=str(folder), cure=_CURE)
 
 
 def verification_of(folder: Path, submission: Submission) -> Verification | None:

@@ -182,19 +182,25 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     path, at, _ = parsed.name.rpartition("@")
     part = form.StrategyPart(spec=shown, version=strategy_version, source="file")
     if not at:
-        return _origin(part, parsed.name), {}
-    file, sources = Path(path).expanduser(), {}
-    if str(replace(parsed, name=parsed.name[len(path) :])) in shown:
-        # Otherwise it also names an engine or a wrapped strategy in a file, which a package does not hold.
-        part, sources = replace(part, file=file.name), {file.name: read_text(file)}
-        with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
-            if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:
-                raise InputFault(
-                    "is not what made the run, or it imports files beside it",
-                    where=str(file),
-                    cure="put all of the strategy into one file, and run it again",
-                )
+        return (_origin(part, parsed.name) if shown == spec else replace(part, spec=_unfiled(shown))), {}
+    file = Path(path).expanduser()
+    part, sources = replace(part, spec=shown, file=file.name), {file.name: read_text(file)}
+    if str(replace(parsed, name=parsed.name[len(path) :])) not in shown:
+        # It also names an engine or a wrapped strategy in a file, which a package does not hold.
+        return replace(part, spec=_unfiled(shown), file=None), {}
+    with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
+        if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:
+            raise InputFault(
+                "is not what made the run, or it imports files beside it",
+                where=str(file),
+                cure="put all of the strategy into one file, and run it again",
+            )
     return part, sources
+
+
+def _unfiled(spec: str) -> str:
+    """Return a spec that nobody takes for one that names files."""
+    return re.sub(r"[@/\\]", " ", re.sub(r"\.(py|toml)\b", "", spec))
 
 
 def _origin(part: form.StrategyPart, name: str) -> form.StrategyPart:

@@ -213,14 +213,25 @@ class Verifier:
             InputFault: if a repository of the set is not fetched.
             MachineFault: if this machine could not do a part.
         """
-        self._check_samples()
+        if self._check_samples():
+            self._compare_rest()
+        return form.Verification(
+            id=self._manifest.id,
+            digest=form.digest_of(self._manifest),
+            ctxbench=version("ctxbench"),
+            samples=len(self._drawn),
+            of=len(self.submission.samples),
+            parts=tuple(_check(name, part) for name, part in self._parts.items() if part.of),
+        )
+
+    def _compare_rest(self) -> None:
+        """Compare everything but the samples."""
         self._check_means()
         self._check_completions()
         languages = sorted({record.language for record in self.submission.samples})
-        with contextlib.suppress(ValueError):  # another language is a difference of the samples
-            own_metrics = stored.metrics_digest(languages)
-            self._parts["scores"].compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics)
-            self._parts["scores"].checked -= 1
+        own_metrics = stored.metrics_digest(languages)
+        self._parts["scores"].compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics)
+        self._parts["scores"].checked -= 1
         self._trust(
             "description", "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
         )
@@ -238,20 +249,12 @@ class Verifier:
                 else:
                     for repetition in range(len(self._manifest.sampling.seeds)):
                         self._derive(store, spec, repetition)
-        return form.Verification(
-            id=self._manifest.id,
-            digest=form.digest_of(self._manifest),
-            ctxbench=version("ctxbench"),
-            samples=len(self._drawn),
-            of=len(self.submission.samples),
-            parts=tuple(_check(name, part) for name, part in self._parts.items() if part.of),
-        )
 
     def _trust(self, name: str, note: str) -> None:
         self._parts[name].state, self._parts[name].note = PartState.TRUSTED, note
 
-    def _check_samples(self) -> None:
-        """Compare the public facts of all samples; marks are the author's word."""
+    def _check_samples(self) -> bool:
+        """Compare the public facts of all samples; return whether the rest can be compared. Marks are trusted."""
         part, manifest = self._parts["samples"], self._manifest
         part.of = len(self.submission.samples)
         own = stored.sample_records(self.sample_set, manifest.set.limit, manifest.set.after)
@@ -275,6 +278,11 @@ class Verifier:
         marked = sum(bool(record.marks) for record in self.submission.samples)
         if marked:
             part.note = f"that {marked} samples do not count is the author's word"
+        if [record.id for record in own] == [record.id for record in self.submission.samples]:
+            return True
+        for name in self._parts.keys() - {"samples"}:
+            self._trust(name, "the samples are not those of the set")
+        return False
 
     def _check_means(self) -> None:
         part = self._parts["means"]
@@ -291,8 +299,6 @@ class Verifier:
         """Compare each text with what follows from the model's answer."""
         part, samples = self._parts["completions"], {sample.id: sample for sample in self._set.samples}
         for (sample, repetition), record in self._records.items():
-            if sample not in samples:
-                continue  # a difference of the samples
             states = set()
             for index, answer in enumerate(record.completions):
                 raw = Response(text=stored.written(answer), finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
@@ -313,7 +319,7 @@ class Verifier:
             with open_cells([self.home.root], 1) as cells:
                 own = card_of(spec, cells).version
         except InputFault as fault:
-            part.compare("", "strategy", self._manifest.strategy.spec, fault.what)
+            part.compare("", "strategy", self._manifest.strategy.spec, stored.public(fault.what))
             return "the strategy cannot be read here"
         part.compare("", "strategy.version", self._manifest.strategy.version, own)
         return "the strategy has another version here" if part.differing else ""
@@ -355,7 +361,7 @@ class Verifier:
         faults = {fault.sample_id: fault.message for fault in summary.faults}
         for sample, record in records.items():
             if sample not in rows.results:
-                prompts.compare(sample, "prompt", record.prompt, faults.get(sample, "no such sample"))
+                prompts.compare(sample, "prompt", record.prompt, stored.public(faults.get(sample, "")))
                 continue
             self._compare_prompts(record, rows.completion(sample, repetition))
         self._compare_scores(rows, repetition, only_text=False)

@@ -218,7 +218,6 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
     ),
     "a strategy's parameter": ("line", manifest(strategy__spec="mine.py@mine(top=2)"), {"prompts": "re-derived!"}),
     "another strategy": ("line", manifest(strategy__spec="mine.py@none"), TRUSTED | {"strategy": "re-derived!"}),
-    "a path as a strategy": ("line", manifest(strategy__spec="../mine.py@mine"), TRUSTED | {"strategy": "re-derived!"}),
     "a source": ("line", source(MINE + "\n", version=False), TRUSTED | {"strategy": "re-derived!"}),
     "a source and its version": (
         "line",
@@ -284,6 +283,11 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
     "other metrics": ("line", manifest(versions__metrics=OTHER), {"scores": "re-derived!"}),
     "another tokenizer": ("line", manifest(versions__tokenizer="p50k_base"), TRUSTED | {"strategy": "trusted"}),
     "summaries of a model": ("line", manifest(model__summaries=True), TRUSTED | {"strategy": "trusted"}),
+    "a profile of its own": (
+        "line",
+        record("scores", scores=lambda old: {**old, "own": {"best": 1.0}}),
+        {"scores": "re-derived!"},
+    ),
     "more tokens": ("line", manifest(sampling__max_tokens=4096), {"prompts": "re-derived!"}),
     "the copy model's name": (
         "line",
@@ -293,9 +297,7 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
     "a forged verdict": (
         "function",
         both(
-            record(
-                "scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass@1": 1.0}}
-            )
+            record("scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
         ),
         {"verdicts": "re-derived!", "scores": "re-derived!"},
     ),
@@ -323,6 +325,35 @@ def test_a_tampered_package_is_shown_as_what_it_is(packages: dict[str, Made], tm
     assert {part: found[part] for part in expected} == expected, verification
     differs = any(state.endswith("!") for state in expected.values())
     assert verification.equal is not differs, verification
+
+
+REFUSED = {
+    "a huge score": record("scores", scores=lambda old: {**old, "ctxbench": {"es": 1e308}}),
+    "a metric": record("scores", scores=lambda old: {**old, "ctxbench": {"own": 1.0}}),
+    "a path as a strategy": manifest(strategy__spec="../mine.py@mine"),
+    "a path in a strategy": manifest(strategy__spec="mine.py@mine(top=../x)"),
+    "an engine in a file": manifest(strategy__spec="mine.py@mine(engine=evil.toml)"),
+    "a file as a built-in": manifest(strategy__source="built-in", strategy__file=None, strategy__spec="x.py@evil"),
+    "a language": record("samples", language="klingon"),
+    "a day": record("samples", day="2026-99-99"),
+    "the day after": manifest(set__after="2026-02-30"),
+    "a seed": manifest(sampling__seeds=(1 << 64,)),
+    "a seed twice": both(
+        manifest(sampling__seeds=(0, 0)),
+        lambda s: replace(s, completions=s.completions + tuple(replace(r, repetition=1) for r in s.completions)),
+        lambda s: replace(s, scores=s.scores + tuple(replace(r, repetition=1) for r in s.scores)),
+    ),
+    "many metrics": record("scores", scores=lambda old: {**old, "own": {f"m{n}": 1.0 for n in range(400)}}),
+    "a sample's name": record("samples", id="x\x1b[2J"),
+    "no author": manifest(authors=()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_package_that_contradicts_itself_is_refused(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
+    form.write(tmp_path / "tampered", form.sealed(REFUSED[name](form.read(packages["line"].package))))
+    with pytest.raises(InputFault):
+        form.read(tmp_path / "tampered")
 
 
 def edit(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
@@ -405,6 +436,12 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "many keys": (
         toml("format = 1", "format = 1\n" + "\n".join(f"a.{'b.' * 60}c{n} = 1" for n in range(1500))),
         "TOML|a",
+    ),
+    "a deep key": (toml("format = 1", f"{'a.' * 60_000}b = 1\nformat = 1"), "characters"),
+    "a less deep key": (toml("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a key"),
+    "a file in place of the folder": (
+        lambda folder: ((folder / "strategy").rename(folder.parent / "y"), (folder / "strategy").write_text("x")),
+        "no file of a package",
     ),
     "a control character": (toml('title = "', 'title = "\\u001b[31m'), "title"),
     "deep JSON": (line(lambda _: "[" * 100_000 + "]" * 100_000), "nested"),
