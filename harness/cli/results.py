@@ -23,7 +23,6 @@ from ctxbench.harness.cli.options import (
     workers_option,
 )
 from ctxbench.harness.cli.terminal import progress, say
-from ctxbench.harness.run.spec import NO_SANDBOX
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
@@ -320,7 +319,7 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supers
 @results.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--all", "whole", is_flag=True, help="Check every sample, not the first 30 that are drawn.")
-@sandbox_choice("Where tests of functions run.", NO_SANDBOX)
+@sandbox_choice("Where tests of functions run.", "none")
 @workers_option("Strategies, and tests of functions, at work at once.")
 @format_option("text", "json")
 @home_option

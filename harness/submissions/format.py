@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -426,6 +427,7 @@ def write(folder: Path, submission: Submission) -> None:
     with explained(folder):
         if folder.is_dir() and any(folder.iterdir()) and not is_package(folder):
             raise InputFault("holds files that are no package", where=str(folder), cure="give --out an empty folder")
+        shutil.rmtree(folder / STRATEGY_FOLDER, ignore_errors=True)
     for path, content in _contents(submission).items():
         write_atomic(folder / path, content)
     write_atomic(folder / MANIFEST, manifest_text(submission.manifest))
