@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
-    from ctxbench.harness.submissions.format import Verification
+    from ctxbench.harness.submissions.format import PackageVerification
 
 
 DIFFERS = 10
@@ -371,7 +371,7 @@ def _set_of(home: Home, name: str, digest: str) -> SampleSet:
     return sample_set
 
 
-def _verification(title: str, verification: Verification) -> str:
+def _verification(title: str, verification: PackageVerification) -> str:
     """Return a verification as lines for people."""
     from ctxbench.bench.escaping import visible
 

@@ -71,7 +71,7 @@ class Made:
 
     def verify(
         self, folder: Path | None = None, *, whole: bool = True, sandbox: str | None = None
-    ) -> form.Verification:
+    ) -> form.PackageVerification:
         submission = form.read(folder or self.package)
         from ctxbench.harness.run.merging import of_digest
 
@@ -111,7 +111,7 @@ def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: 
     return Made(package=tmp_path / "package", home=second, judge=judge)
 
 
-def states(verification: form.Verification) -> dict[str, str]:
+def states(verification: form.PackageVerification) -> dict[str, str]:
     """Part -> how far it was checked, with `!` if it differs."""
     return {part.name: str(part.state) + "!" * bool(part.differing) for part in verification.parts}
 
@@ -518,7 +518,7 @@ def test_the_schema_is_that_of_the_records(packages: dict[str, Made]) -> None:
     schema = json.loads(shipped)
     folder = packages["function"].package
     jsonschema.validate(tomllib.loads((folder / form.MANIFEST).read_text()), schema)
-    for file, name in ((form.SAMPLES, "Sample"), (form.COMPLETIONS, "Completion"), (form.SCORES, "Score")):
+    for file, name in ((form.SAMPLES, "Sample"), (form.COMPLETIONS, "Answered"), (form.SCORES, "Score")):
         for text in (folder / file).read_text().splitlines():
             jsonschema.validate(json.loads(text), {**schema, "$ref": f"#/$defs/{name}Record"})
 
