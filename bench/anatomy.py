@@ -1,7 +1,4 @@
-"""Measure the samples of a set: lengths, levels, hidden files. Only numbers are kept, no text.
-
-A set may be larger than memory, so its files are read line by line.
-"""
+"""Measure the samples of a set: lengths, levels, hidden files."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ from ctxbench.bench.home import Home
 
 _CURE = "build the set again with --force, or keep your own version under another name"
 _STRETCH = re.compile(r"(?:[^\n]*\n){1,16}\n*|[^\n]+")
-"""A line with the newlines after it, or up to 16 such lines. No token crosses the end of such a stretch."""
+"""Matches a line with the newlines after it, or up to 16 such lines. No token crosses the end of a match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The measurements of one sample. Tokens are counted by `bench.code_tokens`."""
+    """The measurements of one sample. `bench.code_tokens` counts the tokens."""
 
     repo: str
     language: str
@@ -42,13 +39,11 @@ class Measured:
     target_tokens: int
     target_lines: int
     uses: int
-    """Number of internal names that the target uses."""
     masked: bool
-    """Whether the target line is the first use of a name, so that its import is blanked."""
+    """Whether the sample blanks an import because the target line is the first to use its name."""
     hidden: int
     """Number of files and folders hidden from strategies."""
     tests: int
-    """Number of tests that judge the sample."""
 
 
 def measure(home: Home, name: str) -> tuple[Measured, ...]:
@@ -64,16 +59,15 @@ def measure(home: Home, name: str) -> tuple[Measured, ...]:
 
 
 def _read(path: Path, files: dict[str, str], of_record: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
-    """Yield `of_record` of each record of a file, after comparing the file's digest with the manifest's."""
     with explained(path), path.open("rb") as handle:
         if hashlib.file_digest(handle, "sha256").hexdigest() != files[path.name]:
-            what = "was changed after it was built: its sha256 is not the manifest's"
+            what = "the file was changed after it was built: its sha256 differs from the manifest's"
             raise InputFault(what, where=str(path), cure=_CURE)
     for number, record in read_jsonl(path):
         try:
             yield of_record(record)
         except (KeyError, TypeError, AttributeError) as error:
-            what = f"is not a record of a sample set ({error})"
+            what = f"the line is not a record of a sample set ({error})"
             raise InputFault(what, where=f"{path}:{number}", cure=_CURE) from None
 
 
@@ -83,7 +77,7 @@ def _count_stretch(stretch: str) -> int:
 
 
 def _count(text: str) -> int:
-    """Count the tokens of a text, with a cache for its stretches: samples of one file share most lines."""
+    """Count the tokens of a text. Stretches are cached, since samples of one file share most lines."""
     return sum(map(_count_stretch, _STRETCH.findall(text)))
 
 
@@ -95,7 +89,6 @@ def _answer(record: dict[str, Any]) -> tuple[str, tuple[int, int, int]]:
 def _measured(record: dict[str, Any], tokens: int, lines: int, tests: int) -> Measured:
     prefix, suffix = record["prefix"], record["suffix"]
     return Measured(
-        # Interned: many samples share these names.
         repo=intern(record["repo"]),
         language=intern(record["language"]),
         kind=intern(record["kind"]),

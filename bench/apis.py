@@ -1,11 +1,13 @@
 """The API base of the InferCom paper: functions with signatures, found by usage examples or by summaries.
 
-Every function is a record, as in the paper's section on the API base and its released code: private functions, tests,
-inner functions and methods without a body too. The prompt for summaries is the released one, but its two examples are
-CoderEval tasks, so ctxbench has its own examples, unless a run reads the prompt from the user's checkout of the release
-(`released_templates`). Plain summaries need no model; they are ctxbench's substitute for generators that follow no
-instructions. They use the first sentence of the docstring, or the words of the name; for a fragment its first comment,
-or the names it calls.
+Every function is a record, also private functions, tests, inner functions and methods without a body, as in the paper's
+section on the API base and its released code. The prompt for summaries is the released one. Its two examples are
+CoderEval tasks, so ctxbench replaces them with its own, unless a run reads the prompt from the user's checkout of the
+release (`released_templates`).
+
+Plain summaries need no model. They replace a model's summaries for generators that follow no instructions. A plain
+summary is the docstring's first sentence or the words of the name; for a fragment, its first comment or the names it
+calls.
 """
 
 from __future__ import annotations
@@ -40,13 +42,11 @@ def units(
 
     Args:
         path: POSIX, relative to the repository.
-        text: the file, or the part of it that a view shows.
-        language: its language.
-        by: ``usage``: the keys are the function's usage examples. ``summary``: the record also has a plain summary and
-            the function's source without decorators and Javadoc, for a model to summarise; functions without a summary
-            keep their usage examples.
-        quirks: whether usage examples are built exactly as in the released code.
-        constructors: whether a class that declares no constructor is a record too.
+        text: the file, or the part that a view shows.
+        by: ``usage``: a record's keys are the function's usage examples. ``summary``: the record also has a plain
+            summary and the function's source without decorators and Javadoc, for a model to summarise.
+        quirks: whether to build usage examples exactly as in the released code.
+        constructors: whether to add a record for each class without a declared constructor.
     """
     file_outline, lines = language.outline(text), text.split("\n")
 
@@ -84,7 +84,6 @@ def units(
 
 
 def _without_constructor(file_outline: Outline, style: ApiStyle) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
-    """Yield each class without a declared constructor, with its outer classes and the lines up to its header's end."""
     constructed = {function.types[-1] for function in file_outline.functions if function.constructor}
     for place, kind in enumerate(file_outline.types):
         if kind.kind == "class" and kind not in constructed:
@@ -94,12 +93,9 @@ def _without_constructor(file_outline: Outline, style: ApiStyle) -> Iterator[tup
 
 
 SYSTEM = "You are an expert programmer"
-"""The system message of the released code."""
 MAX_TOKENS = 100
 _CODE = "@{}@"
-"""The placeholder for the code in the released templates."""
 _LARGEST = 2**16
-"""Largest size of a template, in bytes."""
 _DIGESTS = {
     "java": "9370b0769676d617be980f6d0b195fefd8b0b92c14e191d4b1faa9e0ae237b14",
     "python": "1f3540d8361664b52e3d5c3daa678bdab8ad569b18fbba62d14a5c0341020060",
@@ -110,10 +106,10 @@ _released: Mapping[str, str] = {}
 
 
 def released_templates(checkout: Path) -> dict[str, str]:
-    """Return language -> the released prompt for a summary, from a checkout of InferCom's release.
+    """Return language -> released prompt for a summary, from a checkout of InferCom's release.
 
     Raises:
-        InputFault: if a file cannot be read or its text differs from the release.
+        InputFault: if a file cannot be read or differs from the release.
     """
     templates = {}
     for language, digest in _DIGESTS.items():
@@ -125,15 +121,15 @@ def released_templates(checkout: Path) -> dict[str, str]:
         templates[language] = text
         if sha256(templates[language]) != digest:
             raise InputFault(
-                "differs from InferCom's release",
+                "the file differs from InferCom's release",
                 where=str(file),
-                cure="give a checkout of MethodJiao/InferCom",
+                cure="give the folder of a checkout of MethodJiao/InferCom",
             )
     return templates
 
 
 def ask_with(templates: Mapping[str, str]) -> None:
-    """Use these templates for all summaries of this process; ctxbench's own if the mapping is empty."""
+    """Use these templates for all summaries of this process; if the mapping is empty, use ctxbench's own."""
     global _released  # noqa: PLW0603 - as for the tokenizer of budgets: strategies call plain functions
     _released = templates
 
@@ -142,17 +138,11 @@ _NOISE = ("here is the summary:", "summary:", "summarize the code:")
 
 
 def summary_prompt(code: str, language: Language) -> str:
-    """Return the prompt for a summary of a function or a code fragment.
-
-    Args:
-        code: the function, or a model's draft.
-        language: its language; the examples in the prompt are in it.
-    """
+    """Return the prompt for a summary of a function or a code fragment."""
     return (_released.get(language) or _template(language)).replace(_CODE, code)
 
 
 def _template(language: Language) -> str:
-    """Return the released template with ctxbench's own examples."""
     pairs = language.apis.SUMMARY_EXAMPLES if language.apis else ()
     examples = "".join(f"code:\n{example}\n\nsummary:\n{sentence}\n\n" for example, sentence in pairs)
     return (
@@ -224,7 +214,6 @@ def _of_function(function: Function, owner: str) -> str:
 
 
 def _whole(code_outline: Outline) -> Function | None:
-    """Return the function at the beginning of a piece of code."""
     function = next(iter(code_outline.functions), None)
     return function if function is not None and not function.types and not function.lines[0] else None
 
@@ -234,7 +223,6 @@ def _remarks(language: Language) -> re.Pattern[str]:
 
 
 def _remark(code: str, language: Language) -> str:
-    """Return the first sentence of the first docstring or comment that is written for readers."""
     for match in _remarks(language).finditer(code):
         alone = not code[: match.start()].rpartition("\n")[2].strip()
         text = match["comment"] or (match["remark"] if alone else "") or ""
@@ -245,7 +233,6 @@ def _remark(code: str, language: Language) -> str:
 
 
 def _called(code: str, language: Language) -> str:
-    """Return the words of the names that a fragment calls, with their receivers, each once."""
     calls = ["".join(name.split()) for name in _CALL.findall(_remarks(language).sub(" ", code))]
     calls = [name.removeprefix("self.").removeprefix("this.") for name in calls]
     return split(" ".join(dict.fromkeys(name for name in calls if name not in _NO_CALLS)))

@@ -1,7 +1,7 @@
-"""Strict validation with pydantic, which importing this module imports. Pure.
+"""Strict validation with pydantic.
 
 `Strict` is a record of a file; `checked` reports its first error. `Form` is a table of a TOML file; `validated` lists
-all errors in it. The description of a field is the cure shown for a wrong value.
+all its errors. The description of a field is the cure shown for a wrong value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Problem = tuple[str, str, str]
 
 
 class Form(BaseModel):
-    """The base of all forms: unknown keys and values of other types are refused."""
+    """Base class of the tables in a TOML file. Unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -42,11 +42,10 @@ Filled = Annotated[str, AfterValidator(_text)]
 
 
 def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple[T | None, list[Problem]]:
-    """Return a table validated by its form, or None and all errors in it, in key order.
+    """Return a table validated by its form, or None with all its errors in key order.
 
     Args:
         form: a `Form`, or a dataclass whose fields have a ``description``.
-        data: the parsed table.
         prefix: text before the keys in messages.
     """
     try:
@@ -88,7 +87,6 @@ def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[
 
 class _Key(NamedTuple):
     holds: Any
-    """The type of its value."""
     cure: str
 
 
@@ -96,7 +94,6 @@ _NO_KEY = _Key(None, "")
 
 
 def _place(form: type[Any], location: Sequence[str | int]) -> tuple[str, Mapping[str, _Key], str]:
-    """Return the path of an error for messages, the keys of the table around it, and its key in that table."""
     place, holds, keys, name = "", form, _keys(form), ""
     for part in location:
         tables = list(_tables(holds))
@@ -123,7 +120,6 @@ def _keys(form: type[Any]) -> Mapping[str, _Key]:
 
 
 def _tables(kind: Any) -> Iterator[type[Any]]:
-    """Yield the forms of all tables in a field's type."""
     if isinstance(kind, type) and (issubclass(kind, Form) or dataclasses.is_dataclass(kind)):
         yield kind
     for inner in get_args(kind):
@@ -140,9 +136,8 @@ def _nearest(name: str, keys: Mapping[str, _Key]) -> str:
 
 
 _NEARLY = 0.8
-"""Similarity of two names, from 0 to 1, from which one counts as a misspelling of the other."""
+"""Least similarity, from 0 to 1, of a misspelling to the name."""
 _WORDS = {"missing": " is missing", "extra_forbidden": " is not known"}
-"""Pydantic's error types -> clearer messages."""
 _UNKNOWN = "field {key} is not known; did you mean {name}?"
 
 
@@ -154,7 +149,7 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_misspelt(cls, record: Any) -> Any:
-        """Refuse an unknown field that resembles an absent one, so that a typo does not lose a verdict."""
+        """Reject an unknown field that resembles an absent one, so that a typo does not lose a verdict."""
         if isinstance(record, dict):
             names = {info.alias or name for name, info in cls.model_fields.items()}
             absent = {name.lower(): name for name in sorted(names - record.keys())}
@@ -166,7 +161,7 @@ class Strict(BaseModel):
 
 
 class Own(Strict):
-    """A record in ctxbench's own format: unknown fields are refused."""
+    """A record in ctxbench's own format. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -178,7 +173,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
     """Return a record as its model.
 
     Raises:
-        InputFault: at the first field that is missing, misspelt or of a wrong type; the message names it.
+        InputFault: if a field is missing, misspelt or of a wrong type. The message names the first such field.
     """
     try:
         return model.model_validate(record)
@@ -192,17 +187,16 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
 
 
 class FieldError(Exception):
-    """A field that contradicts another one or is unfit for its purpose."""
+    """Raised when a field contradicts another field or has an invalid value."""
 
     def __init__(self, field: str, what: str) -> None:
-        """Store the field (a dotted name) and its error."""
         super().__init__(what)
         self.field, self.what = field, what
 
 
 @contextlib.contextmanager
 def explained(where: str, cure: str) -> Iterator[None]:
-    """Turn an `FieldError` into an `InputFault` with file, line, field and cure."""
+    """Turn a `FieldError` into an `InputFault` with file, line, field and cure."""
     try:
         yield
     except FieldError as odd:
@@ -210,7 +204,7 @@ def explained(where: str, cure: str) -> Iterator[None]:
 
 
 def inside(field: str, path: str) -> str:
-    """Return a path if it lies inside a repository.
+    """Return a path unchanged if it is inside a repository.
 
     Raises:
         FieldError: if the path is empty, absolute, or leaves the repository.
@@ -221,7 +215,7 @@ def inside(field: str, path: str) -> str:
 
 
 def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
-    """Return the repository and the path inside it from path parts, of which the first is the repository's folder.
+    """Return the repository and the path inside it from path parts that begin with the repository's folder.
 
     Raises:
         FieldError: if the parts do not form a path inside a repository.
@@ -233,12 +227,12 @@ def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
 
 
 def language_of(path: str) -> Language | None:
-    """Return the language of a file by its suffix; None if ctxbench does not support it."""
+    """Return the language of a file by its suffix, or None if ctxbench does not support it."""
     return next((language for language in languages.every() if path.endswith(language.suffix)), None)
 
 
 def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a record if all its texts can be stored.
+    """Return a record unchanged if all its texts can be stored.
 
     Raises:
         InputFault: if a text cannot be written as UTF-8 or stored in a database.
@@ -250,18 +244,15 @@ def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def unfit(value: object, field: str = "") -> str:
-    """Return why a JSON value cannot be stored as text, with the name of its field; empty if it can.
-
-    JSON can contain half of a surrogate pair, which UTF-8 cannot encode, and NUL, which databases refuse.
-    """
+    """Return why a JSON value cannot be stored, with the name of the wrong field; empty if it can."""
     if isinstance(value, str):
         if "\0" in value:
-            return f"field {field}: holds a NUL character"
+            return f"field {field}: contains a NUL character"
         if not value.isascii():
             try:
                 value.encode("utf-8")
             except UnicodeEncodeError:
-                return f"field {field}: holds half of a surrogate pair"
+                return f"field {field}: contains half of a surrogate pair"
         return ""
     inner: Iterator[tuple[str, object]] = iter(())
     if isinstance(value, Mapping):

@@ -4,8 +4,8 @@ The papers count with p50k_base, whose vocabulary cannot be shipped. OpenAI offe
 npm package ``tiktoken`` as ``encoders/p50k_base.json``. `P50kBase` reads either file and checks the digest of its
 vocabulary.
 
-`ctxcode-1` is the default substitute, and run records name it. It is a fixed rule without a vocabulary. A token is the
-longest match, from left to right, of
+`ctxcode-1`, a fixed rule without a vocabulary, is the default. Run records name the tokenizer. A token is the longest
+match, from left to right, of
 
 * up to 8 lower-case ASCII letters, with at most one capital before them (``count``, ``Cart``);
 * up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
@@ -35,10 +35,9 @@ from typing import Any
 from ctxbench.bench.errors import InputFault
 
 NAME = "ctxcode-1"
-"""The tokenizer's name in run records. If the rule changes, the name must change too."""
+"""The tokenizer's name in run records. A changed rule needs a new name."""
 
 P50K_BASE = "p50k_base"
-"""The name of the other tokenizer, `P50kBase`."""
 
 _TOKEN = re.compile(
     r" ?(?:[A-Z]?[a-z]{1,8}|-{4,32}|={4,32}|\#{4,32}|\*{4,32}|_{4,32}|~{4,32}|\.{4,32}|/{4,32}"
@@ -58,22 +57,22 @@ def count(text: str) -> int:
 
 
 def utf8(text: str) -> str:
-    """Return a text that can be encoded as UTF-8: lone surrogates, which tokenizers refuse, become ``?``."""
+    """Return a text with ``?`` for lone surrogates, which tokenizers reject."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 _FILE = f"{P50K_BASE}.tiktoken"
 _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
-"""SHA-256 of OpenAI's file; the library tiktoken checks the same one."""
+"""SHA-256 of OpenAI's file, as in the library tiktoken."""
 _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-"""The pattern that splits a text before byte pairs are merged; GPT-2's, as written in tiktoken."""
+"""GPT-2's pattern for splitting a text before byte pairs are merged, as written in tiktoken."""
 _MOST = 1 << 23
-"""Largest number of bytes to read; OpenAI's file has 836,186."""
+"""Largest number of bytes to read. OpenAI's file has 836,186."""
 _CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
 
 
 class P50kBase:
-    """The tokenizer, by the library tiktoken."""
+    """OpenAI's tokenizer p50k_base, run by the library tiktoken."""
 
     def __init__(self, path: Path) -> None:
         """Read the vocabulary.
@@ -89,7 +88,7 @@ class P50kBase:
         self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
     def ids(self, text: str) -> list[int]:
-        """Return the token numbers of a text. Special tokens in it are read as plain text."""
+        """Return the token numbers of a text. Special tokens in the text are read as plain text."""
         ids: list[int] = self._encoding.encode_ordinary(utf8(text))
         return ids
 
@@ -98,9 +97,9 @@ class P50kBase:
         return len(self.ids(text))
 
     def pieces(self, text: str) -> list[str]:
-        """Return one text for each token; joined, they are `text`.
+        """Return one text per token; joined, they are `text`.
 
-        A character of several tokens belongs to the last of them, so that text alone may have more than one token.
+        A character of several tokens belongs to the last one, so its text alone may have more than one token.
         """
         _, starts = self._encoding.decode_with_offsets(self.ids(text))
         return [text[start:end] for start, end in pairwise([*starts, len(text)])]
@@ -112,18 +111,17 @@ def _read(path: Path) -> dict[bytes, int]:
             raw = file.read(_MOST)
         ranks = {base64.b64decode(token, validate=True): rank for token, rank in _entries(raw.decode("ascii"))}
     except OSError as error:
-        raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=_CURE) from None
+        raise InputFault(f"the file cannot be read ({error.strerror})", where=str(path), cure=_CURE) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputFault("does not contain a vocabulary of tokens and ranks", where=str(path), cure=_CURE) from None
+        raise InputFault("the file does not contain tokens and their ranks", where=str(path), cure=_CURE) from None
     in_order = sorted(ranks.items(), key=lambda entry: entry[1])
     lines = (base64.b64encode(token) + f" {rank}\n".encode("ascii") for token, rank in in_order)
     if hashlib.sha256(b"".join(lines)).hexdigest() != _DIGEST:
-        raise InputFault("contains another vocabulary than p50k_base", where=str(path), cure=_CURE)
+        raise InputFault("the vocabulary differs from p50k_base", where=str(path), cure=_CURE)
     return ranks
 
 
 def _entries(text: str) -> Iterator[tuple[str, int]]:
-    """Yield base64 tokens with their ranks."""
     if text.startswith("{"):
         for line in json.loads(text)["bpe_ranks"].splitlines():
             _, first, *tokens = line.split()

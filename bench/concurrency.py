@@ -1,4 +1,4 @@
-"""Resources that threads and processes share: processors, a cache, the interpreter's tree lock, interrupts."""
+"""Resources that threads and processes share: processors, caches, the interpreter's tree lock, interrupts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Tick = Callable[..., Any]
-"""Called with the number of samples tried and the number of those that are missing."""
+"""A function called with the number of samples tried and the number still missing."""
 Progress = Callable[[str, int], AbstractContextManager[Tick]]
 """Label and total -> a context that yields the function to call at each step."""
 
@@ -29,7 +29,7 @@ def silent(_: str, __: int) -> Iterator[Tick]:
 # CPython 3.11 counts the depth of a syntax tree in one place for all threads and raises SystemError if two threads
 # build trees at once (gh-106905). Warning filters are shared by the whole process, too.
 TREE_LOCK = threading.Lock()
-"""Held while a Python syntax tree is built, and while a library that builds trees is imported beside other threads."""
+"""Lock for building a Python syntax tree, and for importing a library that builds trees while other threads run."""
 
 
 def cores() -> int:
@@ -38,7 +38,7 @@ def cores() -> int:
 
 
 _NO_SCRIPT = ModuleSpec("ctxbench.__main__", None)
-"""A spec that `multiprocessing` treats as a running package, whose main module workers do not run."""
+"""A module spec that keeps `multiprocessing` workers from running the caller's script."""
 _MAIN_LOCK = threading.Lock()
 _MAIN_SPECS: list[ModuleSpec | None] = []
 """The main module's spec, then one more for each nested or concurrent `without_main`."""
@@ -46,10 +46,10 @@ _MAIN_SPECS: list[ModuleSpec | None] = []
 
 @contextlib.contextmanager
 def without_main() -> Iterator[None]:
-    """Prevent processes that any thread spawns meanwhile from running the caller's script.
+    """Prevent processes spawned meanwhile, by any thread, from running the caller's script.
 
-    A script that calls ctxbench then needs no ``if __name__ == "__main__":``. Without this, each worker would run the
-    script again and start the same work as its parent.
+    A script that calls ctxbench then needs no ``if __name__ == "__main__":``. Otherwise each worker would run the
+    script again and start the same work.
     """
     with _MAIN_LOCK:
         main = sys.modules["__main__"]
@@ -66,7 +66,7 @@ def without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def starting_workers() -> Iterator[None]:
-    """Start worker processes that do not run the caller's script and that interrupts cannot hit while they start."""
+    """Start worker processes that do not run the caller's script and cannot be interrupted while they start."""
     with without_main(), uninterrupted():
         yield
 
@@ -75,9 +75,8 @@ def starting_workers() -> Iterator[None]:
 def uninterrupted() -> Iterator[None]:
     """Block interrupts in this thread until the end, and forever in the processes that it starts meanwhile.
 
-    A worker that is interrupted while it starts dies with a traceback, perhaps while it holds the lock of a queue that
-    its parent waits for. A worker inherits the signal mask of the thread that starts it, from its first instruction on.
-    This thread receives a pending interrupt when the block ends.
+    An interrupted worker could die while it holds the lock of a queue that its parent waits for. A worker inherits the
+    signal mask of the thread that starts it. This thread receives a pending interrupt when the block ends.
     """
     from multiprocessing import resource_tracker  # noqa: PLC0415 - cells need the rest of this module only
 
@@ -91,16 +90,16 @@ def uninterrupted() -> Iterator[None]:
 
 
 class SharedCache(Generic[T]):
-    """A bounded cache. While an entry is being created, only callers that need the same entry wait."""
+    """A bounded cache. While an entry is being created, only callers of the same entry wait."""
 
     def __init__(self, most: int, *, weigh: Callable[[T], int] = lambda _: 0, heaviest: int = 0) -> None:
-        """Keep at most `most` entries, and older entries only while the total weight is at most `heaviest`."""
+        """Keep at most `most` entries. Keep older entries only while the total weight is at most `heaviest`."""
         self._most, self._weigh, self._heaviest = most, weigh, heaviest
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[T]]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the entry of a key. If `make` raises, the next caller tries again."""
+        """Return the entry of a key, created by `make` if needed. If `make` raises, the next caller tries again."""
         with self._lock:
             lock, cached = self._entries.setdefault(key, (threading.Lock(), []))
             self._entries.move_to_end(key)
@@ -115,7 +114,6 @@ class SharedCache(Generic[T]):
         return cached[0]
 
     def _lighten(self) -> None:
-        """Drop the least recently used entries until the total weight is at most `heaviest`."""
         weights = {key: self._weigh(made[0]) for key, (_, made) in self._entries.items() if made}
         total = sum(weights.values())
         for key in list(weights)[:-1]:

@@ -1,7 +1,7 @@
-"""Dates of code: how a day is written, and the day of each sample of a set.
+"""Dates of code: parsing of days, and the day of each sample of a set.
 
 A line with a known history has the day on which it was written. Any other sample has the day on which its repository's
-release was published: file times in an archive are unreliable, since many builds set them.
+release was published. File times in archives are unreliable, since many builds set them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_date(text: str) -> date:
     """Return the day written as ``YYYY-MM-DD``.
 
     Raises:
-        ValueError: if the text has another form or the day does not exist; the message quotes the text.
+        ValueError: if the text has another form or the day does not exist. The message quotes the text.
     """
     try:
         # `fromisoformat` alone also reads 20240601 and 2024-W22-6.
@@ -48,9 +48,7 @@ def last_day(text: str) -> date:
 
 
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
-    """Return sample id -> the day (UTC) of its code, without samples whose day is unknown.
-
-    Imported standard sets have the dates of the shipped manifests.
+    """Return sample id -> day (UTC) of its code. Samples of unknown date are left out.
 
     Raises:
         InputFault: if the set's manifest has a wrong date.

@@ -1,7 +1,7 @@
-"""Logarithm, exponential and sum of single numbers, equal to the last bit on every processor and interpreter.
+"""Logarithm, exponential and sum of single numbers, bit for bit equal on every processor and interpreter.
 
-The C library's results differ, since it chooses its implementation by the processor. These functions use only
-operations whose result IEEE 754 prescribes. Relative errors: 1e-15 for log and powers of two, 1e-13 for powers of e.
+The C library's results vary with the processor. These functions use only operations whose result IEEE 754 prescribes.
+Relative errors are 1e-15 for log and powers of two, and 1e-13 for powers of e.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from collections.abc import Iterable, Sequence
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
 _ROOT = 0.7071067811865476
-"""The square root of 1/2."""
 _ATANH = tuple(2 / (2 * k + 1) for k in range(11, -1, -1))
-"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first: accurate for s up to 0.172."""
+"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first; accurate for s up to 0.172."""
 EXP2 = tuple(LN2**k / math.factorial(k) for k in range(13, -1, -1))
-"""Series of the power of two, highest power first: accurate for exponents from -1/2 to 1/2."""
+"""Series of the power of two, highest power first; accurate for exponents from -1/2 to 1/2."""
 LEAST = -1100.0
-"""The least exponent; powers of two below it are 0."""
+"""Least exponent. Smaller powers of two are 0."""
 
 
 def log(number: float) -> float:
@@ -30,13 +29,13 @@ def log(number: float) -> float:
 
 
 def log2(number: float) -> float:
-    """Return the logarithm to base 2 of a positive, finite number; whole for powers of two."""
+    """Return the logarithm to base 2 of a positive, finite number. Powers of two have whole logarithms."""
     mantissa, exponent = _parts(number)
     return exponent + mantissa * LOG2_E
 
 
 def exp(number: float) -> float:
-    """Return e to a power; 0 for very negative powers.
+    """Return e to a power; 0 for very negative exponents.
 
     Raises:
         OverflowError: if the result is too large for a float.
@@ -45,7 +44,7 @@ def exp(number: float) -> float:
 
 
 def exp2(number: float) -> float:
-    """Return 2 to a power; 0 for very negative powers.
+    """Return 2 to a power; 0 for very negative exponents.
 
     Raises:
         OverflowError: if the result is too large for a float.
@@ -56,12 +55,11 @@ def exp2(number: float) -> float:
 
 
 def running_sum(numbers: Iterable[float]) -> float:
-    """Return the sum, rounded at each addition; `sum` does so in Python 3.11, but not from 3.12 on."""
+    """Return the sum, rounded at each addition, as `sum` did before Python 3.12."""
     return functools.reduce(operator.add, numbers, 0.0)
 
 
 def _parts(number: float) -> tuple[float, int]:
-    """Split a number into a factor near 1 and a power of 2; return the factor's natural logarithm and the exponent."""
     mantissa, exponent = math.frexp(number)
     if mantissa < _ROOT:
         mantissa, exponent = 2 * mantissa, exponent - 1

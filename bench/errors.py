@@ -15,11 +15,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 _MOST_LISTED = 20
-"""Most known names that a message lists."""
 
 
 class CtxbenchError(Exception):
-    """An expected fault: what happened, where, and a cure."""
+    """An expected fault: the error, its place, and a cure."""
 
     def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
         self.what, self.where, self.cure = what, where, cure
@@ -43,20 +42,20 @@ def _rebuild(kind: type[CtxbenchError], what: str, where: str, cure: str) -> Ctx
 
 
 class InputFault(CtxbenchError):
-    """Raised when something the user gave is wrong."""
+    """Raised when a file, name or option from the user is wrong."""
 
 
 class MachineFault(CtxbenchError):
-    """Raised when the machine or a service failed; the work can be tried again."""
+    """Raised when the machine or a service failed. The user can run the work again."""
 
 
 class UnknownName(InputFault):
-    """Raised when a name is not registered; the cure names the nearest known ones."""
+    """Raised when a name is not registered. The cure suggests the nearest names."""
 
     def __init__(
         self, kind: str, name: str, candidates: Iterable[str], *, command: str = "", instead: Sequence[str] = ()
     ) -> None:
-        """Store the message; `instead` lists suggestions for a name that resembles no known one."""
+        """Build the message; `instead` lists suggestions for a name without similar names."""
         names = sorted(candidates)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or instead
         listed = [*names[:_MOST_LISTED], f"… {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else names

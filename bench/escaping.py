@@ -1,8 +1,4 @@
-"""Make other people's texts safe to display: invisible characters written out, Markdown escaped. Pure.
-
-Right-to-left overrides and zero-width spaces disguise code, and terminal codes are invisible. A reader of a completion
-must see them.
-"""
+"""Make other people's texts safe to display: write out invisible characters, escape Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +6,11 @@ import re
 import unicodedata
 
 _PICTURES = 0x2400
-"""Start of Unicode's pictures of the control characters."""
 _PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
 _HIDING = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs"})
 """Categories: control, format (bidirectional, zero-width), private, surrogate, unassigned, separators, spaces."""
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that are drawn as nothing; `_written_out` adds the variation selectors."""
+"""Letters and symbols that are drawn as nothing. `_written_out` adds the variation selectors."""
 
 
 _MARKUP = re.compile(
@@ -31,7 +26,7 @@ _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
 
 
 def markdown(text: str) -> str:
-    """Return a text on one line of Markdown that is displayed as it is: no markup, link, image or mention.
+    """Return a text on one line of Markdown, without markup, links, images and mentions.
 
     Words with a URL or address become code, which can still be copied. Everything else is escaped.
     """
@@ -41,7 +36,7 @@ def markdown(text: str) -> str:
 
 
 def _code(word: str) -> str:
-    """Return a word as code, with bars outside: a bar ends a table cell even inside code."""
+    """Return a word as Markdown code. Bars stay outside, because a bar ends a table cell even inside code."""
     return "\\|".join(_fenced(part) if part else "" for part in word.split("|"))
 
 

@@ -1,7 +1,7 @@
 """Read and write files safely: atomic writes, checked JSON Lines, digests.
 
-A file is written next to its place and then renamed, so that no reader, crash or full disk leaves half a file.
-Operating-system errors become one-line faults only here.
+A file is written under a temporary name beside its place and then renamed. A crash or a full disk thus leaves no
+partial file. Only this module turns operating-system errors into one-line faults.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.home import CACHE
 
 MAX_TEXT = 64 << 20
-"""Largest size in bytes of a text file, or of one line of a file that is read line by line."""
+"""Largest size in bytes of a text file, or of one line if a file is read line by line."""
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed size of a gzip file. Code packs to about a tenth, zeros to a thousandth."""
 MAX_JSON_MEMORY = 640 << 20
-"""Most bytes of memory that a JSON text and its values may take, estimated before parsing."""
+"""Most bytes of memory for a JSON text and its values, estimated before parsing."""
 MAX_DEPTH = 100
-"""Deepest nesting of JSON lists and objects. The code that validates and writes them recurses."""
+"""Deepest nesting of JSON lists and objects. Validation and writing recurse."""
 _MEMORY_OF = {"{": 250, "[": 100, ",": 60}
-"""Character -> bytes of memory that the value after it takes, roughly at most."""
+"""Character -> estimated bytes of memory for the value after it, an upper bound."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WHOLE = "the file may be cut off; fetch or write it again"
 _DEEP = "write it as the benchmark does"
@@ -51,7 +51,7 @@ def explained(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[Path]:
-    """Lock a folder for one thread of one process and create it if needed. A killed process releases the lock."""
+    """Lock a folder for one thread of one process; create it if needed. The lock of a killed process is released."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = (folder / ".lock").open("w")
@@ -67,28 +67,28 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
     if isinstance(error, FileNotFoundError):
         return InputFault("no such file or folder", where=where, cure="check the path")
     if isinstance(error, PermissionError):
-        cure = f"check who owns it, or choose another --home; for its cache alone: {CACHE}=FOLDER"
+        cure = f"check the owner, or choose another --home; to move only its cache, set {CACHE}=FOLDER"
         return InputFault("permission denied", where=where, cure=cure)
     if error.errno == errno.EROFS:
-        cure = f"choose another place; for the cache of a home folder: {CACHE}=FOLDER"
+        cure = f"choose another folder; to move the cache of a home folder, set {CACHE}=FOLDER"
         return MachineFault("read-only file system", where=where, cure=cure)
     if error.errno == errno.ELOOP:
-        return InputFault("is a link", where=where, cure="put a copy of the file in its place")
+        return InputFault("the file is a link", where=where, cure="put a copy of the file in its place")
     if isinstance(error, IsADirectoryError):
-        return InputFault("is a folder, not a file", where=where, cure="give the path of a file")
+        return InputFault("the path is a folder, not a file", where=where, cure="give the path of a file")
     if isinstance(error, NotADirectoryError | FileExistsError):
         return InputFault("a part of the path is a file, not a folder", where=where, cure="check the path")
     reason = (error.strerror or str(error) or type(error).__name__).lower()
-    return MachineFault(reason, where=where, cure="mend the cause, then run the same command again")
+    return MachineFault(reason, where=where, cure="repair the cause, then run the same command again")
 
 
 def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
-    """Write a whole file, given at once or in pieces: to a temporary file beside it, flushed to disk, then renamed.
+    """Write a whole file: to a temporary file beside it, flushed to disk, then renamed.
 
-    Anything that is not a regular file, such as ``/dev/stdout``, is written to and never replaced.
+    If `path` is not a regular file, such as ``/dev/stdout``, it is written to and never replaced.
 
     Raises:
-        MachineFault: if the disk is full; the old file at `path` is kept.
+        MachineFault: if the disk is full. The old file at `path` is kept.
     """
     whole = data.encode("utf-8") if isinstance(data, str) else data
     pieces = [whole] if isinstance(whole, bytes) else whole
@@ -113,12 +113,12 @@ def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
 
 
 def dump_line(record: object) -> str:
-    """Return one JSON line with its newline, keys in the order given; equal data gives equal bytes."""
+    """Return a value as one JSON line with a newline. Keys keep their order; equal data gives equal bytes."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n"
 
 
 def write_jsonl(path: Path, records: Iterable[object]) -> str:
-    """Write JSON Lines atomically, record by record; return the hexadecimal SHA-256 of the file."""
+    """Write JSON Lines atomically, one record at a time; return the hexadecimal SHA-256 of the file."""
     digest = hashlib.sha256()
 
     def lines() -> Iterator[bytes]:
@@ -135,24 +135,24 @@ def read_text(path: Path) -> str:
     """Read a UTF-8 text file.
 
     Raises:
-        InputFault: if it is missing, unreadable, not UTF-8, or larger than `MAX_TEXT`.
+        InputFault: if the file is missing, unreadable, not UTF-8, or larger than `MAX_TEXT`.
     """
     with explained(path), path.open("rb") as handle:
         raw = handle.read(MAX_TEXT + 1)
     if len(raw) > MAX_TEXT:
         raise InputFault(
-            f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="check that it is the right file"
+            f"the file is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="check that it is the right file"
         )
     return _decoded(raw, str(path))
 
 
 def read_own_file(path: Path) -> bytes:
-    """Read a regular file that is not a link, a pipe or a device.
+    """Read a regular file. Links, pipes and devices are errors.
 
     A link could name a file that its reader may read and its author may not.
 
     Raises:
-        InputFault: if it is missing, unreadable, not a regular file, or larger than `MAX_TEXT`.
+        InputFault: if the file is missing, unreadable, not regular, or larger than `MAX_TEXT`.
     """
     with explained(path):
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -165,17 +165,19 @@ def read_own_file(path: Path) -> bytes:
         else:
             os.close(handle)
     if not regular:
-        raise InputFault("is not a file of its own", where=str(path), cure="put a copy there in place of the link")
+        raise InputFault(
+            "the file is a link, a pipe or a device", where=str(path), cure="put a copy of the file in its place"
+        )
     if len(raw) > MAX_TEXT:
-        raise InputFault(f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="use a smaller file")
+        raise InputFault(f"the file is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="use a smaller file")
     return raw
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) of a JSON Lines file, also of a .gz file. Blank lines are skipped.
+    """Yield (line number from 1, object) of a JSON Lines file, gzipped if it ends with .gz. Blank lines are skipped.
 
     Raises:
-        InputFault: at the first line that is not a JSON object; the message names file and line.
+        InputFault: at the first line that is not a JSON object. The message names file and line.
     """
     for number, line in read_lines(path):
         if line.strip():
@@ -197,7 +199,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines as bytes, split only at newlines; str.splitlines would also cut at U+2028 inside a JSON string."""
+    """Yield lines as bytes, split only at newlines: str.splitlines would also cut at U+2028 inside a JSON string."""
     zipped = path.name.endswith(".gz")
     remaining_bytes = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
     with explained(path):
@@ -208,58 +210,58 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
                     number += 1
                     if len(raw) > MAX_TEXT:
                         what = f"the line is larger than {MAX_TEXT >> 20} MiB"
-                        raise InputFault(what, where=f"{path}:{number}", cure="write one record a line")
+                        raise InputFault(what, where=f"{path}:{number}", cure="write one record per line")
                     remaining_bytes -= len(raw)
                     if remaining_bytes < 0:
-                        what = f"unpacks to more than {MAX_RATIO} times its size"
-                        raise InputFault(what, where=str(path), cure="if you trust it, unpack it and give that file")
+                        what = f"the file unpacks to more than {MAX_RATIO} times its size"
+                        raise InputFault(
+                            what, where=str(path), cure="if you trust the file, unpack it and use the unpacked file"
+                        )
                     yield raw
         except EOFError:
-            raise InputFault("the gzip stream ends before its end", where=str(path), cure=_WHOLE) from None
+            raise InputFault("the gzip file is cut off", where=str(path), cure=_WHOLE) from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise InputFault(f"is not a valid gzip file ({error})", where=str(path), cure=_WHOLE) from None
+            raise InputFault(f"the file is not valid gzip ({error})", where=str(path), cure=_WHOLE) from None
 
 
 def parse_json(text: str, path: str, line: int) -> Any:
     """Parse a JSON text strictly: no NaN, no repeated field, limited depth and size.
 
     Args:
-        text: the whole text.
-        path: the file, for messages.
         line: the number of the text's first line.
 
     Raises:
-        InputFault: with file and line.
+        InputFault: if the text is not such JSON. The message names file and line.
     """
     where = f"{path}:{line}"
     megabytes = (len(text) + sum(text.count(mark) * cost for mark, cost in _MEMORY_OF.items())) >> 20
     if megabytes > MAX_JSON_MEMORY >> 20:
-        what = f"would take {megabytes} MiB of memory at once, more than {MAX_JSON_MEMORY >> 20}"
-        raise InputFault(what, where=where, cure="write it as JSON Lines (.jsonl), a record a line")
+        what = f"the text would take {megabytes} MiB of memory, more than {MAX_JSON_MEMORY >> 20}"
+        raise InputFault(what, where=where, cure="write it as JSON Lines (.jsonl), one record per line")
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_field_once)
     except json.JSONDecodeError as error:
-        what = f"not complete JSON (column {error.colno}: {error.msg.lower()})"
-        cure = "one JSON object a line belongs in a .jsonl file" if error.msg == "Extra data" else _WHOLE
+        what = f"the text is not complete JSON (column {error.colno}: {error.msg.lower()})"
+        cure = "rename a file with one JSON object per line to .jsonl" if error.msg == "Extra data" else _WHOLE
         raise InputFault(what, where=f"{path}:{line + error.lineno - 1}", cure=cure) from None
     except RecursionError:
-        raise InputFault("is nested too deeply", where=where, cure=_DEEP) from None
+        raise InputFault("the JSON is nested too deeply", where=where, cure=_DEEP) from None
     except ValueError as error:  # NaN or infinity, a number with thousands of digits, a repeated field
-        what = f"not valid JSON ({error})"
-        raise InputFault(what, where=where, cure="write it as standard JSON, each field once") from None
+        what = f"the text is not valid JSON ({error})"
+        raise InputFault(what, where=where, cure="write standard JSON, with each field once") from None
     if _deeper_than(value, MAX_DEPTH):
-        raise InputFault("is nested too deeply", where=where, cure=_DEEP)
+        raise InputFault("the JSON is nested too deeply", where=where, cure=_DEEP)
     return value
 
 
 def json_object(value: object, where: str) -> dict[str, Any]:
-    """Return a JSON value if it is an object.
+    """Return a JSON value that is an object.
 
     Raises:
-        InputFault: if it is not.
+        InputFault: if the value is not an object.
     """
     if not isinstance(value, dict):
-        raise InputFault("not a JSON object", where=where, cure="write each record as one JSON object")
+        raise InputFault("the record is not a JSON object", where=where, cure="write each record as one JSON object")
     return value
 
 
@@ -303,7 +305,7 @@ def _decoded(raw: bytes, where: str, start: int = 0) -> str:
 
 
 def sha256(data: str | bytes) -> str:
-    """Return the hexadecimal SHA-256 of bytes, or of text as UTF-8 (lone surrogates kept)."""
+    """Return the hexadecimal SHA-256 of bytes, or of a text in UTF-8 (lone surrogates are encoded too)."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return hashlib.sha256(raw).hexdigest()
 
@@ -322,16 +324,15 @@ class Decoded(NamedTuple):
 
     text: str
     encoding: str
-    """The encoding it was read in, by Python's name: ``utf-8``, ``iso8859-1``."""
+    """Python's name of the encoding it was decoded from: ``utf-8``, ``iso8859-1``."""
     whole: bool
-    """Whether every byte could be decoded. Otherwise U+FFFD replaces the rest."""
+    """Whether every byte could be decoded. U+FFFD replaces the other bytes."""
 
 
 def decode(raw: bytes, declared: str | None) -> Decoded:
-    """Decode bytes in an encoding, or in UTF-8 if that fails. A byte order mark is removed.
+    """Decode bytes in their declared encoding, or in UTF-8 if that fails. A byte order mark is removed.
 
     Args:
-        raw: the file.
         declared: the name of its encoding; None if its declaration cannot be read.
     """
     try:
@@ -344,5 +345,5 @@ def decode(raw: bytes, declared: str | None) -> Decoded:
 
 
 def plain_newlines(text: str) -> str:
-    """Return a text with plain newlines in place of those of Windows and old Macs."""
+    """Return a text with plain newlines instead of those of Windows and old Macs."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

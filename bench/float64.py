@@ -1,9 +1,9 @@
-"""Sums and exponentials of float64 arrays, equal to the last bit on every processor.
+"""Sums and exponentials of float64 arrays, bit for bit equal on every processor.
 
-A sum of rounded numbers depends on its order. numpy and BLAS choose the order by the machine, the number of threads and
-the shape of the array. This module first rounds numbers to so few bits (`rounded`) that float64 represents every sum of
-them exactly, so that the order does not matter. Where speed does not matter, use `math.fsum`, which rounds once. All
-other steps work on each number alone, with operations whose result IEEE 754 prescribes.
+A sum of rounded numbers depends on its order, and numpy and BLAS choose the order by the machine, the number of threads
+and the shape of the array. This module first rounds numbers to so few bits (`rounded`) that float64 represents every
+sum exactly. The order then does not matter. Where speed does not matter, use `math.fsum`, which rounds once. All other
+steps work on each number alone, with operations whose result IEEE 754 prescribes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from ctxbench.bench.elementary import EXP2, LEAST, LOG2_E
 Doubles: TypeAlias = NDArray[np.float64]
 
 _WHOLE = 53
-"""Bits of the whole numbers that a double represents exactly."""
 _SLICE = 1 << 14
-"""Numbers in a batch where each needs many steps; a batch fits into the processor's cache."""
+"""Numbers in one batch of many steps. A batch fits into the processor's cache."""
 
 
 def term_bits(terms: int) -> int:
-    """Return how many bits each number may have for a double to represent the sum of `terms` of them."""
+    """Return how many bits each number may have so that float64 represents the sum of `terms` numbers exactly."""
     return _WHOLE - (terms - 1).bit_length()
 
 
 def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
-    """Return numbers rounded to whole multiples of a power of two that is the same along an axis; at most 51 `bits`.
+    """Return numbers rounded to multiples of a power of two that is the same along an axis; at most 51 `bits`.
 
     The error is at most ``2**-bits`` of the largest magnitude along the axis, which must not be empty.
     """
@@ -43,10 +42,7 @@ def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
 
 
 def total(numbers: Doubles) -> float:
-    """Return the sum of numbers added one after the other; 0 if there are none.
-
-    Use it for numbers of very different size: `rounded` would lose the small ones.
-    """
+    """Return the sum of numbers added one after the other; 0 if there are none."""
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
 
@@ -68,7 +64,6 @@ def exp2(numbers: Doubles) -> Doubles:
 
 
 def _polynomial(x: Doubles, coefficients: Sequence[float]) -> Doubles:
-    """Return the values of a polynomial; the coefficient of the highest power comes first."""
     values = x * coefficients[0]
     for coefficient in coefficients[1:-1]:
         values += coefficient

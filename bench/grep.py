@@ -1,7 +1,7 @@
 """Find lines that contain a text, in time that grows only with the size of the files. Pure.
 
-A strategy chooses the pattern and the trusted side searches, so regular expressions are not supported: some take hours.
-The most common patterns of people and models work: ``def load|class Load``, ``load.*path``.
+A strategy chooses the pattern and the trusted side searches. Regular expressions are not supported, because some need
+hours. The usual patterns of people and models work: ``def load|class Load``, ``load.*path``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Alternative = Sequence[str]
 
 
 def read_pattern(pattern: str) -> list[Alternative]:
-    """Parse a pattern into alternatives, one of which must match.
+    """Parse a pattern into alternatives. A line matches if it matches one alternative.
 
     Args:
         pattern: a text. ``|`` separates alternatives. ``.*`` and repeated character classes match anything. A backslash
@@ -38,16 +38,17 @@ def read_pattern(pattern: str) -> list[Alternative]:
         [text for piece in part if (text := _ESCAPED.sub(r"\1", piece))] for part in parts
     ]
     if not all(alternatives):
-        raise InputFault(f"{pattern!r:.60} looks for no text", cure="give a text, such as 'def load|class Load'")
+        raise InputFault(
+            f"the pattern {pattern!r:.60} contains no text", cure="write a text, such as 'def load|class Load'"
+        )
     return alternatives
 
 
 def matching_lines(alternatives: Sequence[Alternative], texts: Mapping[str, str]) -> Iterator[Hit]:
-    """Yield the lines that match, file by file; every score is 1.
+    """Yield the lines that match, file by file. Every score is 1.
 
     Args:
         alternatives: from `read_pattern`.
-        texts: path -> text of the file.
     """
     for path, text in texts.items():
         likely = [pieces for pieces in alternatives if all(piece in text for piece in pieces)]

@@ -1,4 +1,4 @@
-"""`Home`: the paths of all stored files. The code that owns a folder creates and fills it."""
+"""`Home`: the paths of all stored files. Other modules create and fill the folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxbench.bench.errors import InputFault
 
 CACHE = "CTXBENCH_CACHE"
-"""The environment variable for another cache folder, for when the home folder is read-only."""
+"""Environment variable for another cache folder, for a read-only home folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Home:
         root = Path(path).expanduser().absolute()
         # `Path.exists` may raise a permission error; opening the folder reports that better.
         if os.path.isfile(root):  # noqa: PTH113
-            raise InputFault("is a file, not a folder", where=str(path), cure="give the home's folder")
+            raise InputFault("the home is a file, not a folder", where=str(path), cure="give the path of a folder")
         return cls(root)
 
     @property

@@ -1,14 +1,14 @@
 """Find answers and imports that stay visible although a sample hides them.
 
-The answer of a line is visible if the same tokens occur elsewhere, in any layout. Words and the punctuation between
-them are compared. Layout is ignored: blanks, line ends, the marks of comments, prompts and Javadoc (``#``, ``//``,
-``*``, ``>>>``, ``...``), the kind of quotes, a comma before a closing bracket, HTML entities, and the escapes of a
-string that holds code. A line of few words recurs by chance inside longer code, so it counts only if a statement,
+The answer of a line is visible if the same tokens occur elsewhere, in any layout. The comparison covers words and the
+punctuation between them. It ignores layout: blanks, line ends, the marks of comments, prompts and Javadoc (``#``,
+``//``, ``*``, ``>>>``, ``...``), the kind of quotes, a comma before a closing bracket, HTML entities, and the escapes
+of a string that holds code. A line of few words recurs by chance inside longer code, so it counts only if a statement,
 string or tag begins and ends with it. A line of at least `CERTAIN` words counts anywhere.
 
 A masked import names a path: ``shop.store.Cart``. The path is visible if another import statement of the file names it
-(under any name), names its module, package or class, or imports all of them by a wildcard; if a quoted string names one
-of these, as for `importlib`; or if the whole path is spelled out. Another name of the same module does not count:
+(under any name), names its module, package or class, or imports all their names by a wildcard; if a quoted string names
+one of these, as for `importlib`; or if the whole path is spelled out. Another name of the same module does not count:
 ``from shop.store import Shelf`` still leaves ``Cart`` to be guessed.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""A sequence of this many words does not recur by chance."""
+"""Least number of words in a sequence that cannot recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
@@ -37,9 +37,7 @@ _BREAK = re.compile(rb"[\n\v]")
 _COMMA = re.compile(rb",(?=[)\]}])")
 _BLANKS = re.compile(rb"[ \t\r\f]+")
 _OPENS = (b"", b":", b";", b"{", b"}", b'"', b"`", b">", b"#", b"/", b"*")
-"""What may precede a whole statement on its line."""
 _CLOSES = (b"", b";", b"}", b'"', b"`", b"<", b"#", b"/", b"\\", b"*")
-"""What may follow a whole statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +45,14 @@ class SoughtLine:
     """A line to search for, and its own place."""
 
     path: str
-    """Empty if its own place is not among the searched texts."""
+    """Path of the line's file; empty if that file is not searched."""
     number: int
     """Line number from 0."""
     code: str
-    """The line without its comment."""
 
 
 def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
-    """Return for each line whether its tokens occur at a second place of the texts (path -> text)."""
+    """Return, for each line, whether its tokens occur at a second place of the texts (path -> text)."""
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()
     for file in files:
@@ -96,7 +93,6 @@ class _Target:
         self.end = _gap(raw[spans[-1][1] :]).rstrip(b",;:{\\") if spans else b""
 
     def rarest(self, count: Mapping[bytes, int]) -> bytes:
-        """Return the word to look the target up by, the rarest one; empty if it has no words."""
         if not self.words:
             return b""
         self.offset = min(range(len(self.words)), key=lambda at: count[self.words[at]])
@@ -114,7 +110,6 @@ class _File:
         return [match.span() for match in _WORD.finditer(self.raw)]
 
     def holds(self, target: _Target, start: int) -> bool:
-        """Return whether the words from `start` on are the target, at another place than the target's own."""
         spans = self.spans[start : start + len(target.words)]
         if self.path == target.line.path and self.raw.count(b"\n", 0, spans[0][0]) == target.line.number:
             return False
@@ -144,7 +139,6 @@ class _File:
 
 
 def _plain(text: str) -> bytes:
-    """Return a text normalised for comparison, with the same number of lines."""
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\n", " "), text)
     raw = text.encode("utf-8", "replace")
@@ -154,7 +148,6 @@ def _plain(text: str) -> bytes:
 
 
 def _gap(raw: bytes, *, marks: bool = True) -> bytes:
-    """Return the punctuation between two words, without layout."""
     if raw in (b" ", b".", b"(", b", ", b" = "):
         return raw.strip()
     raw = _LINE_MARK.sub(b"", raw) if marks else _BREAK.sub(b"", raw)
@@ -170,25 +163,23 @@ _LOADED = re.compile(r"\b(?:import_module|__import__|import_string|resolve_name|
 _NAMED = re.compile(r"import|forName|loadClass|resolve_name")
 _NAME_PART = re.compile(r"\w+")
 _ROOTS = ("src", "lib")
-"""Folders that are not part of a module's name."""
 _OPEN = {"(": 1, ")": -1}
 
 
 @dataclass(frozen=True, slots=True)
 class _Imported:
     path: str
-    """Dotted path; for a wildcard, the module it imports from."""
+    """Dotted path. For a wildcard, the path of the module."""
     name: str
-    """The name it binds; ``*`` for a wildcard."""
     whole: bool
-    """Whether everything in the path is reachable: a wildcard, or a module itself."""
+    """Whether the import makes everything in the path reachable: a wildcard, or a module itself."""
 
 
 class FileImports:
-    """The import statements of one file, to check which masked ones the rest of the file still reveals."""
+    """The import statements of one file, to check whether they still reveal masked statements."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
-        """Read a file; relative imports start at its path."""
+        """Read a file. Relative imports start at its path."""
         self._path = path
         self._lines = lines
         self._statements = {(start, end): "\n".join(lines[start:end]) for start, end in _spans(lines)}
@@ -198,8 +189,7 @@ class FileImports:
 
         Args:
             line: the cursor's line, which is not searched.
-            masked: spans of the masked statements.
-            names: the hidden names that they bind.
+            names: the hidden names that the statements bind.
             uses: the names that the line uses, for `masked_after`.
         """
         statements = ("\n".join(self._lines[start:end]) for start, end in masked)
@@ -222,7 +212,6 @@ class FileImports:
         return any(_among(name.path, paths) for name in _imported(statement, self._path))
 
     def _spells(self, paths: Collection[str], dark: Collection[int]) -> bool:
-        """Return whether a visible line contains one of the paths in full."""
         for path in paths:
             spelled = re.compile(rf"(?<![\w.]){re.escape(path)}(?!\w)")
             places = (number for number, text in enumerate(self._lines) if path in text) if "." in path else ()
@@ -232,7 +221,7 @@ class FileImports:
 
 
 def masked_after(text: str, uses: Sequence[Use]) -> str:
-    """Return the text after a cursor with the import statements blanked that import names used at the cursor."""
+    """Return the text after a cursor, with blanked imports of the names that are used at the cursor."""
     words, lines = _words(uses), text.split("\n")
     for start, end in list(_spans(lines)):
         if _brings("\n".join(lines[start:end]), words):
@@ -241,7 +230,7 @@ def masked_after(text: str, uses: Sequence[Use]) -> str:
 
 
 def _words(uses: Sequence[Use]) -> frozenset[str]:
-    """Return words, one of which occurs in every statement that imports a used name, even under an alias."""
+    """Return words such that every statement that imports a used name contains one, even under an alias."""
     return frozenset(word for use in uses for word in (use.name.split(".")[0], use.module.split(".")[-1]))
 
 
@@ -254,7 +243,7 @@ def _binds(imported: _Imported, names: Collection[str]) -> bool:
 
 
 def _among(path: str, paths: Collection[str]) -> bool:
-    """Return whether a path equals one of the paths, or one ends with the other: the source root is unknown."""
+    """Return whether a path equals one of the paths, or one ends with the other, since the source root is unknown."""
     return any(path == other or path.endswith(f".{other}") or other.endswith(f".{path}") for other in paths)
 
 
@@ -282,7 +271,6 @@ def _absolute(module: str, path: str) -> str:
 
 
 def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of import statements, and of lines that load a module by a string."""
     at = 0
     while at < len(lines):
         line = lines[at]

@@ -1,7 +1,4 @@
-"""Masking: blanked imports, hidden files, and the target file without its answer. Pure.
-
-`bench.lines.candidates` chooses the imports to blank: those of names that the target uses first.
-"""
+"""Masking: blanked imports, hidden files, and the target file without its answer. Pure."""
 
 from __future__ import annotations
 
@@ -17,23 +14,22 @@ if TYPE_CHECKING:
 
 
 def is_hidden(path: str, hidden: Sequence[str]) -> bool:
-    """Return whether a path is a hidden file or lies in a hidden folder (which ends with ``/``)."""
+    """Return whether a path is a hidden file or is in a hidden folder (which ends with ``/``)."""
     return any(path.startswith(place) if place.endswith("/") else path == place for place in hidden)
 
 
 def blanked(lines: Sequence[str], masked: Sequence[tuple[int, int]], first: int = 0) -> list[str]:
-    """Return lines with those in masked spans ``[start, end)`` empty; `first` is the number of the first line."""
+    """Return lines with those in masked spans ``[start, end)`` empty. `first` is the number of the first line."""
     return [
         "" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines, first)
     ]
 
 
 def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
-    """Return what a view shows of a query's target file.
+    """Return the visible part of a query's target file.
 
     Args:
         whole: the file in the snapshot; None if it is missing.
-        query: the sample's query.
         masked: line spans ``[start, end)`` of the file to blank.
     """
     text, trusted = _visible_text(whole, query, masked)
@@ -49,7 +45,7 @@ def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, 
 def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
     stored = query.prefix
     if query.suffix:
-        # A cursor after an indentation would leave that indentation dangling once the body is removed.
+        # Without the body, the indentation before the cursor would dangle.
         stored = query.prefix.rstrip(" \t") + query.suffix
     if whole is None:
         return stored, False
@@ -69,7 +65,7 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
 def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
     """Return a sample for a strategy that may see the masked lines before the cursor.
 
-    The sample is returned as it is if it masks nothing, or if `snapshot` contains another version of its file.
+    A sample without masked lines, or with another version of its file in `snapshot`, is returned unchanged.
     """
     whole = snapshot.texts.get(sample.path)
     if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:

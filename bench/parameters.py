@@ -1,7 +1,7 @@
 """Parameters that a spec may set: the keyword-only arguments of a function, parsed and checked before a run.
 
-Strategies, generators, encoders and units share this code. The function's annotations state what each parameter takes:
-bool, int, float, str, a ``Literal`` of words, or one of these or None. `AtLeast` and `AtMost` bound numbers.
+Strategies, generators, encoders and units share this code. An annotation is bool, int, float, str or a ``Literal`` of
+words, each perhaps with ``| None``. `AtLeast` and `AtMost` bound numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """The purpose of a parameter: sets the field of the same name in its `Parameter`."""
+    """A special meaning of a parameter: sets the field of the same name in its `Parameter`."""
 
     name: Literal["wraps", "unmasks", "asks_engine", "names_encoder"]
 
@@ -51,7 +51,7 @@ Inner = Annotated[str, Purpose("wraps")]
 Unmasked = Annotated[bool, Purpose("unmasks")]
 """Whether a strategy sees the import lines that samples mask: ``unmasked: Unmasked = False``."""
 EngineSpec = Annotated[str, Purpose("asks_engine")]
-"""A context engine's spec: ``engine: EngineSpec = "ripgrep"`` lets a strategy call ``repo.engine(engine)``."""
+"""A context engine's spec. ``engine: EngineSpec = "ripgrep"`` lets a strategy call ``repo.engine(engine)``."""
 EncoderSpec = Annotated[str, Purpose("names_encoder")]
 """The spec of an encoder or lexical ranker. With ``encoder: EncoderSpec = "minilm"``, a typo fails before a run."""
 
@@ -65,27 +65,22 @@ class Parameter:
     """bool, int, float or str; object if the function itself parses the value."""
     default: Value = None
     required: bool = False
-    """Whether it has no default."""
     choices: tuple[str, ...] = ()
-    """The words allowed, for a ``Literal``; empty if it is not one."""
+    """The words allowed by a ``Literal``; empty for other types."""
     least: float | None = None
     most: float | None = None
     optional: bool = False
-    """Whether it may be None."""
     wraps: bool = False
-    """Whether the value is the spec of a strategy."""
     unmasks: bool = False
     """Whether a strategy sees the unmasked target file if the value is true."""
     asks_engine: bool = False
-    """Whether the value is the spec of a context engine."""
     names_encoder: bool = False
-    """Whether the value is the spec of an encoder or a lexical ranker."""
     is_day: bool = False
-    """Whether the text is a day, or a month, which means its last day; stored as ``YYYY-MM-DD``."""
+    """Whether the text is a day, or a month (its last day); stored as ``YYYY-MM-DD``."""
 
     @property
     def expects(self) -> str:
-        """A description of the values it takes."""
+        """The values that the parameter accepts, in words."""
         if self.choices:
             noun = " or ".join(self.choices)
         elif self.is_day:
@@ -112,7 +107,6 @@ class Parameter:
         elif self.kind is float and type(value) is int:
             value = float(value)
         elif self.kind is str and isinstance(value, bool | int | float) and not self.wraps:
-            # `revision=1234` means the text "1234".
             value = spelled(value)
         if self.is_day:
             with contextlib.suppress(ValueError):
@@ -129,8 +123,7 @@ def parameters_of(function: Callable[..., object], where: str, *, strict: bool =
     """Return the keyword-only parameters of a function, in the order written.
 
     Args:
-        function: the function that a spec calls.
-        where: the name it is registered under, for messages.
+        where: its registered name, for messages.
         strict: whether each parameter needs a default and a type that a spec can express. Otherwise a parameter without
             a default is required, and the function itself checks values of other types.
 
@@ -146,7 +139,7 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
     """Check that all parameters of a factory are keyword-only.
 
     Raises:
-        InputFault: if a parameter is not.
+        InputFault: if a parameter is not keyword-only.
     """
     for parameter in inspect.signature(factory).parameters.values():
         if parameter.kind is not parameter.KEYWORD_ONLY:
@@ -158,15 +151,13 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
 
 
 def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> dict[str, Value]:
-    """Return the checked arguments of a spec that differ from the defaults; an argument without a key is the first.
+    """Return the checked arguments of a spec, without defaults. An argument without a key sets the first parameter.
 
     Args:
-        parameters: the parameters that the spec's name takes.
-        spec: the user's spec.
         command: the command that lists the parameters, shown as a cure.
 
     Raises:
-        InputFault: if a parameter is unknown, missing or given twice, or a value does not fit or looks like a secret.
+        InputFault: if a parameter is unknown, missing or set twice, or a value does not fit or looks like a secret.
     """
     by_name = {parameter.name: parameter for parameter in parameters}
     see = f" (see `{command}`)" if command else ""
@@ -174,13 +165,13 @@ def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> d
     for key, value in spec.arguments.items():
         name = next(iter(by_name), "") if key == POSITIONAL else key
         if name != key and name in spec.arguments:
-            raise InputFault(f"{spec.name} is given {name!r} twice", cure="keep one of them")
+            raise InputFault(f"{spec.name} sets {name!r} twice", cure="keep one of them")
         if name not in by_name:
-            what = f"has no parameter {name!r}" if name else "takes nothing"
-            raise InputFault(f"{spec.name} {what}", cure=f"it has {', '.join(by_name) or 'none'}{see}")
+            what = f"has no parameter {name!r}" if name else "takes no arguments"
+            raise InputFault(f"{spec.name} {what}", cure=f"known parameters: {', '.join(by_name) or 'none'}{see}")
         if secrets.shaped(spelled(value)):
-            cure = "put it into an environment variable: what a spec says is stored and shown"
-            raise InputFault(f"{name} holds what looks like a key or a password", where=spec.name, cure=cure)
+            cure = "put it into an environment variable, since specs are stored and displayed"
+            raise InputFault(f"{name} looks like a key or a password", where=spec.name, cure=cure)
         arguments[name] = by_name[name].read(value, spec.name)
     for name, parameter in by_name.items():
         if parameter.required and name not in arguments:
@@ -198,7 +189,7 @@ def _parameter(function: Callable[..., object], argument: inspect.Parameter, whe
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         if strict:
             cure = "import the name at the top of the module, not under TYPE_CHECKING"
-            raise InputFault(f"its annotations cannot be read ({error})", where=where, cure=cure) from None
+            raise InputFault(f"the annotations cannot be read ({error})", where=where, cure=cure) from None
         parameter = None
     if not strict:
         parameter = parameter or Parameter(name=argument.name, kind=object)
@@ -210,12 +201,12 @@ def _parameter(function: Callable[..., object], argument: inspect.Parameter, whe
             cure=f"write for example {argument.name}: int = 10",
         )
     if required:
-        raise InputFault(f"the parameter {argument.name!r} has no default", where=where, cure="give it one")
+        raise InputFault(f"the parameter {argument.name!r} has no default", where=where, cure="add a default")
     return replace(parameter, default=parameter.read(default, where))
 
 
 def _hint(function: Callable[..., object], argument: inspect.Parameter) -> Any:
-    """Return an argument's annotation, without evaluating those of other arguments, which may fail."""
+    """Return an argument's annotation. Annotations of other arguments are not evaluated, since they may fail."""
     while isinstance(function, functools.partial):
         function = function.func
     names = getattr(inspect.unwrap(function), "__globals__", {})
@@ -224,7 +215,6 @@ def _hint(function: Callable[..., object], argument: inspect.Parameter) -> Any:
 
 
 def _typed(name: str, hint: Any) -> Parameter | None:
-    """Return a parameter without a default from its annotation; None if a spec cannot express its values."""
     notes: list[Any] = []
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)

@@ -21,7 +21,7 @@ from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 
 SET, FUNCTION_SET = "ctxbench-2-lite", "quickstart-functions"
-"""Repository sets for lines and for functions; the sample sets built from them have the same names."""
+"""Sets of repositories for line and for function samples. The sample sets built from them have the same names."""
 FUNCTIONS_PER_REPO, FUNCTION_SEED = 5, 1
 _DOWNLOADS = 4
 
@@ -29,7 +29,7 @@ Report = Callable[[str], None]
 
 
 def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest, ...]:
-    """Fetch the repositories of a set. Those that cannot be reached are reported in one line each and left out.
+    """Fetch the repositories of a set. A repository that cannot be reached is reported in one line and left out.
 
     Raises:
         InputFault: if an archive has a wrong hash.
@@ -51,7 +51,7 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
     reached = tuple(repo for repo, fault in zip(manifests, faults, strict=True) if not fault)
     if not reached:
         raise MachineFault(
-            f"none of its {len(manifests)} repositories can be fetched; the first said: {faults[0]}",
+            f"none of the {len(manifests)} repositories can be fetched; the first error is: {faults[0]}",
             where="quickstart",
             cure="check the connection to your package index, then run it again",
         )
@@ -59,7 +59,7 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
 
 
 def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int, report: Report) -> SampleSet:
-    """Return the line samples: the set built before, or a new one if these repositories have none.
+    """Return the line samples of these repositories; build them if they are missing.
 
     Raises:
         InputFault: if a set of this name cannot be read, or the quick start did not build it.
@@ -83,11 +83,11 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
 def function_set(
     home: Home, manifests: tuple[RepoManifest, ...], sandbox: Sandbox, *, workers: int, report: Report
 ) -> SampleSet:
-    """Return the function samples: the set built before, or one mined and certified now in the sandbox.
+    """Return the function samples of these repositories; mine and certify them in the sandbox if they are missing.
 
     Raises:
         InputFault: if a set of this name cannot be read, or the quick start did not build it.
-        MachineFault: if the sandbox failed; the next try keeps the certificates.
+        MachineFault: if the sandbox failed. The next try reuses the certificates.
     """
     built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO, FUNCTION_SEED)
     if built is not None:
@@ -109,16 +109,16 @@ def function_set(
 def _built_set(
     home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int, seed: int
 ) -> SampleSet | None:
-    """Return the set if it holds these repositories' samples; None if it can be built or replaced.
+    """Return the set if it contains these repositories' samples; None if it can be built or replaced.
 
     A quick start's set of fewer or other repositories may be replaced. A set that a user or another version built is
-    never replaced: the error comes at once, before minutes of building.
+    never replaced; the error appears before minutes of building.
     """
     place = samples.folder(home, name)
     if not place.exists():
         return None
     move = shlex.join(["mv", str(place), str(_free(place))])
-    cure = f"keep it under another name with `{move}`, then run the quick start again"
+    cure = f"rename the set with `{move}`, then run the quick start again"
     try:
         built = samples.load(home, name)
     except InputFault as fault:
@@ -130,5 +130,4 @@ def _built_set(
 
 
 def _free(place: Path) -> Path:
-    """Return an unused path beside another path."""
     return next(free for number in count(1) if not (free := place.with_name(f"{place.name}-{number}")).exists())

@@ -1,7 +1,4 @@
-"""Samples and references as JSON records: written with a fixed order of keys, validated strictly when read.
-
-Pydantic validates them and is imported only for that.
-"""
+"""Samples and references as JSON records: written with a fixed order of keys, validated strictly when read."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from ctxbench.bench.types import Reference, Sample, StoredContext
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_CURE = "mend that line, or build the set again with --force"
+_CURE = "correct that line, or build the set again with --force"
 R = TypeVar("R", Sample, Reference)
 
 
@@ -76,7 +73,7 @@ def read_samples(path: Path) -> Iterator[Sample]:
     """Read the records of ``samples.jsonl``.
 
     Raises:
-        InputFault: at the first fault, with line and field.
+        InputFault: if a record is invalid. The message names line and field of the first error.
     """
     return _read(Sample, path)
 
@@ -85,7 +82,7 @@ def read_references(path: Path) -> Iterator[Reference]:
     """Read the records of ``references.jsonl``.
 
     Raises:
-        InputFault: at the first fault, with line and field.
+        InputFault: if a record is invalid. The message names line and field of the first error.
     """
     return _read(Reference, path)
 
@@ -105,14 +102,10 @@ def checked(kind: type[R], record: dict[str, Any], where: str, cure: str, outer:
     """Return a record as a sample or a reference.
 
     Args:
-        kind: `Sample` or `Reference`.
-        record: the JSON object.
-        where: file and line, for messages.
-        cure: how to repair an error.
         outer: text before field names in messages.
 
     Raises:
-        InputFault: at the first field that is unknown, missing, of a wrong type or out of range.
+        InputFault: if a field is unknown, missing, of a wrong type or out of range. The message names the first one.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - only where something is read
 

@@ -1,8 +1,7 @@
-"""`Registry`: named things that are registered by a decorator or an entry point.
+"""`Registry`: named things that a decorator or an entry point registers.
 
-ctxbench declares its built-ins as entry points in its own `pyproject.toml`, just as plugins do. An entry point is
-imported when its name is first requested. If the import fails, listings show the error, and only a request for that
-name fails.
+ctxbench declares its built-ins as entry points in its own `pyproject.toml`, as plugins do. An entry point is imported
+at the first request for its name. If the import fails, listings show the error, and only requests for that name fail.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ class Registry(Generic[T]):
 
         Args:
             kind: the noun used in messages, e.g. ``strategy``.
-            group: the entry-point group, e.g. ``ctxbench.strategies``.
             command: the command that lists the names, shown as a cure.
         """
         self.kind, self.group, self.command = kind, group, command
@@ -40,7 +38,7 @@ class Registry(Generic[T]):
         self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
-        """Register `item`; registering the same name from another place is an error."""
+        """Register an item. The same name from another place is an error."""
         registered = self._items.get(name)
         if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
@@ -60,7 +58,7 @@ class Registry(Generic[T]):
         return item
 
     def get(self, name: str) -> T:
-        """Return the item called `name`; its entry point is imported if needed.
+        """Return the item called `name`. Its entry point is imported if needed.
 
         Raises:
             UnknownName: if no item has this name.
@@ -75,7 +73,7 @@ class Registry(Generic[T]):
         if name not in self._items:
             if not points and not self._items:
                 raise InputFault(
-                    f"no installed package declares any {self.kind}: what is installed is older than the code",
+                    f"no installed package declares any {self.kind}: the installed version is older than the code",
                     cure="install it again (`pip install -e .` in its folder)",
                 )
             if name not in points:
@@ -84,7 +82,7 @@ class Registry(Generic[T]):
         return self._items[name]
 
     def names(self) -> tuple[str, ...]:
-        """Return every known name, sorted, without importing anything."""
+        """Return all names, sorted, without importing anything."""
         return tuple(sorted({*self._items, *self._points()}))
 
     def has(self, name: str) -> bool:
@@ -92,7 +90,7 @@ class Registry(Generic[T]):
         return name in self._items
 
     def provider(self, name: str) -> str:
-        """Return the distribution that declares `name`; empty if none does or it is unknown. Imports nothing."""
+        """Return the distribution that declares `name`; empty if none does. Imports nothing."""
         point = self._points().get(name)
         if point is None or point.dist is None or name in self._clashes:
             return ""
@@ -106,11 +104,11 @@ class Registry(Generic[T]):
             raise InputFault(
                 f"the {self.kind} {point.name!r} cannot be imported ({type(error).__name__}: {error})",
                 where=where,
-                cure="mend or uninstall the package that provides it",
+                cure="repair or uninstall the package that provides it",
             ) from error
         if point.name not in self._items:
             raise InputFault(
-                f"importing it registered no {self.kind} called {point.name!r}",
+                f"the import registered no {self.kind} called {point.name!r}",
                 where=where,
                 cure="make the entry point's name equal to the registered name",
             )
@@ -136,8 +134,7 @@ class Factories(Registry[Callable[..., T]]):
         """Create an empty table.
 
         Args:
-            kind: as for `Registry`, with the next two.
-            group: the entry-point group.
+            kind: the noun used in messages.
             command: the command that lists the names.
             facts: parameters that every spec may set in addition to its factory's; `canonical` omits them.
         """
@@ -157,8 +154,6 @@ class Factories(Registry[Callable[..., T]]):
         """Register a factory.
 
         Args:
-            name: its name in specs.
-            factory: the function that builds the item.
             machine: the parameters that affect only speed, not results; `canonical` omits them.
             shorthand: a short spelling, ``name:TEXT``.
 
@@ -174,7 +169,7 @@ class Factories(Registry[Callable[..., T]]):
             ("shorthand", shorthand.parameters if shorthand else set()),
         ):
             for parameter in sorted(needed - names):
-                raise InputFault(f"the factory has no parameter {parameter!r}", where=where, cure=f"mend {source}=")
+                raise InputFault(f"the factory has no parameter {parameter!r}", where=where, cure=f"correct {source}=")
         self.add(name, factory, origin=origin_of(factory))
         self._speed[name] = frozenset(machine)
         if shorthand is not None:
@@ -182,7 +177,7 @@ class Factories(Registry[Callable[..., T]]):
         return factory
 
     def read(self, text: str) -> Spec:
-        """Read a spec, with registered short spellings: ``hf:MODEL`` is ``hf(model=MODEL)``.
+        """Read a spec, also a registered short spelling: ``hf:MODEL`` is ``hf(model=MODEL)``.
 
         Raises:
             InputFault: if the text is not a spec or sets a parameter twice.
@@ -197,14 +192,14 @@ class Factories(Registry[Callable[..., T]]):
             return spec
         arguments = shorthand.read(behind, name)
         for key in arguments.keys() & spec.arguments.keys():
-            raise InputFault(f"{name} is given {key!r} twice", cure="keep one of them")
+            raise InputFault(f"{name} sets {key!r} twice", cure="keep one of them")
         return Spec(name, {**arguments, **spec.arguments})
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
         """Return the parameters of the factory called `name`.
 
         Raises:
-            InputFault: as `get`.
+            InputFault: if `get` raises it.
         """
         return parameters_of(self.get(name), f"{self.kind} {name}")
 
@@ -212,15 +207,15 @@ class Factories(Registry[Callable[..., T]]):
         """Return the first line of a factory's docstring.
 
         Raises:
-            InputFault: as `get`.
+            InputFault: if `get` raises it.
         """
         return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
 
     def canonical(self, text: str) -> str:
-        """Return the spelling under which results are stored: keys sorted, without defaults and speed parameters.
+        """Return the spelling under which results are stored: sorted keys, no defaults, no speed parameters.
 
         Raises:
-            InputFault: as `make`.
+            InputFault: if `make` would raise it.
         """
         name, arguments, _ = self._bound(text)
         lasting = {key: value for key, value in arguments.items() if key not in self._speed[name]}
@@ -230,7 +225,7 @@ class Factories(Registry[Callable[..., T]]):
         """Return the values that a spec sets in addition to its factory's parameters.
 
         Raises:
-            InputFault: as `make`.
+            InputFault: if `make` would raise it.
         """
         return self._bound(text)[2]
 
@@ -244,10 +239,8 @@ class Factories(Registry[Callable[..., T]]):
         return self.get(name)(**arguments)
 
     def _bound(self, text: str) -> tuple[str, dict[str, Value], dict[str, Value]]:
-        """Return the name of a spec, the arguments of its factory, and its other values."""
         spec = self.read(text)
         parameters = self.parameters(spec.name)
-        # A factory's own parameter takes precedence over a fact of the same name.
         facts = self._facts.keys() - {parameter.name for parameter in parameters}
         bound = bind((*parameters, *(self._facts[name] for name in sorted(facts))), spec, command=self.command)
         arguments = {key: value for key, value in bound.items() if key not in facts}
@@ -255,10 +248,9 @@ class Factories(Registry[Callable[..., T]]):
 
 
 def _within(module: str, package: str) -> bool:
-    """Return whether a module is the declared one or a submodule of it."""
     return module == package or module.startswith(f"{package}.")
 
 
 def origin_of(function: Callable[..., object]) -> str:
-    """Return where a function is defined, so that a second import of its module is not a clash."""
+    """Return where a function is defined. A second import of its module has the same origin, so it does not clash."""
     return f"{function.__module__}:{function.__qualname__}"

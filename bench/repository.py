@@ -1,12 +1,12 @@
 """`Repository`: a strategy's view of a repository, built for one query.
 
-In a view the target file ends at the cursor, or for functions lacks the body. Its masked lines are blank, hidden files
-are absent, paths are relative to the repository, and everything is read-only. The view object belongs to the trusted
-side: code in the same process could read the whole snapshot from it. Therefore the harness gives strategies a stand-in
-that requests every answer over a channel (`harness.cells`).
+In a view, the target file ends at the cursor; for functions, it lacks the body. Its masked lines are blank, hidden
+files are absent, paths are relative to the repository, and everything is read-only. Code in the same process could read
+the whole snapshot from a view. The harness therefore keeps it on the trusted side and gives strategies a stand-in that
+requests every answer over a channel (`harness.cells`).
 
-A view records what it returned in an `AccessLedger`. An opened file counts as read whole, a search as the places of its
-hits. Nothing is copied and no tokens are counted, so the cost is small.
+A view records what it returned in an `AccessLedger`: all lines of an opened file, and the places of a search's hits. It
+copies no text and counts no tokens, so the cost is small.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ class Access:
     """The files and places that a strategy looked at."""
 
     opened: int = 0
-    """Number of files read."""
     searches: int = 0
     """Number of searches for windows, units, lines and in engines."""
     characters: int = 0
-    """Characters of all text returned to the strategy, repeats included."""
+    """Characters of all text returned to the strategy, including repeats."""
     places: tuple[Place, ...] = ()
-    """Sorted by path and line; adjacent places are merged."""
+    """Places seen, sorted by path and line; adjacent places are merged."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of its places."""
+        """The paths of its places."""
         return tuple(dict.fromkeys(place.path for place in self.places))
 
 
@@ -67,7 +66,7 @@ class AccessLedger:
         self._characters += len(text)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Record a search, and the text and places of each hit."""
+        """Record a search, with the text and places of each hit."""
         self._searches += 1
         for text, places in hits:
             self._characters += len(text)
@@ -92,7 +91,6 @@ class AccessLedger:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield sorted spans, with touching ones merged."""
     last: tuple[int, int] | None = None
     for start, end in spans:
         if last is not None and start <= last[1]:
@@ -110,25 +108,25 @@ _MAX_LINES = 10_000_000
 
 
 class EngineSearch(Protocol):
-    """A context engine that a strategy may query, for one sample."""
+    """A context engine that a strategy may query for one sample."""
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the places that the engine finds, best first, with their text as the view shows it.
+        """Return the engine's places, best first, with their text as the view shows it.
 
         Args:
             text: the query; usually the target file up to the cursor.
             top: largest number of places.
-            before: as for `Repository.similar_windows`: places of the target file count up to this line.
+            before: first line of the target file that the prompt shows; earlier places of that file count too.
 
         Raises:
-            InputFault: if the strategy may not query this engine, or the engine's answer is refused.
+            InputFault: if the strategy may not query this engine, or the engine's answer is rejected.
             MachineFault: if the engine was lost.
         """
         ...
 
 
 class Repository(Protocol):
-    """A repository as a strategy may see it, for one query."""
+    """A repository as a strategy sees it for one query."""
 
     @property
     def name(self) -> str:
@@ -162,8 +160,8 @@ class Repository(Protocol):
             top: largest number of windows.
             size: lines of a window.
             stride: lines from one window to the next.
-            before: first line of the target file that the prompt shows; earlier windows of that file may be found
-                too. If the benchmark stored such a line, it takes precedence.
+            before: first line of the target file that the prompt shows; earlier windows of that file can be found too.
+                If the benchmark stored such a line, that line counts instead.
 
         Raises:
             InputFault: if a number is out of range.
@@ -193,7 +191,6 @@ class Repository(Protocol):
 
         Args:
             pattern: the text; ``|`` separates alternatives, ``.*`` matches anything (see `bench.grep`).
-            top: largest number of lines.
 
         Raises:
             InputFault: if the pattern contains no text, or the number is out of range.
@@ -203,8 +200,7 @@ class Repository(Protocol):
     def engine(self, name: str) -> EngineSearch:
         """Return a context engine, which runs in its own box (see `bench.engines`).
 
-        Args:
-            name: its spec, from a strategy parameter of type `EngineSpec`.
+        The name is the engine's spec, from a strategy parameter of type `EngineSpec`.
         """
         ...
 
@@ -212,9 +208,7 @@ class Repository(Protocol):
         """Return the similarity of `text` to each candidate, in their order.
 
         Args:
-            text: code or prose.
-            candidates: texts.
-            ranker: as for `search`; words are weighted over the candidates.
+            ranker: as for `search`. Word weights are computed from the candidates.
 
         Raises:
             InputFault: if the ranker is unknown or cannot be used here.
@@ -223,7 +217,7 @@ class Repository(Protocol):
 
 
 class View:
-    """The `Repository` of one query; it reads whole files and returns only their visible parts."""
+    """The `Repository` of one query. It reads whole files and returns only their visible parts."""
 
     def __init__(  # noqa: PLR0913 - what a query's answers depend on
         self,
@@ -239,7 +233,7 @@ class View:
         engines: EngineDoor | None = None,
         ledger: AccessLedger | None = None,
     ) -> None:
-        """Create a view; see `view` for the arguments."""
+        """Create a view. The function `view` describes the arguments."""
         # Imported here, since every strategy's process imports this module.
         from ctxbench.bench.retrieval.retrieval import IndexedFiles  # noqa: PLC0415
 
@@ -323,9 +317,9 @@ class View:
         return self.noted(tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top)))
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine; this view reads its places again and cuts them."""
+        """Return a context engine. This view cuts its places to the visible code."""
         if self._engines is None:
-            raise InputFault(f"no engine can be asked here, and not {name!r:.80}", cure="ask one in a run")
+            raise InputFault(f"the engine {name!r:.80} cannot be used here", cure="use engines in a run")
         return _ViewedEngine(self, self._engines, name)
 
     def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:
@@ -344,19 +338,16 @@ class View:
         return Hit(place=place, text="\n".join(lines[place.start : place.end]), score=0.0), reached
 
     def noted(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Record hits as one search and return them."""
+        """Record hits as one search, then return them."""
         self._ledger.search((hit.text, (hit.place,)) for hit in hits)
         return hits
 
 
 class _ViewedEngine:
-    """An engine behind a view; see `EngineSearch`."""
-
     def __init__(self, view: View, door: EngineDoor, name: str) -> None:
         self._view, self._door, self._name = view, door, name
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the places that may be shown, with their text as the view has it."""
         _check("top", top, _MAX_TOP)
         _check("before", before, _MAX_LINES, least=0)
         hits: dict[Place, Hit] = {}
@@ -377,7 +368,6 @@ def _check(key: str, value: object, most: int, least: int = 1) -> None:
 
 @functools.cache
 def _shared_retrieval() -> Retrieval:
-    """Return the retrieval shared by all views outside a run; it stores nothing on disk."""
     from ctxbench.bench.retrieval.retrieval import Retrieval  # noqa: PLC0415 - as above
 
     return Retrieval()
@@ -395,13 +385,11 @@ def view(
     """Return the view of `snapshot` for the strategy of `query`.
 
     Args:
-        snapshot: the whole repository.
         query: the sample's query; its path, cursor and stored prefix decide where the target file ends.
         masked: line spans ``[start, end)`` of the target file to blank.
         hidden: absent files, and absent folders (ending with ``/``).
-        retrieval: the cache of indices and vectors, shared by views; None for the one that all such views share.
+        retrieval: a cache of indices and vectors; None for the one shared by all views without a cache.
         engines: the context engines that the query may use; None for none.
-        ledger: the record of accesses; None if it is not needed.
 
     Raises:
         InputFault: if the snapshot has another repository or language than the query.
@@ -427,5 +415,5 @@ def view(
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """Return a digest of files given as texts, for a view of files that are not a snapshot."""
+    """Return a digest of files, for a view of files that are not a snapshot."""
     return sha256("".join(f"{path}\0{sha256(texts[path])}\n" for path in sorted(texts)))

@@ -1,8 +1,8 @@
 """Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, complete or absent.
 
-This module checks every record's type, ids, references and digests. The answers are in their own file, so that a
-strategy's input can be built without them. A set contains no time and no name of the machine: building it again gives
-the same bytes.
+This module checks every record's type, ids, references and digests. The answers have their own file, so that a
+strategy's input can be built without them. A set contains no time and no name of the machine, so a second build has the
+same bytes.
 """
 
 from __future__ import annotations
@@ -31,14 +31,11 @@ from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Reference, Sample
 
 FORMAT = 1
-"""Version of the file format."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _PARSERS = ("tree-sitter", "tree-sitter-java", "tree-sitter-python")
 SAMPLES, REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.json"
 _ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
-"""The beginning of every record of a built set."""
 _MOST_FILES = 8
-"""Number of files whose record positions are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +44,9 @@ class SampleSet:
 
     name: str
     digest: str
-    """SHA-256 over the digests of both files; equal sets have equal digests."""
+    """SHA-256 over the digests of both files. Equal sets have equal digests."""
     samples: tuple[Sample, ...] = field(repr=False)
     references: Mapping[str, Reference] = field(repr=False)
-    """Sample id -> answer."""
     manifest: Mapping[str, Any] = field(repr=False)
 
 
@@ -58,7 +54,7 @@ def folder(home: Home, name: str) -> Path:
     """Return the folder of a set.
 
     Raises:
-        InputFault: if the name could lead out of the home folder or is hard to type.
+        InputFault: if the name is not a simple file name of at most 80 characters.
     """
     if not _NAME.fullmatch(name):
         raise InputFault(
@@ -73,7 +69,7 @@ def names(home: Home) -> tuple[str, ...]:
         return ()
     with explained(home.samples):
         candidates = [entry.name for entry in home.samples.iterdir() if (entry / _MANIFEST).is_file()]
-    # A killed build leaves a folder with another kind of name.
+    # A killed build leaves a folder whose name starts with a dot.
     return tuple(sorted(name for name in candidates if _NAME.fullmatch(name)))
 
 
@@ -86,9 +82,9 @@ def save(
     *,
     force: bool = False,
 ) -> SampleSet:
-    """Write a set to a temporary folder, the manifest last, and rename it.
+    """Write a set to a temporary folder, the manifest last, and rename the folder.
 
-    An equal set of that name stays as it is.
+    An equal set of that name stays unchanged.
 
     Raises:
         InputFault: if another set has the name and `force` is false.
@@ -107,7 +103,6 @@ def save(
             text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
             write_atomic(beside / _MANIFEST, text)
             if not place.exists() or not _same(place, text, files):
-                # The same samples with a more detailed manifest are the same set.
                 _check_free(place, name, force or _holds(place, files))
                 beside.chmod(0o755)
                 _swap(beside, place)
@@ -131,12 +126,10 @@ def _same(place: Path, manifest: str, files: Mapping[str, str]) -> bool:
 
 
 def _holds(place: Path, files: Mapping[str, str]) -> bool:
-    """Return whether a folder holds these files, given as file -> digest."""
     return all((place / file).is_file() and sha256_file(place / file) == digest for file, digest in files.items())
 
 
 def _swap(beside: Path, place: Path) -> None:
-    """Move the new folder into place. The old one is deleted only after that."""
     old = beside.with_suffix(".old")
     if place.exists():
         place.rename(old)
@@ -162,7 +155,7 @@ def load(home: Home, name: str) -> SampleSet:
 
     Raises:
         UnknownName: if no set has this name.
-        InputFault: at the first error, with file, line and field.
+        InputFault: if a file is malformed. The message names file, line and field of the first error.
     """
     place, manifest = folder(home, name), manifest_of(home, name)
     # Records first: an error with line and field is more helpful than a differing digest.
@@ -179,7 +172,7 @@ def find(sample_set: SampleSet, sample_id: str) -> Sample:
     """Return the sample of a set with this id.
 
     Raises:
-        InputFault: if the set has no such sample; the cure names the nearest ids.
+        InputFault: if the set has no such sample. The cure names the nearest ids.
     """
     samples_by_id = {sample.id: sample for sample in sample_set.samples}
     if sample_id not in samples_by_id:
@@ -194,14 +187,14 @@ def find(sample_set: SampleSet, sample_id: str) -> Sample:
 
 def _changed(file: Path) -> InputFault:
     return InputFault(
-        "was changed after it was built: its sha256 is not the manifest's",
+        "the file was changed after it was built: its sha256 differs from the manifest's",
         where=str(file),
         cure="build the set again with --force, or keep your own version under another name",
     )
 
 
 def digest_of(files: Mapping[str, str]) -> str:
-    """Return the digest of a set from those of its two files."""
+    """Return the digest of a set, computed from those of its two files."""
     return sha256(f"{files[SAMPLES]}\n{files[REFERENCES]}\n")
 
 
@@ -216,7 +209,9 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise InputFault("field format is missing or not a number", where=str(path), cure=cure)
     if version > FORMAT:
         raise InputFault(
-            f"has format {version}, this ctxbench reads up to {FORMAT}", where=str(path), cure="upgrade ctxbench"
+            f"the set has format {version}, but this ctxbench reads only up to {FORMAT}",
+            where=str(path),
+            cure="upgrade ctxbench",
         )
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(isinstance(files.get(file), str) for file in (SAMPLES, REFERENCES)):
@@ -246,15 +241,13 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
 
 
 def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None = None) -> dict[str, Snapshot]:
-    """Return the repositories that a set was built from, by name, without those that were imported without files.
+    """Return name -> repository of a set. Repositories imported without files are left out.
 
     Args:
-        home: the home folder.
-        sample_set: the set.
         repos: names of the repositories needed; None for all.
 
     Raises:
-        InputFault: if a repository is not fetched, or its files differ from those that the set was built from.
+        InputFault: if a repository is not fetched, or its files changed after the set was built.
     """
     loaded: dict[str, Snapshot] = {}
     for name, entry in sorted(sample_set.manifest["repositories"].items()):
@@ -276,7 +269,7 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
         )
         if repository.digest != entry["snapshot"]:
             raise InputFault(
-                f"the files of {name!r} are not those that the sample set {sample_set.name!r} was built from",
+                f"the files of {name!r} changed after the sample set {sample_set.name!r} was built",
                 where=str(root),
                 cure=f"remove that folder, then {cure}",
             )
@@ -287,14 +280,11 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
 def account(
     kind: Kind, repositories: Mapping[str, Mapping[str, Any]], totals: Sequence[str], *, seed: int, per_repo: int
 ) -> dict[str, Any]:
-    """Return the manifest of a set that is built here.
+    """Return the manifest of a newly built set.
 
     Args:
-        kind: the kind of its samples.
-        repositories: name -> counts of what was read, dropped and kept.
-        totals: keys of `repositories`' entries to add up.
-        seed: the seed of every draw.
-        per_repo: largest number of samples per repository.
+        repositories: name -> counts of files and candidates read, dropped and kept.
+        totals: the counts to add up over all repositories.
     """
     return {
         "ctxbench": version("ctxbench"),
@@ -313,16 +303,14 @@ class AnsweredTask:
     """A sample's task with its answer."""
 
     prefix: str
-    """The target file up to the cursor, as strategies see it."""
     signature: str
     docstring: str
     target: str
-    """The answer, as in `bench.types.Reference`."""
     tests: tuple[str, ...]
     original_import: str
     """The masked lines, if any."""
     has_answer: bool
-    """Whether there is an answer; tasks of some benchmarks have only tests."""
+    """Whether the sample has an answer. Tasks of some benchmarks have only tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,23 +324,20 @@ class _Index:
 class Answers:
     """Random access to the samples of a home folder. Thread-safe.
 
-    The two files of a set are read once to check their digests and to index where each record begins. The index is kept
-    while the files are unchanged. After that, reading a record takes one seek.
+    The first access reads both files of a set to check their digests and to index the records. Later accesses take one
+    seek, until a file changes.
     """
 
     def __init__(self, home: Home) -> None:
-        """Store the home folder; nothing is read yet."""
         self._home = home
         self._files: dict[Path, _Index] = {}
         self._lock = threading.Lock()
 
     def find(self, name: str, digest: str, sample: str) -> AnsweredTask | None:
-        """Return a sample with its answer; None if no set with this digest holds it.
+        """Return a sample with its answer, or None if no set with this digest contains it.
 
         Args:
-            name: the set's name, which is tried first.
-            digest: the set's digest; a set of this name with another digest is another set.
-            sample: the sample's id.
+            name: the name of the set to try first.
 
         Raises:
             InputFault: if the set was changed after it was built, or cannot be read.
@@ -394,7 +379,6 @@ class Answers:
             status = file.stat()
             state = status.st_size, status.st_mtime_ns
             index = self._files.pop(file, None)
-            # The most recently used file comes last.
             self._files[file] = index if index is not None and index.state == state else _read(file, state)
             while len(self._files) > _MOST_FILES:
                 del self._files[next(iter(self._files))]
@@ -418,7 +402,7 @@ def _id_of(line: bytes, file: Path) -> str:
         return str(json.loads(match[1]) if match else json.loads(line)["id"])
     except (ValueError, LookupError, TypeError):
         raise InputFault(
-            "contains a line that is not a record", where=str(file), cure="build the set again with --force"
+            "a line of the file is not a record", where=str(file), cure="build the set again with --force"
         ) from None
 
 

@@ -1,7 +1,7 @@
 """Recognise secrets by the name of a field or by the form of a text. Pure.
 
-The text of a spec is stored with every answer, shown on boards and exported, so it must contain no secrets. A secret
-belongs in an environment variable, which a spec may name (``$NAME``).
+The text of a spec is stored with every answer, displayed on boards and exported. Secrets belong in environment
+variables, which a spec can name (``$NAME``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ _SECRET_WORDS = frozenset(
 _LAST_WORDS = frozenset(("key", "keys", "token"))
 _HARMLESS = frozenset((word, "token") for word in ("bos", "cls", "eos", "mask", "pad", "sep", "special", "stop", "unk"))
 _CACHE_KEY = ("cache", "key")
-"""A label under which a service caches computed prompts."""
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:sk|pk|rk|csk|nvapi|pplx|xai|glpat|xox[abeprs])-[A-Za-z0-9_-]{16,}"  # most services of models; GitLab, Slack
@@ -32,10 +31,8 @@ _SHAPES = re.compile(
 _ASSIGNED = re.compile(
     r"""([A-Za-z][\w-]*)((?:\s*=\s*|\\?["']\s*:\s*|:\s+)\\?["']?(?:(?:Bearer|Basic) )?)([^\s"'\\,;&)}\]]+)"""
 )
-"""A name and its value, in a spec, in JSON or in a URL."""
 _REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$([A-Z_][A-Z0-9_]*)")
 HIDDEN = "…"
-"""The replacement for a secret."""
 
 
 def named(field: str) -> bool:
@@ -58,7 +55,7 @@ def reference(value: object) -> str | None:
 
 
 def redacted(text: str) -> str:
-    """Return a text with everything hidden that looks like a secret by its form or by the name before it."""
+    """Return a text with its secrets replaced by ``…``, recognised by their form or by the name before them."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

@@ -1,9 +1,9 @@
-"""One printable, parseable notation for everything configurable: ``name(key=value, …)``.
+"""A printable, parseable notation for everything configurable: ``name(key=value, …)``.
 
-The first argument may omit its key (``aim(lc.infile)``); it is the first parameter. A registered name may have a short
-spelling such as ``openai:MODEL@URL`` (`Shorthand`). Braces denote several specs: ``lc.infile(limit={256,512})`` is two
-(`expand`). Values are Python literals (numbers, strings, booleans, None, tuples and lists of these). A bare word such
-as ``auto`` is a string. A value that is itself a spec (``aim(inner=lc.repocoder(iterations=1))``) is kept as text.
+The first argument may omit its key: ``aim(lc.infile)`` sets the first parameter. A registered name may have a short
+spelling such as ``openai:MODEL@URL`` (`Shorthand`). Braces denote several specs: ``lc.infile(limit={256,512})`` stands
+for two (`expand`). Values are Python literals (numbers, strings, booleans, None, tuples and lists of these). A bare
+word such as ``auto`` is a string. A spec as a value (``aim(inner=lc.repocoder(iterations=1))``) is kept as text.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Value = None | bool | int | float | str | tuple["Value", ...]
 _NAME = re.compile(r"[\w.+\-/@:~\\]+")
 _BARE = re.compile(r"[\w.+\-/@:~\\]*[A-Za-z/][\w.+\-/@:~\\]*")
 POSITIONAL = ""
-"""The key of a first argument without a key."""
+"""Key of a first argument without a key."""
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A name with keyword arguments; `str` returns the canonical spelling, keys sorted."""
+    """A name with keyword arguments. `str` returns the canonical spelling, with sorted keys."""
 
     name: str
     arguments: Mapping[str, Value] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class Shorthand:
     """A short spelling, ``NAME:TEXT`` for ``NAME(key=value)``: ``Shorthand("MODEL", r"(?P<model>.+)")``."""
 
     form: str
-    """The form of the text after the colon, for messages: ``MODEL@URL``."""
+    """Form of the text after the colon, for messages: ``MODEL@URL``."""
     pattern: str
     """A regular expression for the text. Its named groups are parameters; a group without a match is omitted."""
 
     @property
     def parameters(self) -> set[str]:
-        """The parameters that it sets."""
+        """Names of the parameters that it sets."""
         return set(re.compile(self.pattern).groupindex)
 
     def read(self, text: str, where: str) -> dict[str, Value]:
@@ -78,7 +78,7 @@ def parse(text: str) -> Spec:
     """Parse ``name``, ``name(key=value, …)`` or ``name(value, key=value, …)``.
 
     Raises:
-        InputFault: if the text does not have that form, or a key is given twice.
+        InputFault: if the text does not have that form, or sets a key twice.
     """
     text = text.strip()
     match = _NAME.match(text)
@@ -88,7 +88,7 @@ def parse(text: str) -> Spec:
     if not remainder:
         return Spec(name)
     if _variants(text) != (text,):
-        raise InputFault(f"the braces in {redacted(text)!r} stand for several specs", cure="give a single one here")
+        raise InputFault(f"the braces in {redacted(text)!r} stand for several specs", cure="write a single spec here")
     arguments: dict[str, Value] = {}
     if not (remainder.startswith("(") and remainder.endswith(")")):
         raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
@@ -99,18 +99,17 @@ def parse(text: str) -> Spec:
         if not value or (number and not named):
             raise InputFault(f"{redacted(part.strip())!r} in {redacted(text)!r} is not key=value", cure=_CURE)
         if key in arguments:
-            raise InputFault(f"{key!r} is given twice in {redacted(text)!r}", cure="keep one of them")
+            raise InputFault(f"{redacted(text)!r} sets {key!r} twice", cure="keep one of them")
         arguments[key] = _read(value, text)
     return Spec(name, arguments)
 
 
 def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *, noun: str) -> None:
-    """Refuse the path of a Python file where ``FILE@NAME`` is required; the cure lists the names in the file.
+    """Reject the path of a Python file where ``FILE@NAME`` is required. The cure lists the names in the file.
 
     Args:
-        name: the given name or ``FILE@NAME``.
+        name: a name, a path or ``FILE@NAME``.
         declared: takes a file's content and its name for messages; returns the names in it, or a placeholder.
-        noun: the kind of thing to name, for messages.
 
     Raises:
         InputFault: if the name is the path of a Python file.
@@ -121,11 +120,11 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
     with explained(name):
         names = declared(path.read_bytes(), name)
     cure = f"write {' or '.join(f'{name}@{inside}' for inside in names)}"
-    raise InputFault(f"is a file, not a {noun} in it", where=name, cure=cure)
+    raise InputFault(f"the name is a file, not a {noun} in it", where=name, cure=cure)
 
 
 def within(text: str) -> Iterator[str]:
-    """Yield the canonical spelling of a spec and of all specs in its arguments, at any depth; nothing for others."""
+    """Yield the canonical spelling of a spec and of all specs in its arguments, at any depth."""
     try:
         spec = parse(text)
     except InputFault:
@@ -137,10 +136,9 @@ def within(text: str) -> Iterator[str]:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Expand braces as a shell does: the first braces change slowest.
+    """Expand braces as a shell does. The first braces change slowest.
 
-    ``x(a={1,2}, b={3,4})`` gives four specs. Quoted text is left alone. A text without braces is returned as the only
-    spec.
+    ``x(a={1,2}, b={3,4})`` becomes four specs. Braces in quotes stay. A text without braces is the only spec.
 
     Raises:
         InputFault: if a brace is not closed or not opened.
@@ -176,7 +174,6 @@ _DEPTH = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 
 def _split(inner: str, text: str) -> list[str]:
-    """Split at commas outside quotes and brackets."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(inner):
         depth += _DEPTH.get(piece, 0)
@@ -243,7 +240,6 @@ def _show_item(value: Value) -> str:
 
 
 def _reads_back(value: str) -> bool:
-    """Return whether the bare text parses to this same string."""
     if not value or value != value.strip():
         return False
     try:

@@ -27,9 +27,9 @@ class Kind(StrEnum):
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
 VERSION_MARK = "@"
-"""Separates a repository's name from its revision: ``owner__name@revision``."""
+"""Separator between a repository's name and its revision: ``owner__name@revision``."""
 UNTESTED = "untested"
-"""Subkind of functions of benchmarks without tests: completions are only compared as texts."""
+"""Subkind of functions of benchmarks without tests. Their completions are only compared as texts."""
 
 
 def project_of(repo: str) -> str:
@@ -41,14 +41,13 @@ def project_of(repo: str) -> str:
 class Place:
     """A span of whole lines in one file.
 
-    In the file of a function sample, lines are numbered as in its view, that is, without the body.
+    In the file of a function sample, lines are numbered without the body, as in the sample's view.
     """
 
     path: str
     start: int
     """First line, 0-based."""
     end: int
-    """The line after the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +60,12 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One project-internal name that the target uses. Never shown to a strategy."""
+    """A project-internal name that the target uses. Never shown to a strategy."""
 
     name: str
-    """The name as bound in the file, e.g. ``Cart`` or ``price_rules``."""
+    """Name as bound in the file, e.g. ``Cart`` or ``price_rules``."""
     module: str
-    """The defining module (Python, dotted) or class (Java, qualified)."""
+    """Defining module (Python, dotted) or class (Java, qualified)."""
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
 
@@ -78,9 +77,9 @@ class StoredSnippet:
     path: str
     text: str
     score: float | None = None
-    """The score by the benchmark's retriever; None if it has none."""
+    """Score by the benchmark's retriever; None if the benchmark states no score."""
     name: str = ""
-    """The name that it defines or its relation to the sample, if the benchmark states it."""
+    """The name that the snippet defines, or its relation to the sample; empty if the benchmark states neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +87,12 @@ class StoredContext:
     """Context that a benchmark's authors retrieved for a sample and stored with it."""
 
     name: str
-    """The name among several contexts, e.g. ``rg1_bm25`` or ``definition``."""
+    """Name among several contexts, e.g. ``rg1_bm25`` or ``definition``."""
     text: str = ""
-    """The text exactly as rendered by the authors; empty if they store only pieces."""
+    """The text as rendered by the authors; empty if they store only pieces."""
     snippets: tuple[StoredSnippet, ...] = ()
-    """The pieces, in the file's order."""
     oracle: bool = False
-    """Whether it was retrieved with the answer; no query contains such a context."""
+    """Whether the context was retrieved with the answer. No query contains such a context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +108,9 @@ class Query:
     path: str
     cursor: Cursor
     prefix: str
-    """The target file up to the cursor, with masked import lines blank (their newlines stay)."""
+    """The target file up to the cursor. Masked import lines are blank; their newlines stay."""
     suffix: str | None = None
-    """For functions the file after the body; None for lines, since nothing after the cursor is shown."""
+    """For functions, the file after the body. For lines None, since strategies see nothing after the cursor."""
     context_start: int = 0
     """First line that the benchmark's stored prompt shows; 0 for samples built by ctxbench."""
     seed: int = 0
@@ -120,17 +118,17 @@ class Query:
     signature: str | None = None
     docstring: str | None = None
     stored: tuple[StoredContext, ...] = ()
-    """The contexts that the benchmark's authors retrieved without the answer."""
+    """Contexts that the benchmark's authors retrieved without the answer."""
 
 
 def is_tested(kind: Any, subkind: Any) -> Any:
-    """Return whether tests judge a sample; the operators work for single values, arrays and SQL columns."""
+    """Return whether tests judge a sample. Accepts single values, arrays and SQL columns."""
     return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The public part of a sample (a line of ``samples.jsonl``); its answer is a `Reference`."""
+    """The public part of a sample (a line of ``samples.jsonl``). The answer is in a `Reference`."""
 
     id: str
     benchmark: str
@@ -141,34 +139,34 @@ class Sample:
     repo: str
     path: str
     cursor: Cursor
-    """The start of the answer; for functions, of the body after signature and docstring."""
+    """The start of the answer; for functions, the start of the body after signature and docstring."""
     masked: tuple[tuple[int, int], ...] = ()
     """Line spans ``[start, end)`` that are blanked in every view of the file."""
     prefix: str
     suffix: str | None = None
-    """The file after the target; never shown for line samples."""
+    """The file after the target. Never shown for line samples."""
     uses: tuple[Use, ...] = ()
     context_start: int = 0
-    """First line that the benchmark's stored prompt shows; at or after the first line of `prefix`."""
+    """First line that the benchmark's stored prompt shows; not before the first line of `prefix`."""
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
     span: tuple[int, int] | None = None
-    """Lines ``[start, end)`` of a function without its decorators; a completion replaces them."""
+    """Lines ``[start, end)`` of a function without its decorators. A completion replaces them."""
     hidden: tuple[str, ...] = ()
     """Files and folders (ending with ``/``) hidden from strategies: the tests, and exact copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
     dated: date | None = None
-    """The day (UTC) on which the line was written, if its history is known; `bench.dates.dates_of` covers the rest."""
+    """Day (UTC) on which the line was written, if its history is known. See also `bench.dates.dates_of`."""
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge the completions; those of lines and of some functions are compared as texts."""
+        """Whether tests judge the completions. Lines and some functions are only compared as texts."""
         return bool(is_tested(self.kind, self.subkind))
 
     @property
     def first_line(self) -> int:
-        """The first line of `prefix` in the file; 0 if `prefix` is the whole file up to the cursor."""
+        """Number of the first line of `prefix` in the file; 0 if `prefix` is the whole file up to the cursor."""
         return self.cursor.line - self.prefix.count("\n")
 
     @property
@@ -205,13 +203,11 @@ class Reference:
     id: str
     target: str
     """The text after the cursor: the rest of the line, the whole next line with its indentation, or the rest of a
-    statement, perhaps over several lines. It ends without a newline, unless the benchmark's own answer has one. For
-    functions, the whole function without its decorators, dedented."""
+    statement, perhaps over several lines. The text ends without a newline, unless the benchmark's own answer has one.
+    For functions, the whole function without its decorators, dedented."""
     original_import: str | None = None
-    """The text of the masked import lines, if any."""
     tests: tuple[str, ...] = ()
-    """Ids of the tests that judge a completion."""
     clocks: tuple[str, ...] = ()
-    """The `tests` that read a clock or wait for one; they may fail on a busy machine."""
+    """The `tests` that read a clock or wait for one. They may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """JSON data of the benchmark's own record without another field here, for exports; never shown."""
+    """JSON data of the benchmark's own record that no other field contains, for exports. Never shown."""

@@ -1,11 +1,11 @@
 """Window retrieval as in RepoCoder: windows of lines, compared by the Jaccard index of their token sets.
 
-The index of a snapshot is built once and shared by all its samples; a filter hides the unsafe parts for each sample.
-The definitions are those of RepoCoder's released code:
+The index of a snapshot is built once. All samples share it, and a filter hides the unsafe parts for each sample. The
+definitions are those of RepoCoder's released code:
 
 * lines end as in Python's `str.splitlines`; the places of a window are lines of the file, which end at newlines;
-* a file of n lines gives, for i in 0, stride, 2*stride, … below n, the window of the lines
-  ``[max(0, i - size // 2), min(n, i + size - size // 2))``;
+* a file of n lines has, for i in 0, stride, 2*stride, … below n, the window of the lines ``[max(0, i - size // 2),
+  min(n, i + size - size // 2))``;
 * windows of equal text are one unit with all its places, in the order of the sorted files;
 * units are ordered by first place; among equal scores the later unit comes first.
 """
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 Tokens = Callable[[str], Iterable[Hashable]]
-"""A function that returns the tokens of a text, as texts or numbers."""
 SIZE, STRIDE = 20, 10
 """RepoCoder's window, in lines."""
 _COMMON = 1 / 32
@@ -38,7 +37,7 @@ _KEPT_INDICES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowHit:
-    """One retrieved unit: the windows with this text."""
+    """A retrieved unit: all windows with the same text."""
 
     text: str
     score: float
@@ -53,11 +52,11 @@ class Target:
 
     path: str
     context_start: int
-    """First line that the prompt shows; a window of this file is a candidate only if it ends at or before it."""
+    """First line that the prompt shows. A window of this file is a candidate only if it ends at or before this line."""
     cursor_line: int
-    """The cursor's line; places of this file that end after it are never shown."""
+    """The cursor's line. Places of this file that end after it are never shown."""
     masked: tuple[tuple[int, int], ...] = ()
-    """Spans ``[start, end)`` of this file; places that touch one are neither shown nor candidates."""
+    """Spans ``[start, end)`` of this file. Places that touch a span are neither shown nor candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +64,14 @@ class Scope:
     """The effect of a `Target` on one index: the candidate units and their visible places."""
 
     hidden: Ints
-    """Units that are not candidates."""
     order: Ints
     """Unit -> rank among equal scores."""
     places: Mapping[int, tuple[Place, ...]]
-    """Unit -> its visible places, for the units with a place in the target file."""
+    """Unit -> visible places, for units with a place in the target file."""
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines without their newlines; a final newline starts no further line."""
+    """Return the lines without their newlines. A final newline starts no further line."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -81,7 +79,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return the lines as the papers' programs split them, and for each its line in the file, from 0.
+    """Return the lines as the papers' programs split them, and the file's line number, from 0, of each.
 
     The programs use `str.splitlines`, which also ends a line at a form feed and at seven other characters.
     """
@@ -98,18 +96,16 @@ def spans(lines: int, size: int, stride: int) -> list[tuple[int, int]]:
 
 
 class WindowIndex:
-    """A searchable index of the windows of a set of files. Immutable once built; threads may share it."""
+    """A searchable index of the windows of some files. It never changes, so threads can share it."""
 
     def __init__(
         self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, tokens: Tokens = pieces
     ) -> None:
-        """Index every file; about a second for 100,000 lines.
+        """Index every file, in about a second per 100,000 lines.
 
         Args:
-            texts: path -> text.
             size: lines of a window.
             stride: lines from one window to the next.
-            tokens: the tokens that windows are compared by.
         """
         self._tokens = tokens
         units: dict[str, list[Place]] = {}
@@ -147,7 +143,7 @@ class WindowIndex:
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Return the scope of a target; call it once per sample."""
+        """Return the scope of a target. Call it once per sample."""
         import numpy as np  # noqa: PLC0415
 
         order, hidden, visible_places = self._order, [], {}
@@ -177,7 +173,7 @@ class WindowIndex:
     def query(self, text: str, *, top: int, scope: Scope | None = None) -> tuple[WindowHit, ...]:
         """Return the `top` units most like `text`, best first.
 
-        A text without tokens finds nothing. Otherwise units of score 0 fill up the list, as in the released code.
+        A text without tokens finds nothing. Otherwise units of score 0 complete the list, as in the released code.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -207,7 +203,6 @@ class WindowIndex:
         )
 
     def _shared(self, tokens: set[Hashable]) -> Ints:
-        """Return for each unit how many of its tokens are in `tokens`."""
         import numpy as np  # noqa: PLC0415
 
         rows = [self._row[token] for token in tokens if token in self._row]
@@ -234,7 +229,6 @@ def _is_candidate(place: Place, target: Target) -> bool:
 
 
 _INDICES: SharedCache[WindowIndex] = SharedCache(_KEPT_INDICES)
-"""The most recent indices, shared by all views of this process."""
 
 
 def index(
@@ -246,14 +240,9 @@ def index(
     tokens: Tokens = pieces,
     built: Callable[[float], None] | None = None,
 ) -> WindowIndex:
-    """Return the window index of the files with that digest; built at the first call, then shared.
+    """Return the window index of some files. The first call builds it, later calls share it.
 
     Args:
-        digest: of the files.
-        texts: path -> text.
-        size: lines of a window.
-        stride: lines from one window to the next.
-        tokens: the tokens that windows are compared by.
         built: called with the seconds of the build, if the index had to be built.
     """
 

@@ -1,7 +1,7 @@
-"""Ages of lines compared with `git blame -w -M -C` over the whole history of the same files, the earlier method.
+"""Ages of lines compared with the earlier method, `git blame -w -M -C` over the whole history of the same files.
 
-``python -m benchmarks.ages CLONE DAY [FILES]``: for up to FILES (40) files that changed after a day it asks for the age
-of every line, one process at a time. It prints processor seconds.
+``python -m benchmarks.ages CLONE DAY [FILES]`` finds the age of every line of up to FILES (40) files that changed after
+a day, in one process at a time, and prints processor seconds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def main(clone: Path, day: date, most: int = FILES) -> None:
         again, _ = _timed(lambda: history.days(asked, root=root, texts=texts))
     same = sum(plain[path] == days[path] for path in asked)
     lines = sum(map(len, plain.values()))
-    print(f"{len(asked)} files of {clone}, {lines} lines after {day}; the same in {same} files")
-    print(f"plain {slow:.2f} s; ours {fast:.2f} s: {slow / fast:.1f} times; a second time {again:.2f} s")
+    print(f"{len(asked)} files of {clone}, {lines} lines after {day}; equal in {same} files")
+    print(f"plain {slow:.2f} s; ours {fast:.2f} s: {slow / fast:.1f} times; second run {again:.2f} s")
 
 
 def _plain(bare: Path, commit: str, path: str, day: date) -> Mapping[int, date]:

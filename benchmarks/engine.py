@@ -1,4 +1,4 @@
-"""A private Docker engine and control group, which count all the processor time of sandboxing and nothing else."""
+"""A private Docker engine and control group, which count only the processor time of sandboxing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Meter:
     """Processor seconds of this process, its children, the private engine and its containers."""
 
     def __init__(self) -> None:
-        """As root, move this process into a control group; otherwise count only this process and its children."""
+        """As root, move this process into a control group. Otherwise count only this process and its children."""
         self.what = "this process and its children"
         self._group = next((top for top in (_ROOT / "cpuacct", _ROOT) if (top / "cgroup.procs").is_file()), None)
         if self._group is not None and os.geteuid() == 0:

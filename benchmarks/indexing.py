@@ -1,9 +1,9 @@
 """The index of each target file, started with the files without an answer, compared with a new index per file.
 
-`python -m benchmarks.indexing HOME [ENGINE …]`: HOME has `ctxbench-2-lite` and its repositories. It indexes target
-files of drawn repositories in both ways and queries them one after the other, and compares the places. PAUSE=0.5 is a
-model's time for a sample in seconds. As root, a control group counts processor time, which is accurate on a busy
-machine too; the seconds that a sample waits are not.
+`python -m benchmarks.indexing HOME [ENGINE …]`: HOME has `ctxbench-2-lite` and its repositories. The benchmark indexes
+target files of drawn repositories in both ways, queries them one after the other, and compares the places. PAUSE=0.5 is
+a model's time per sample in seconds. As root, a control group counts processor time, which is accurate on a busy
+machine too, unlike the seconds that a sample waits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
         paths = sorted({sample.path for sample in sample_set.samples if sample.repo == repo})
         kept = random.Random(1).sample(paths, min(FILES, len(paths)))
         drawn += [sample for sample in sample_set.samples if sample.repo == repo and sample.path in kept]
-    print(f"{len(drawn)} samples of {', '.join(repositories)}, a pause of {PAUSE:g} s each; a sample, in seconds:")
+    print(f"{len(drawn)} samples of {', '.join(repositories)}, a pause of {PAUSE:g} s after each; seconds per sample:")
     for spec in sys.argv[2:] or ENGINES:
         with Engines(lambda: sandbox) as engines:
             engines.prepare([spec], sample_set.samples)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _timed(run: Iterable[tuple[str, list[Any], float]], meter: Meter) -> tuple[Answers, float, float]:
-    """Return the places of each sample, and the seconds waited and of the processor for its index."""
+    """Return the places of each sample, and per sample the seconds waited and the processor seconds of its index."""
     answers: Answers = {}
     began, waited = meter.read(), 0.0
     for sample, located, seconds in run:
@@ -70,7 +70,6 @@ def _timed(run: Iterable[tuple[str, list[Any], float]], meter: Meter) -> tuple[A
 def _whole(
     spec: str, sandbox: Sandbox, samples: Sequence[Sample], snapshots: Mapping[str, Snapshot]
 ) -> Iterable[tuple[str, list[Any], float]]:
-    """Index the whole tree of each target file in a fresh box."""
     recipe = read(spec)
     for path in dict.fromkeys((sample.repo, sample.path) for sample in samples):
         own = [sample for sample in samples if (sample.repo, sample.path) == path]
@@ -91,7 +90,6 @@ def _whole(
 def _based(
     spec: str, engines: Engines, samples: Sequence[Sample], snapshots: Mapping[str, Snapshot]
 ) -> Iterable[tuple[str, list[Any], float]]:
-    """Index each target file as a run does."""
     for sample in engines.ordered(samples, 1):
         with engines.turn(sample, snapshots[sample.repo]) as session:
             located = list(session.search(spec, sample.prefix, TOP))

@@ -1,8 +1,8 @@
-"""The cost of a verdict: processor time of judging the references and the empty bodies of function sets in boxes.
+"""The cost of a verdict: processor time to judge the references and the empty bodies of function sets in boxes.
 
-`python -m benchmarks.judging HOME SET...`; `SAMPLES=20` takes the first 20 of each set, `SANDBOX=docker` another
-back end. A reference is judged as a completion is, with a comment behind it, since a sample's own answer is known.
-Run it in two trees to see what a change of the judge costs.
+`python -m benchmarks.judging HOME SET...`. `SAMPLES=20` uses the first 20 samples of each set, `SANDBOX=docker` another
+back end. A reference is judged like a completion, with a comment after it, because a sample's own answer is known. To
+measure a change of the judge, run the benchmark before and after it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ class MeteredSandbox:
     """A sandbox that sums the cost of its jobs."""
 
     def __init__(self, inner: Sandbox) -> None:
-        """Measure `inner`."""
         self.name, self.converse, self._inner = inner.name, inner.converse, inner
         self.seconds, self.jobs = 0.0, 0
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Build the missing environment; not measured."""
+        """Build the missing environment, without measuring."""
         return self._inner.prepare(environment, report)
 
     def open(self, environment: Environment, *, limits: Limits, **options: int) -> AbstractContextManager[Pool]:
@@ -66,7 +65,6 @@ class _MeteredPool:
 
 
 def main() -> None:
-    """Judge each set's references and blanks, and print the cost."""
     if len(sys.argv) < 3:
         raise SystemExit(__doc__)
     home = Home(Path(sys.argv[1]))

@@ -3,8 +3,8 @@
 The reference is the database itself: the driver alone repeats every query of the page and discards the rows. The
 shapes: ``sets`` (five sets by two generators; a page shows one group of five runs), ``group`` (25 strategies over 4,000
 samples, all on one page), ``long`` (two runs over 50,000 samples) and ``many`` (2,000 runs over 50 sets of ten samples,
-400,000 scores). Databases are SQLite files, and with ``--postgresql`` also in a private server. Each page is opened for
-the first time by a process that has opened the pages of a small database.
+400,000 scores). Databases are SQLite files, and with ``--postgresql`` also in a private server. A process that has
+opened the pages of a small database opens each page for the first time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,6 @@ def _connected(url: str) -> Any:
 
 @contextlib.contextmanager
 def listening() -> Iterator[StatementLog]:
-    """Log every query of any engine in this process."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
@@ -103,7 +102,7 @@ st.session_state["spent"] = time.perf_counter() - began
 
 
 def show(page: str, home: Path, url: str, **query: str) -> tuple[float, StatementLog]:
-    """Show one page as the server does for a visit; return its seconds and its queries."""
+    """Show one page as the server does for a visit. Return its seconds and its queries."""
     from streamlit.testing.v1 import AppTest
 
     os.environ.update(CTXBENCH_HOME=str(home), CTXBENCH_DB=url)
@@ -132,10 +131,10 @@ def measure(shape: str, home: Path, url: str, small: str) -> None:
         ratio = f": {took / alone:.2f} times" if alone > _LITTLE else ""
         print(
             f"{shape}, {name}: {took:.2f} s, {len(log.statements)} statements, {rows} rows; its SQL alone "
-            f"{alone:.2f} s{ratio}; seen again {again:.2f} s"
+            f"{alone:.2f} s{ratio}; second visit {again:.2f} s"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{shape}: at most {peak:.0f} MB", flush=True)
+    print(f"{shape}: peak memory {peak:.0f} MB", flush=True)
 
 
 def main() -> None:
@@ -155,7 +154,7 @@ def main() -> None:
 
 
 def _visit_all(home: Path, urls: dict[str, str], filled: Callable[[str], None] = lambda _: None) -> None:
-    """Fill the databases and visit them one by one; call `filled` with the name of each after it is filled."""
+    """Fill the databases and visit each. `filled` is called with a database's name after filling."""
     for name, shape in {"small": replace(SHAPES["sets"], samples=20), **ALL}.items():
         began = time.perf_counter()
         with open_store(urls[name]) as store:

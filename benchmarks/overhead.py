@@ -2,7 +2,7 @@
 
 The server is a separate process that answers after a fixed time. Both keep 64 requests in flight over connections that
 stay open. The run is complete: a cell for each sample's strategy, batcher, generator, metrics, transactions. Context
-gain with the built-in copy model is a second model's work, so it is timed with and without.
+gain with the built-in copy model is a second model's work, so runs are timed with and without it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.helpers.sets import make_set
 
 REQUESTS, AT_ONCE, ROUNDS = 2048, 64, 2
 DELAYS = (0.05, 1.0)
-"""Seconds per answer: almost no model, and a model that writes 64 lines at once at 1,500 tokens a second."""
+"""Seconds per answer: almost no model, and a model that writes 64 lines at once at 1,500 tokens per second."""
 _REPLY = {
     "model": "tiny",
     "choices": [{"index": 0, "text": "apply_tax(cart_1, rate)", "finish_reason": "stop"}],
@@ -68,7 +68,6 @@ class Cost:
 
 
 def main() -> None:
-    """Print the results for each delay."""
     logging.disable(logging.INFO)
     for delay in DELAYS:
         with tempfile.TemporaryDirectory() as name, _server(delay) as url:
@@ -98,7 +97,7 @@ def _lines(delay: float, rounds: Sequence[tuple[Cost, ...]]) -> Iterator[str]:
         spent = statistics.median(cost.processor for cost in costs) / REQUESTS * 1e3
         yield (
             f"  {name:27} {wall:6.2f} s, {statistics.median(ratios):.2f} of the bare loop's "
-            f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {spent:.1f} ms of processor time a request"
+            f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {spent:.1f} ms of processor time per request"
         )
 
 
@@ -137,7 +136,6 @@ def _bodies(home: Home, sample_set: SampleSet, url: str) -> list[bytes]:
 
 
 def _bare(url: str, bodies: Sequence[bytes]) -> None:
-    """Send all requests from threads over one client, and read the answers."""
     import httpx
 
     bodies_left = iter(bodies)
@@ -176,7 +174,6 @@ def _server(delay: float) -> Iterator[str]:
 
 
 async def _serve(delay: float) -> None:
-    """Answer every request after `delay` seconds, forever."""
     data = json.dumps(_REPLY).encode()
     reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data)
 

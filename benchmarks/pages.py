@@ -1,6 +1,6 @@
 """Seconds until each page of the dashboard is complete in Chromium, compared with the page over eight samples.
 
-`python -m benchmarks.pages HOME` on a quiet machine; HOME should contain the runs of a dozen strategies. The first load
+`python -m benchmarks.pages HOME` on a quiet machine. HOME should contain the runs of a dozen strategies. The first load
 reads the database, the second uses the server's cache. Each includes 0.3 s of waiting until nothing moves.
 """
 
@@ -44,7 +44,6 @@ def loads(browser: Browser, home: Path) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Print one line per page."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
         few = Home(Path(folder))

@@ -4,8 +4,8 @@ The prompts are sources of the standard library up to a line. Some follow code o
 Each line is completed, and priced after its prompt and after the file alone. The loop of transformers reads every
 prompt once and singly: `generate` for a completion, one call of the model for the file alone. vLLM's loop passes all
 prompts to its engine at once, then all files with `prompt_logprobs`. Both do less: they do not price lines after the
-completed prompts. Each runs three times, in turn. The medians shown are seconds of the clock and of the processor,
-which are more reliable on a busy machine.
+completed prompts. Each runs three times, in turn. The printed medians are wall and processor seconds. Processor seconds
+are more reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Loop:
         self._folder = folder
 
     def begin(self, model: HF | VLLM) -> int:
-        """Clear the cache; return the number of tokens that the model has read so far."""
+        """Clear the cache. Return the number of tokens that the model has read so far."""
         self._network.train(False)
         return _read(model)
 
@@ -123,8 +123,8 @@ class Loop:
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
     ) -> list[str]:
-        """Write `written` tokens after each prompt, and price the texts after the files; return the completions."""
-        # The type checker does not find it without the extra for models.
+        """Write `written` tokens after each prompt, and price the texts after the files. Return the completions."""
+        # Without the extra for models, the type checker does not find torch.
         torch: Any = importlib.import_module("torch")
         answers = []
         with torch.inference_mode():
@@ -157,7 +157,7 @@ class VLLMLoop(Loop):
     """The engine's usual loop: all requests at once, in the engine that `vllm` started."""
 
     def begin(self, model: HF | VLLM) -> int:
-        """Start the engine and clear its cache; return the number of tokens that it has read so far."""
+        """Start the engine and clear its cache. Return the number of tokens that it has read so far."""
         assert isinstance(model, VLLM)
         self._package = importlib.import_module("vllm")
         model.bits([Prompt(blocks=())], ["warm"], PYTHON)

@@ -56,7 +56,7 @@ def _compare(name: str, ranker: BM25 | Jaccard, loop: Loop, corpus: Corpus, quer
         places = [corpus.units[unit].place for unit, _ in rows]
         same += [hit.place for hit in hits] == places
     print(
-        f"  {name}: index {built * 1e3:.0f} ms; loop {plain * 1e3:.2f} ms a query, ours {ours * 1e3:.2f} ms: "
+        f"  {name}: index {built * 1e3:.0f} ms; loop {plain * 1e3:.2f} ms per query, ours {ours * 1e3:.2f} ms: "
         f"{plain / ours:.0f} times; same top {TOP}, order included: {same} of {len(queries)}"
     )
 

@@ -1,8 +1,8 @@
 """The cost of a job in a pool of boxes and elsewhere: processor time of client, engine and box together.
 
-As root with Docker, the engine is a private one in its own control group, so that the numbers are accurate on a busy
-machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its own runner and problems; `JOBS=10000` sets the number
-of jobs in one pool at the end.
+As root with Docker, the engine is private and in its own control group, so that the numbers are accurate on a busy
+machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its runner and problems. `JOBS=10000` sets the number of
+jobs in one pool at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tests(given):
 """
 }
 REUSE = 1000
-"""Jobs per box; the costs of its start and end are shared among them."""
+"""Jobs per box, which share the costs of its start and end."""
 TESTS = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(20)).encode()
 _LOADED = "argparse ast code difflib doctest fnmatch inspect pdb pytest tempfile textwrap unittest xml.dom"
 PRELOAD = tuple(_LOADED.split())
@@ -67,7 +67,6 @@ def main() -> None:
 
 
 def _base() -> str:
-    """Return the local name of the base image for boxes."""
     from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 
@@ -86,11 +85,11 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
         sandbox.prepare(environment, lambda _: None)
     nothing = Job(action=Call(function="runs:nothing", arguments={}))
     trivial = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=REUSE), [nothing] * 2 * REUSE)
-    print(f"\n{name}: {trivial * 1e3:.1f} ms a trivial job in a pool whose boxes serve {REUSE}")
+    print(f"\n{name}: {trivial * 1e3:.1f} ms per trivial job in a pool with {REUSE} jobs per box")
     python = Job(action=Command(argv=("python3", "-c", "pass")))
     per_command = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
     fresh = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=1), [nothing] * 10)
-    print(f"  `python3 -c pass` {per_command * 1e3:.1f} ms, a fresh box for each {fresh * 1e3:.0f} ms")
+    print(f"  `python3 -c pass` {per_command * 1e3:.1f} ms, in a fresh box {fresh * 1e3:.0f} ms")
     if name == "docker":
         _docker(meter, trivial, base)
     _repository(meter, lambda: sandbox.open(tests, limits=Limits(), reuse=50))
@@ -146,7 +145,7 @@ def _repository(meter: Meter, opened: Callable[[], Any]) -> None:
 def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
     where = os.environ.get("HUMAN_EVAL")
     if not where:
-        print("  HumanEval: not measured; HUMAN_EVAL names no checkout of it")
+        print("  HumanEval: not measured; set HUMAN_EVAL to a checkout of openai/human-eval")
         return
     sys.path.insert(0, where)
     from human_eval.execution import check_correctness  # type: ignore[import-not-found]
@@ -177,7 +176,7 @@ def _many(opened: Callable[[], Any], job: Job) -> None:
         _some(pool, job, count)
         took = time.perf_counter() - began
         grown = _resident() - before
-    print(f"  {count} jobs, two at a time: {count / took:.0f} a second, this process grew by {grown} KiB")
+    print(f"  {count} jobs, two at a time: {count / took:.0f} per second; this process grew by {grown} KiB")
 
 
 def _some(pool: Pool, job: Job, count: int) -> None:

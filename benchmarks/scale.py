@@ -1,8 +1,8 @@
 """A simulated run on 1 to 1,000 workers: throughput and bottleneck. `python -m scripts.scale_page` draws it.
 
-A discrete simulation (simpy) of `harness/run/cluster.py` and batch schedulers: workers of one core each take units,
-query model servers and deliver shards, and one process merges them. `Costs` and `SETTINGS` contain all costs with their
-sources. The cost of merging is measured here, in processor seconds, before the simulation.
+A discrete simulation (simpy) of `harness/run/cluster.py` and batch schedulers: workers with one core receive units,
+query model servers and deliver shards, and one process merges the shards. `Costs` and `SETTINGS` contain all costs with
+their sources. The cost of merging is measured here, in processor seconds, before the simulation.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tests.helpers.sets import make_set
 
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 WARM, HORIZON = 300.0, 900.0
-"""Simulated seconds; throughput counts the samples merged between them."""
+"""Simulated seconds. Throughput counts the samples merged between them."""
 CHUNKS = 2
-"""Parts of a unit whose requests go together to one server, which then has so many fewer slots."""
+"""Parts of a unit whose requests go together to one server, which then has proportionally fewer slots."""
 LIMIT = 0.9
 """Share of its capacity from which a resource counts as saturated."""
 
@@ -53,11 +53,11 @@ class Costs:
     image: float = 0.0
     """One image from a registry for one worker: 300 MB at 1 Gbit/s and unpacking; 0 without pulls."""
     pulls: int = 32
-    """Concurrent pulls of a registry; more are refused for now (harbor 1424: 429)."""
+    """Concurrent pulls of a registry. More are refused for now (harbor 1424: 429)."""
     merge: float = 0.0
     """Merging one sample of a shard into a database; measured by `measured_merge`."""
     merges_whole: bool = True
-    """Whether samples arrive as shards; otherwise workers write each sample singly, one at a time."""
+    """Whether samples arrive as shards. Otherwise workers write each sample singly, one at a time."""
 
 
 SETTINGS = {
@@ -75,7 +75,6 @@ class Site:
     """The resources that workers share."""
 
     def __init__(self, costs: Costs) -> None:
-        """Start at time 0."""
         self.costs, self.env = costs, simpy.Environment()
         self.servers = simpy.Resource(self.env, max(1, costs.servers))
         self.registry = simpy.Resource(self.env, costs.pulls)
@@ -91,7 +90,7 @@ class Site:
             self.busy[name] += seconds
 
     def worker(self) -> Generator[Any, Any, Any]:
-        """Do units forever; start a second unit while waiting for the answers of the first."""
+        """Do units forever. Start a second unit while waiting for the answers of the first."""
         costs, env = self.costs, self.env
         if costs.image:
             yield env.process(self.use(self.registry, "registry", costs.image))
@@ -132,7 +131,7 @@ class Point:
     busiest: str
     """The resource with the highest utilisation."""
     use: float
-    """Its utilisation, from 0 to 1."""
+    """The resource's utilisation, from 0 to 1."""
 
 
 def simulate(costs: Costs, workers: int) -> Point:
@@ -153,7 +152,7 @@ def simulate(costs: Costs, workers: int) -> Point:
 
 
 def curves(merge: float) -> dict[str, list[Point]]:
-    """Return the points of every setting; `merge` is the cost of merging a sample."""
+    """Return the points of every setting. `merge` is the cost of merging a sample."""
     return {
         name: [simulate(costs if costs.merge else replace(costs, merge=merge), workers) for workers in WORKERS]
         for name, costs in SETTINGS.items()
@@ -197,9 +196,8 @@ def measured_merge(samples: int = 200) -> MergeCost:
 
 
 def main() -> None:
-    """Measure, simulate, print."""
     cost = measured_merge()
-    print(f"a sample in a shard: {1e3 * cost.merge:.2f} ms of processor to merge, {cost.size:.0f} bytes")
+    print(f"a sample in a shard: {1e3 * cost.merge:.2f} processor ms to merge, {cost.size:.0f} bytes")
     for name, points in curves(cost.merge).items():
         print(f"{name}:")
         for point in points:

@@ -18,7 +18,7 @@ PAGE_METRICS = {
     "ctxbench": ("em", "es", "id_em", "id_f1", "id_precision", "id_recall"),
     "context": ("bits", "copyable_bits", "api_recall", "context_waste"),
 }
-"""Profile -> metrics that a page of that profile reads."""
+"""Profile -> metrics that a page of the profile reads."""
 LINE_METRICS = {
     **PAGE_METRICS,
     "crosscodeeval": ("em", "es", "id_em", "id_f1"),
@@ -54,7 +54,7 @@ SHAPES = {
     "sets": DatabaseShape(sets=5, generators=2, strategies=5, samples=1_000, metrics=LINE_METRICS),
     "group": DatabaseShape(sets=1, generators=1, strategies=25, samples=4_000, metrics=PAGE_METRICS),
 }
-"""A million scores each: in many groups, one of which is shown; and in a single group."""
+"""A million scores each: in many groups, of which one page shows one, and in a single group."""
 
 
 def fill(store: Store, shape: DatabaseShape) -> None:

@@ -1,7 +1,8 @@
 """Window retrieval compared with a plain loop over token sets, like the loop in RepoCoder's release.
 
-The loop was written for this benchmark: for each window the size of the intersection over the size of the union, a
-stable sort, the top read from the end. Both sides tokenize the query, and have their windows tokenized beforehand.
+The loop was written for this benchmark. For each window, it divides the size of the intersection by the size of the
+union, sorts stably, and reads the top from the end. Both sides tokenize the query, and have their windows tokenized
+beforehand.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main() -> None:
     print(f"{lines} lines, {len(index.texts)} windows, {len(queries)} queries, top {TOP}")
     print(f"index built once in {built * 1e3:.0f} ms")
     print(
-        f"set loop {slow_time * 1e3:.2f} ms a query; ours {fast_time * 1e3:.3f} ms: {slow_time / fast_time:.0f} times"
+        f"set loop {slow_time * 1e3:.2f} ms per query; ours {fast_time * 1e3:.3f} ms: {slow_time / fast_time:.0f} times"
     )
     print(f"same top {TOP}, order included: {same} of {len(queries)}")
 
@@ -60,7 +61,7 @@ def library(most: int = LINES) -> tuple[dict[str, str], int]:
 
 
 def _queries(texts: dict[str, str]) -> list[str]:
-    """Return blocks of 20 lines spread evenly over the files, shifted so that none equals a window."""
+    """Return blocks of 20 lines spread evenly over the files, shifted so that no block equals a window."""
     blocks = [
         "\n".join(lines[start : start + 20])
         for lines in map(split_lines, texts.values())

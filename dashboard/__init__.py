@@ -1,4 +1,4 @@
-"""The dashboard: the stored runs as web pages and as one report file. It runs nothing.
+"""The dashboard: the stored runs as web pages and as one report file.
 
-Its pages only read the store. `ctxbench runs` lists the same runs, and also names and deletes them.
+Its pages only read the store and run nothing. `ctxbench runs` also names and deletes runs.
 """

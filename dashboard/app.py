@@ -1,4 +1,4 @@
-"""The site: its pages, their common frame, and errors as one line."""
+"""The site: its list of pages, their common frame, and errors as one line."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ class PageInfo:
     """A page of the site."""
 
     name: str
-    """Name of its module in `dashboard.pages`, and in its URL."""
+    """Module name in `dashboard.pages`, and last part of the URL."""
     title: str
     icon: str
     says: str
-    """Question that it answers, shown below its title."""
 
 
 PAGES = (
@@ -32,8 +31,8 @@ PAGES = (
     PageInfo("compare", "Compare", ":material/compare_arrows:", "Where does a difference come from?"),
     PageInfo("samples", "Samples", ":material/search:", "What did the model see, and what did it write?"),
     PageInfo("cost", "Cost", ":material/payments:", "What does accuracy cost in tokens, time and money?"),
-    PageInfo("benchmark", "Benchmark", ":material/dataset:", "What is a sample set made of?"),
-    PageInfo("runs", "Runs", ":material/pace:", "How far are the runs, what failed, how is one repeated?"),
+    PageInfo("benchmark", "Benchmark", ":material/dataset:", "What does a sample set contain?"),
+    PageInfo("runs", "Runs", ":material/pace:", "How far are the runs, what failed, and how do you repeat one?"),
 )
 
 
@@ -42,12 +41,12 @@ STYLE = """<style>
 button[data-variant=segmented_control] { color: inherit !important; }
 button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; }
 </style>"""
-"""Corrections of Streamlit's own style: too pale, too small, or too far below the top."""
+"""Corrections of Streamlit's style, where text is too pale, too small, or too far below the top."""
 
 
 def main() -> None:
-    """Show the page that the URL names; Streamlit runs this at every click."""
-    # Set the icon before any page is set up: Streamlit's own would be fetched from another machine.
+    """Show the page in the URL; Streamlit runs this at each click."""
+    # Set the icon first: Streamlit would fetch its own from another machine.
     st.set_page_config(page_icon=icon(), layout="wide")
     pages = [
         st.Page(_page(info), title=info.title, icon=info.icon, url_path=info.name, help=info.says) for info in PAGES
@@ -56,13 +55,13 @@ def main() -> None:
         lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
     )
     opened = st.navigation([first, *pages], position="top")
-    # The title tells several open tabs apart.
+    # The title distinguishes open tabs.
     st.set_page_config(page_title=tab_title(opened.title))
     opened.run()
 
 
 def icon() -> Any:
-    """Return the site's icon, three bars, 32 by 32 pixels: Streamlit would fetch any icon of its own from elsewhere."""
+    """Return the site's icon, three bars, 32 by 32 pixels; Streamlit would fetch its own icons from another machine."""
     pixels = np.zeros((32, 32, 4), dtype=np.uint8)
     for x, y, colour in ((3, 14, 0x5F6B6D), (12, 4, 0x0072B2), (21, 19, 0xB58900)):
         pixels[y:30, x : x + 8] = (colour >> 16, colour >> 8 & 255, colour & 255, 255)
@@ -70,7 +69,7 @@ def icon() -> Any:
 
 
 def tab_title(page: str) -> str:
-    """Return a page's title in the browser's tab."""
+    """Return the title of the browser tab for a page."""
     return f"{page} · ctxbench"
 
 
@@ -83,16 +82,16 @@ def _page(info: PageInfo) -> Callable[[], None]:
 
 
 def show_page(name: str) -> None:
-    """Show a page; an error of the user or the machine becomes one line."""
+    """Show a page; show an error of the user or the machine as one line."""
     info = next(page for page in PAGES if page.name == name)
     st.html(STYLE)
     st.title(info.title, anchor=False)
     st.caption(info.says)
     choices.enter(name)
     try:
-        # The page of a sample set works before any run over it.
+        # The Benchmark page works before any run.
         if name != "benchmark" and not data.sets():
-            show.empty("No runs are stored here yet.", "ctxbench quickstart")
+            show.empty("No runs are stored yet.", "ctxbench quickstart")
         else:
             page: Callable[[], None] = importlib.import_module(f"ctxbench.dashboard.pages.{name}").page
             page()

@@ -1,8 +1,8 @@
-"""Choices in the URL's query, so that views can be shared, bookmarked and revisited; and choices common to pages.
+"""Choices of the pages, kept in the URL's query so that views can be shared, bookmarked and revisited.
 
-A choice comes from the URL, or from the same choice on another page, or from the default. A value outside the options
-is refused, and the page says so. When the page is complete, all choices are written to the URL at once (`flush`), so
-that a click is one step in the browser's history.
+A choice comes from the URL, from the same choice on another page, or from the default. A page refuses unknown values
+and says so. When the page is complete, `flush` writes all choices to the URL at once, so that a click is one step in
+the browser's history.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _WIDGET = "url/widget/"
 
 
 def enter(page: str) -> None:
-    """Begin a run of a page; after a change of page, its widgets take their values from the URL."""
+    """Begin a run of a page; after a change of page, widgets start from the URL."""
     state: Any = st.session_state
     state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
-    # It is at the top, because the page's choices may be far below.
+    # The container is at the top, because the choices may be far below.
     state[_REFUSED] = st.container()
     if state.get(_PAGE) != page:
         state[_PAGE], state[_WRITTEN] = page, {}
@@ -39,7 +39,7 @@ def enter(page: str) -> None:
 
 
 def flush() -> None:
-    """End a run of a page: write its choices to the URL."""
+    """End a run of a page; write its choices to the URL."""
     state: Any = st.session_state
     now = {name: values for name, values in state[_NOW].items() if values}
     state[_WRITTEN] = now
@@ -64,14 +64,14 @@ def choose(  # noqa: PLR0913 - the options, and their looks
     """Let the reader choose one option.
 
     Args:
-        label: name of the choice; our text, not stored text.
+        label: name of the choice; never stored text.
         options: at least one option.
-        name: its name in the URL.
+        name: the choice's name in the URL.
         default: the choice unless the URL names another; without a default, the first option.
-        label_of: option -> text on the page; stored text is safe here.
+        label_of: option -> text on the page; may be stored text.
         key_of: option -> unique text in the URL; None for `label_of`.
-        help: hover text; our text.
-        where: a container of Streamlit.
+        help: hover text; never stored text.
+        where: a Streamlit container.
         tabs: show all options side by side, without the label.
     """
     spelled = {(key_of or label_of)(option): option for option in options}
@@ -104,7 +104,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
     most: int | None = None,
     where: Any = st,
 ) -> list[T]:
-    """Let the reader choose at most `most` options; by default none. Arguments are those of `choose`."""
+    """Let the reader choose at most `most` options, by default none. Other arguments are those of `choose`."""
     spelled = {(key_of or label_of)(option): option for option in options}
     first = [(key_of or label_of)(option) for option in default or () if option in options]
     values = _start(
@@ -126,7 +126,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
 
 
 def text(label: str, *, name: str, default: str = "", help: str = "", where: Any = st) -> str:  # noqa: A002
-    """Let the reader write a line, e.g. a search. Arguments are those of `choose`."""
+    """Let the reader enter a line of text. Arguments are those of `choose`."""
     value = _start(name, [default], lambda values: values[:1], label)[0]
     written = str(where.text_input(label, key=_set(name, value), help=help or None) or "")
     _note(name, [written] if written != default else [])
@@ -160,12 +160,12 @@ def number(
 
 
 def put(name: str, value: str | int | list[str]) -> None:
-    """Set a choice in the callback of a button or a table, as if the reader had used the widget of that name."""
+    """Set a choice from the callback of a button or table, as if the reader had used its widget."""
     st.session_state[_WIDGET + name] = value
 
 
 def link(page: str, **query: str | Sequence[str]) -> str:
-    """Return the URL of a page's view within this site; a sequence is a choice of several."""
+    """Return the URL of a page of this site with choices in its query."""
     filled = {name: value for name, value in query.items() if value}
     # Behind a proxy the site may start below its root.
     place = "/".join(["", *filter(None, [str(st.get_option("server.baseUrlPath") or "").strip("/"), page])])
@@ -175,7 +175,6 @@ def link(page: str, **query: str | Sequence[str]) -> str:
 def _start(
     name: str, default: list[str], valid: Callable[[list[str]], list[str]], label: str, *, empty: bool = False
 ) -> list[str]:
-    """Return the widget's value: the reader's click, the URL's value, another page's, or the default."""
     state: Any = st.session_state
     requested: list[str] = st.query_params.get_all(name)
     written: list[str] = state[_WRITTEN].get(name, [])
@@ -189,7 +188,7 @@ def _start(
             return accepted
         shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is chosen instead"
         with state[_REFUSED]:
-            show.note(f"{label}: there is no {', '.join(requested)[:200]} here; {shown_instead}.")
+            show.note(f"{label}: {', '.join(requested)[:200]} does not exist here; {shown_instead}.")
         return default
     if written:
         return default
@@ -197,7 +196,6 @@ def _start(
 
 
 def _set(name: str, value: Any) -> str:
-    """Set the widget's state before the widget is created; return its key."""
     key = _WIDGET + name
     if st.session_state.get(key) != value:
         st.session_state[key] = value
@@ -209,7 +207,7 @@ def _note(name: str, values: list[str]) -> None:
 
 
 def sample_set(where: Any) -> StoredSet:
-    """Let the reader choose a sample set that runs were made over; `where` is a container of Streamlit."""
+    """Let the reader choose a sample set with runs; `where` is a Streamlit container."""
     return choose(
         "Sample set",
         data.sets(),
@@ -233,11 +231,12 @@ def profile(where: Any) -> str:
 
 
 def after(where: Any) -> date | None:
-    """Let the reader enter the day after which samples' code is dated; None for all samples, dated or not."""
+    """Let the reader enter a day; only samples with code dated after it are shown. None shows all samples."""
     written = text(
         "Newer than",
         name="after",
-        help="A day such as 2024-06-01: only samples whose code is dated after it, as `--after` on the command line.",
+        help="A day such as 2024-06-01. Shows only samples whose code is dated after it, like `--after` on the "
+        "command line.",
         where=where,
     ).strip()
     try:

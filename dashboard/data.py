@@ -1,7 +1,7 @@
-"""The data of the pages: only this module opens the store, read-only, and caches results until rows are added.
+"""The data of the pages. Only this module opens the store, read-only; it caches results until rows are added.
 
-Streamlit runs a page again at every click, in a new thread. So results are cached for the process, under a key that
-changes when the database does (`stamp`). Cached values are frozen and shared by all readers.
+Streamlit runs a page again at each click, in a new thread. So results are cached per process, under a key that changes
+with the database (`stamp`). Cached values are frozen, and all readers share them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ctxbench.harness.store.store import exists, open_reader, version, which
 T = TypeVar("T")
 Invalid: TypeAlias = Literal["exclude", "include"]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
-"""Environment variables by which `ctxbench dashboard` tells the pages what to read."""
+"""Environment variables in which `ctxbench dashboard` passes the home folder and the database's URL to the pages."""
 
 
 def home() -> Home:
@@ -44,10 +44,10 @@ def database() -> str:
 
 
 def store() -> Store:
-    """Return the store, read-only and opened once per process.
+    """Return the store, opened read-only once per process.
 
     Raises:
-        CtxbenchError: if there is no database, it is not ctxbench's, or its schema has another version.
+        CtxbenchError: if the database does not exist, is not ctxbench's, or has another schema version.
     """
     url = database()
     return _opened((url, which(url)))
@@ -59,17 +59,17 @@ def _opened(key: tuple[str, str]) -> Store:
 
 
 def stamp() -> str:
-    """Return a text that changes whenever rows were added."""
+    """Return a text that changes when rows are added."""
     return version(store(), database())
 
 
 def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
-    """Return ``question(store(), …)``, computed again only after rows were added. Callers must not change the result.
+    """Return ``question(store(), …)``, computed again only after rows are added. Callers must not change the result.
 
     Args:
-        question: a module's function that takes the store first.
-        arguments: further arguments, distinguishable by `repr`.
-        named: further keyword arguments, likewise.
+        question: a module-level function whose first argument is the store.
+        arguments: further arguments, with distinct `repr`.
+        named: further keyword arguments, with distinct `repr`.
     """
     call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
     answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))
@@ -82,9 +82,9 @@ def _cached(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG
 
 
 def sets() -> tuple[StoredSet, ...]:
-    """Return the sample sets of the stored runs, the largest first; none without a database.
+    """Return the sample sets of the stored runs, the largest first; empty without a database.
 
-    If two have the same name, `StoredSet.samples` ends with the start of the digest.
+    If two sets have the same name, `StoredSet.samples` ends with the start of the digest.
     """
     if not exists(database()):
         return ()
@@ -109,14 +109,6 @@ def tables(
 ) -> list[RunTable]:
     """Return the runs over one sample set as columns.
 
-    Args:
-        samples: `StoredSet.samples` of `sets`.
-        language: only runs of this language.
-        generator: only runs of this generator.
-        profile: metric profile.
-        invalid: whether invalid samples, broken or vacuous, count.
-        after: only samples whose code is dated after that day; None for all.
-
     Raises:
         InputFault: if no sample is dated after that day.
     """
@@ -126,9 +118,9 @@ def tables(
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
     is_part = "[:" in own
     if matching[0].generators == (generator,) and not is_part:
-        # These are the same runs, so that every page shares one cached copy.
+        # These are the same runs; all pages then share one cached copy.
         generator = None
-    # Runs over a part are shown beside runs over more of the set.
+    # Runs over a part of the set are shown beside runs over more of it.
     label = None if is_part else own
     selection = RunFilter(samples=label, digest=matching[0].digest, language=language, generator=generator)
     runs = over(_tables((database(), stamp()), matching[0].name, selection, profile, invalid), own)
@@ -158,10 +150,10 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> Board:
-    """Return the leaderboard of `tables`, with the papers' rows of their benchmarks; see `harness.leaderboard.board`.
+    """Return the leaderboard of `tables`, with published rows of the same benchmarks; see `harness.leaderboard.board`.
 
     Raises:
-        UnknownName: if no run has that metric or strategy.
+        UnknownName: if no run has the metric or strategy.
         InputFault: as in `tables`.
     """
     stated = cutoffs.of_home(home())
@@ -180,7 +172,7 @@ def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # n
 
 
 def leader(samples: str, language: str, generator: str, profile: str) -> tuple[str, str]:
-    """Return the run ids of a board's leader and of its baseline; empty if missing."""
+    """Return the ids of a board's leading run and of its baseline; empty if missing."""
     runs = tables(samples, language, generator, profile=profile)
     names = metrics(runs)
     if not names:

@@ -1,7 +1,7 @@
-"""The leaderboard as one self-contained HTML file: everything escaped, nothing loaded, no script.
+"""The leaderboard as one self-contained HTML file, with all texts escaped, no scripts and no external files.
 
-`report` describes a board and the origin of its runs as frozen texts and positions. Any text may come from a model, a
-repository or a person's own names; only `html` decides how it is written.
+`report` describes a board and its runs as frozen texts and positions; `html` writes them. Texts may come from models,
+repositories and users.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ctxbench.harness.store.work import RunWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """The origin of a row."""
+    """The run behind a row, and the command that repeats it."""
 
     strategy: str
     run: str
     facts: tuple[tuple[str, str], ...]
     command: str
-    """Command that makes it again; empty if unknown."""
+    """Command that repeats the run; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """A group, or the published rows of a benchmark."""
+    """A section of the report: a group, or the published rows of a benchmark."""
 
     title: str
     lead: str
-    """A sentence on the leader; empty for published rows."""
+    """A sentence about the leader; empty for published rows."""
     tables: tuple[DrawnTable, ...]
     notes: tuple[str, ...]
     origins: tuple[RowOrigin, ...]
@@ -50,7 +50,7 @@ class ReportSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The whole file."""
+    """The content of the report file."""
 
     title: str
     dated: str
@@ -59,13 +59,7 @@ class Report:
 
 
 def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) -> Report:
-    """Describe a board.
-
-    Args:
-        board: the board.
-        works: run id -> how the run was made.
-        full: show the levels of CoderEval as groups of their own.
-    """
+    """Describe a board and its runs."""
     groups = {title(group): group for group in board.groups}
     sections = tuple(
         _section(section, groups.get(section.title), works) for section in board_sections(board, full=full)
@@ -80,15 +74,15 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
 
 
 def html(report: Report) -> str:
-    """Return the file's text; equal reports give equal texts."""
+    """Return the report as HTML; equal reports give equal HTML."""
     css = files("ctxbench.dashboard").joinpath("report.css").read_text(encoding="utf-8") + style()
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
-    # Only our own style sheet is not escaped; the page allows only that sheet's digest, and inline positions.
+    # Only our own style sheet is not escaped; the page allows only its digest, and inline positions.
     return environment().get_template("report.html").render(report=report, css=Markup(css), style=digest)  # noqa: S704
 
 
 def _dated(works: Sequence[RunWork]) -> str:
-    """Return when the newest run was made: reports of a database are then equal whenever they are written."""
+    """Return the time of the newest run, so that reports of the same runs are equal whenever they are written."""
     times = [attempt.ended or attempt.started for work in works for attempt in work.attempts]
     return _time(max(times)) if times else ""
 
@@ -112,7 +106,6 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
 
 
 def _budgets(group: Group) -> list[DrawnTable]:
-    """Return the table of budgets, if runs differ in nothing else; a single level needs none beside its ranking."""
     over = curves(group) if group.level == ALL_LEVELS else None
     if not isinstance(over, Curves):
         return []
@@ -124,10 +117,10 @@ def _origin(run: RunInfo, id_: str, work: RunWork | None) -> RowOrigin:
     if work is None:
         return RowOrigin(strategy=run.strategy, run=id_, facts=tuple(facts), command="")
     facts += [(f"version of {name}" if name != "ctxbench" else name, text) for name, text in work.versions.items()]
-    facts += [("completions a sample", str(run.completions)), ("seed", str(work.choices.seed))]
+    facts += [("completions per sample", str(run.completions)), ("seed", str(work.choices.seed))]
     facts += [("decoding", work.choices.sampling)] if run.sampling else []
     if work.imported is not None:
-        facts += [("imported from", work.imported.source), ("SHA-256 of that file", work.imported.sha256)]
+        facts += [("imported from", work.imported.source), ("SHA-256 of the file", work.imported.sha256)]
     if work.attempts:
         last = work.attempts[-1]
         facts += [("last attempt", f"{_time(last.started)}: {last.reason or 'no end noted'}; {last.isolation}")]

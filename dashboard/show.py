@@ -1,7 +1,7 @@
-"""Widgets that show stored text as text. All stored text is untrusted and reaches pages only through this module.
+"""Widgets that show stored text as plain text. Stored text is untrusted and reaches pages only through this module.
 
-Streamlit reads Markdown in labels, captions, metrics and cells of `st.table`; `plain` escapes it. Cells of `frame`,
-options of a choice and texts of `text` are never read as Markdown.
+Streamlit reads Markdown in labels, captions, metrics and cells of `st.table`, so `plain` escapes it. It reads none in
+cells of `frame`, options of choices and code blocks (`text`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 INK = {"light": "#39444A", "dark": "#E4E9ED"}
 """Colour of text in charts; Streamlit's own is too pale on white."""
 _CHOICES = "choices"
-"""Anchor of a page's choices."""
 _LINES = 24
 _PIXELS_OF_LINE = 22
 _PINNED = ("rank", "point", "letter", "strategy")
 """Columns that stay in place while the others scroll, because they identify the row."""
 _NAMES = ("strategy", "generator")
 _SHORT, _LONGEST, _NAME_WIDTH = 30, 44, 330
-"""Most characters of pinned names, and of names at natural width; then the width in pixels of longer ones, which would
-otherwise push the numbers away. A click on a cell shows the whole name."""
+"""Longest pinned name and longest name shown at natural width, in characters; width in pixels of longer names. A
+click on a cell shows the whole name."""
 _JOINER = "\u2060"
-"""Word joiner: it is invisible, and Streamlit's Markdown finds no shortcode, arrow or address in text around it."""
+"""Word joiner: invisible, and prevents Streamlit's Markdown from finding shortcodes, arrows or links."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=~])", re.IGNORECASE)
 """Positions at which Streamlit's Markdown would find an emoji, icon, colour, link or arrow in escaped text."""
@@ -47,15 +46,14 @@ HELP: Mapping[str, str] = {
         for name in (column.key, column.heading)
         if isinstance(name, str) and column.help
     },
-    "generator": "The model that completes the code, and how it was asked.",
+    "generator": "The model that completes the code, and its settings.",
     "sample set": "The tasks that were run; [:N] means the first N of them.",
     "language": "The programming language of the tasks.",
-    "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
-    "metric": "What is measured and what ranks the rows.",
-    "profile": "Whose exact definition of the metrics. Different profiles are never ranked together.",
-    "baseline": "The method that differences refer to.",
+    "level": "A kind of task: where a line is cut, or how much of its repository a function uses.",
+    "metric": "The metric that ranks the rows.",
+    "profile": "The definitions of the metrics, such as a paper's. A ranking uses one profile.",
+    "baseline": "The method that others are compared with.",
 }
-"""Term -> hover text."""
 
 
 def plain(text: str) -> str:
@@ -64,12 +62,12 @@ def plain(text: str) -> str:
 
 
 def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
-    """Show stored text verbatim; show the start of a long text, with a button to save all of it.
+    """Show stored text verbatim; show only the start of a long text, with a button to save all of it.
 
     Args:
         value: the text.
-        language: language of the colouring, e.g. ``python``; None for no colouring.
-        key: unique key of its button on the page.
+        language: language of syntax colours, such as ``python``; None for no colours.
+        key: unique key of the button on the page.
         limit: most characters shown.
     """
     part = value[:limit]
@@ -83,7 +81,7 @@ def text(value: str, *, language: str | None = None, key: str, limit: int = 20_0
     )
     if len(value) > limit:
         st.caption(f"The first {limit:,} of {len(value):,} characters.")
-        # As bytes, no part of it can be misread.
+        # Bytes need no encoding on the way.
         st.download_button(
             "Save all of it", value.encode("utf-8", "replace"), f"{_name(key)}.txt", "text/plain", key=key
         )
@@ -100,7 +98,7 @@ def frame(
 
     Args:
         rows: column -> cell, with the same columns in each row.
-        help: column -> hover text of its heading; our text.
+        help: column -> hover text of its heading; never stored text.
         key: unique key of the table on the page.
         config: column -> a column of `st.column_config`, if a plain column is not enough.
     """
@@ -125,17 +123,16 @@ def frame(
 
 
 def tables(drawn: Iterable[DrawnTable]) -> None:
-    """Show tables of a board with their drawings."""
+    """Show tables of a board with drawn intervals."""
     st.html(f"<style>{style()}</style>" + "".join(map(markup, drawn)))
 
 
 def _written(rows: list[dict[str, object]]) -> Any:
-    """Return the content for `st.dataframe`: each `Figure` sorts as its number and is shown as its text."""
     if not any(isinstance(cell, Figure) for row in rows for cell in row.values()):
         return rows
     import pandas as pd  # noqa: PLC0415 - comes with Streamlit, loads late
 
-    # Use objects: a column of plain numbers would lose the texts and the empty cells, and whole numbers beside an empty
+    # Plain numeric columns would lose texts and empty cells, and turn whole numbers into fractions.
     # cell would become fractions.
     return pd.DataFrame(rows, dtype=object).style.format(_cell)
 
@@ -147,7 +144,7 @@ def _cell(cell: object) -> object:
 
 
 def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart, *, key: str) -> None:
-    """Show a chart in the colours of the page's theme, as wide as the page unless it has its own width."""
+    """Show a chart in the colours of the page's theme, as wide as the page unless the chart has its own width."""
     fixed = (
         isinstance(getattr(spec, "width", None), int | float) or hasattr(spec, "hconcat") or hasattr(spec, "vconcat")
     )
@@ -160,13 +157,7 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
 
 def answer(sentence: str, *of: str, then: str = "") -> None:
-    """Show a page's answer with its first number, the choices behind it, and a link to the choices.
-
-    Args:
-        sentence: the answer.
-        of: choices that it is about; "all" is left out.
-        then: text after it.
-    """
+    """Show a page's answer, what it is about, and a link to the choices."""
     st.markdown(f"**{plain(sentence)}** {plain(then)}")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
     # A caption's links are too pale to read.
@@ -174,7 +165,7 @@ def answer(sentence: str, *of: str, then: str = "") -> None:
 
 
 def choices() -> Any:
-    """Return the container of a page's choices, which are below the results; a link of `answer` leads there."""
+    """Return the container of a page's choices, below the results; the link of `answer` leads to it."""
     where = st.container()
     where.header("Choices", anchor=_CHOICES)
     return where
@@ -196,22 +187,22 @@ def notes(sentences: Iterable[str]) -> None:
 
 
 def empty(what: str, command: str) -> None:
-    """Say that there is nothing to show, and which command changes that."""
+    """Say that there is nothing to show, and show a command that helps."""
     st.info(plain(what), icon=":material/info:")
     st.code(command, language="shell", wrap_lines=True)
 
 
 def no_scores() -> None:
-    """Say that no run over the sample set has a score of the metric profile, and how to get scores."""
+    """Say that no run over the sample set has scores of the metric profile, and show how to get scores."""
     empty(
-        "No run over this sample set has a score of this metric profile yet. The first command scores completions "
-        "that are stored; the page Runs has the command that goes on with a run.",
+        "No run over this sample set has scores of this metric profile yet. The first command scores stored "
+        "completions. The Runs page has the command that continues a run.",
         "ctxbench rescore\nctxbench run --samples NAME --strategy SPEC --generator SPEC",
     )
 
 
 def fault(error: CtxbenchError) -> None:
-    """Show an error: what, where, and its cure."""
+    """Show an error: what is wrong, where, and its cure."""
     head = f"{error.where}: {error.what}" if error.where else error.what
     st.error(plain(head), icon=":material/error:")
     if error.cure:

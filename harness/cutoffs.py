@@ -1,12 +1,12 @@
-"""Training cutoffs of models, as their makers state them: built-in ones, and the user's, which take precedence.
+"""Training cutoffs of models, as their makers state them: the built-in cutoffs, and the user's, which come first.
 
-A cutoff in a generator's spec takes precedence over both; it is part of `harness.results.RunInfo`.
+A cutoff in a generator's spec overrides both; it is part of `harness.results.RunInfo`.
 
-A file is TOML with a table ``[[cutoff]]`` for each; every fault of a file is reported at once.
+A file is TOML with one table ``[[cutoff]]`` per entry; all faults of a file are reported at once.
 
 ==============  =======================================================================================
 ``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
-``day``         the last day of its training data; required
+``day``         last day of the model's training data; required
 ``source``      where the day is stated
 ==============  =======================================================================================
 """
@@ -25,17 +25,17 @@ from ctxbench.harness.generators import base
 from ctxbench.harness.results import spec_of_label
 
 FILE = "cutoffs.toml"
-"""The user's file, in the home folder."""
+"""Name of the user's file in the home folder."""
 _BUILTIN = Path(__file__).parent / "cutoffs.toml"
 _KEYS = ("match", "day", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutoff:
-    """The last day of the training data of the models that match."""
+    """The last day of the training data of all matching models."""
 
     match: tuple[str, ...]
-    """Shell patterns, as `harness.generators.base` reads them."""
+    """Shell patterns, in the syntax of `harness.generators.base`."""
     day: date
     source: str = ""
     """Where the day is stated."""
@@ -43,12 +43,12 @@ class Cutoff:
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """Cutoffs; the first one that fits a generator applies."""
+    """A list of cutoffs; the first that matches a generator applies."""
 
     entries: tuple[Cutoff, ...] = ()
 
     def day(self, generator: str) -> date | None:
-        """Return the cutoff of a generator, given by its label on leaderboards; None if unknown."""
+        """Return the cutoff of a generator, given its label on leaderboards; None if unknown."""
         spec = spec_of_label(generator)
         model = base.settings_of(spec).get("model", "")
         return next((entry.day for entry in self.entries if base.fits(entry.match, model, spec)), None)
@@ -59,15 +59,15 @@ NO_CUTOFFS = Cutoffs()
 
 @functools.cache
 def builtin() -> Cutoffs:
-    """Return the cutoffs that come with ctxbench."""
+    """Return the cutoffs that ship with ctxbench."""
     return _read(_BUILTIN)
 
 
 def of_home(home: Home) -> Cutoffs:
-    """Return the cutoffs of a home: those of its file, if it exists, before the built-in ones.
+    """Return the cutoffs of a home: those of its file, if any, then the built-in cutoffs.
 
     Raises:
-        InputFault: if the file cannot be read or is invalid; the message names every fault.
+        InputFault: if the file cannot be read or is invalid; names every fault.
     """
     path = home.root / FILE
     return Cutoffs((*_read(path).entries, *builtin().entries)) if path.exists() else builtin()
@@ -75,7 +75,7 @@ def of_home(home: Home) -> Cutoffs:
 
 def _read(path: Path) -> Cutoffs:
     tables = base.read_tables(
-        path, "cutoff", _faults, cure="a table is [[cutoff]] with match = 'gpt-4o*' and day = 2023-10-01"
+        path, "cutoff", _faults, cure="write each table as [[cutoff]] with match = 'gpt-4o*' and day = 2023-10-01"
     )
     return Cutoffs(
         tuple(Cutoff(match=base.patterns(table), day=table["day"], source=table.get("source", "")) for table in tables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
@@ -10,13 +11,16 @@ from enum import IntEnum
 from ctxbench.bench.escaping import visible
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet, find
+from ctxbench.bench.types import Sample
 from ctxbench.harness import cutoffs
-from ctxbench.harness.diagnostics import RETRIEVED
+from ctxbench.harness.definitions import RETRIEVED
 from ctxbench.harness.leaderboard import Board, Group, Row, board, scales
 from ctxbench.harness.leaderboard.columns import COLUMNS, label
 from ctxbench.harness.leaderboard.compare import compare, largest_differences
+from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
 from ctxbench.harness.leaderboard.render import records
 from ctxbench.harness.leaderboard.rows import listed, pair_verdict
+from ctxbench.harness.metrics import COPYABLE
 from ctxbench.harness.results import RunTable, only_copies
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.store import Store
@@ -24,6 +28,8 @@ from ctxbench.harness.store.details import completion_texts, detail
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import RunCosts
 
+WITHOUT_MODEL = "none"
+"""Spec of the generator that completes nothing."""
 _SHOWN, _PLACES = 3, 4
 """Most samples shown, and most places shown per sample if no model answered."""
 _BETTER, _WORSE = "better", "worse"
@@ -37,6 +43,46 @@ class Decision(IntEnum):
     NOT_SHOWN = 10
     WORSE = 11
     """All strategies are worse than the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """The samples of a decision, and the difference that they are expected to show before anything has run."""
+
+    samples: int
+    files: int
+    metric: str
+    difference: float | None
+    """A difference that is significant in four of five cases, if answers vary as in other repositories; None if the
+    metric has no known variance, or no test is possible."""
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], generator: str, metric: str | None, *, pairs: int) -> Prospect:
+        """Return the prospect of samples of one repository.
+
+        Args:
+            samples: the samples.
+            generator: the model's spec.
+            metric: the deciding metric; None for the board's ranking metric.
+            pairs: number of strategies that are compared with the first.
+        """
+        sizes = Counter(sample.path for sample in samples)
+        metric = metric or (COPYABLE if only_copies(generator) else "es")
+        asked = generator != WITHOUT_MODEL and not any(sample.tested for sample in samples)
+        spread = WITHIN_ONE.get(metric) if asked else None
+        difference = detectable(list(sizes.values()), spread, pairs=pairs) if spread else None
+        return cls(samples=len(samples), files=len(sizes), metric=metric, difference=difference)
+
+    def __str__(self) -> str:
+        """Return the prospect as a line of output."""
+        drawn = f"{self.samples} samples of {self.files} files"
+        if self.difference is None:
+            return drawn
+        amount = scales.amount(self.difference)
+        return (
+            f"{drawn}: a difference of about {amount} in {self.metric} would be shown in four of five cases, if "
+            "answers vary as in other repositories"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +111,7 @@ class DecisionReport:
     largest_differences: tuple[ShownSample, ...]
     costs: Mapping[str, str]
     """Strategy -> cost of its run."""
+    prospect: Prospect
     seconds: float
 
     @property
@@ -93,7 +140,7 @@ class DecisionReport:
         return (
             f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
             f"{scales.p_value(difference.p)}, over {difference.n_common} samples{units}"
-            f"{f', with {listed(more)} a sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
+            f"{f', with {listed(more)} per sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
         )
 
     @property
@@ -101,7 +148,21 @@ class DecisionReport:
         """The limits of the answer."""
         copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
         model = f"by {self.group.generator}" if self.leader.run.completions else "for retrieval without a model"
-        return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}"
+        return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}{self._surprise}"
+
+    @property
+    def _surprise(self) -> str:
+        """Return why the test could show another difference than it was expected to; empty if it need not be said."""
+        expected, shown = self.prospect.difference, self.leader.difference[self.group.metric].visible
+        if self.decision is not Decision.NOT_SHOWN or expected is None or shown is None:
+            return ""
+        named, measured = scales.amount(expected), scales.amount(shown)
+        if named == measured:
+            return ""
+        return (
+            f" Before the run it was {named} that would be shown, by the variance of other repositories; the answers "
+            f"here vary {'more' if shown > expected else 'less'}, which makes it {measured}."
+        )
 
     def json(self) -> str:
         """Return the report as a JSON object, at full precision."""
@@ -119,6 +180,7 @@ class DecisionReport:
             "metric": self.group.metric,
             "baseline": self.group.baseline,
             "strategies": records(self.board),
+            "expected_to_show": self.prospect.difference,
             "largest_differences": [asdict(sample) for sample in self.largest_differences],
             "seconds": round(self.seconds, 1),
         }
@@ -132,6 +194,7 @@ def answer_of(
     summaries: Sequence[RunSummary],
     *,
     metric: str | None,
+    prospect: Prospect,
     seconds: float,
 ) -> DecisionReport:
     """Compare whole runs with the first one.
@@ -142,6 +205,7 @@ def answer_of(
         sample_set: the runs' samples, of one repository.
         summaries: summaries of two or more runs; the first must not be a control.
         metric: the deciding metric; None for the board's ranking metric.
+        prospect: what the samples were expected to show.
         seconds: seconds that the command has taken so far.
 
     Raises:
@@ -170,6 +234,7 @@ def answer_of(
         decision=Decision.WORSE if set(verdicts) == {_WORSE} else decision,
         largest_differences=tuple(_shown_samples(store, sample_set, tables, leader.run.id, group.metric)),
         costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
+        prospect=prospect,
         seconds=seconds,
     )
 

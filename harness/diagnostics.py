@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctxbench.bench.code_tokens import count
@@ -18,16 +18,14 @@ from ctxbench.bench.languages.outline import Function, Outline, Type
 from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample, Use
-from ctxbench.harness.metrics import BUDGETS, DENSITY, FIRST, FOUND, ctxbench
+from ctxbench.harness.definitions import RETRIEVED, Definition, Scores, definition_scores, needed, retrieved
+from ctxbench.harness.metrics import ctxbench
 from ctxbench.harness.metrics.published import identifiers
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import BlockKind, Prompt
 
 RECALL, WASTE = "api_recall", "context_waste"
 HALLUCINATED, MADE_UP = "hallucinated", "made_up_names"
 _MOST_FILES = 256
-Scores = dict[str, float | None]
-RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
-"""Kinds of blocks that can be left out of a prompt."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNED = r"^\s*(?:[\w, =]+[,=]\s*)?{name}\s*(?:,[\w, ]+)?(?::[^=]+)?=(?!=)"
 _DECLARED = r"^(?!\s*(?:\*|//|/\*)).*(?<![\w.]){name}\s*(?:=(?!=)|[,;({{]|$)"
@@ -331,7 +329,7 @@ def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]
     apis = {use.name.rpartition(".")[2] for use in needed(uses)}
     if not apis:
         return None
-    words = {word for block in _retrieved(prompt) for word in _WORD.findall(block.text)}
+    words = {word for block in retrieved(prompt) for word in _WORD.findall(block.text)}
     return sum(api in words or originals.get(api) in words for api in apis) / len(apis)
 
 
@@ -351,7 +349,7 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     Returns:
         0 to 1; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """
-    blocks = _retrieved(prompt)
+    blocks = retrieved(prompt)
     dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in RETRIEVED]
     if not blocks and not dropped:
         return None
@@ -379,76 +377,5 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     return (wasted + left_out) / (total + left_out) if total + left_out else None
 
 
-def _retrieved(prompt: Prompt) -> list[Block]:
-    return [block for block in prompt.blocks if block.kind in RETRIEVED]
-
-
 def _tokens(lines: Sequence[str]) -> int:
     return count("".join(f"# {line}\n" for line in lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A definition in another file that an answer uses."""
-
-    name: str
-    """The unqualified name in the definition."""
-    path: str
-    lines: tuple[tuple[int, str], ...]
-    """Lines that name the definition, with their numbers from 0. A class includes those of its constructors, and a Java
-    method those of its overloads."""
-
-    def is_within(self, places: Iterable[Place]) -> bool:
-        """Return whether places cover a line that names the definition."""
-        return any(
-            place.path == self.path and place.start <= at < place.end for place in places for at, _ in self.lines
-        )
-
-    def end_in(self, block: Block) -> int | None:
-        """Return the offset in a block's text at which the definition's line ends; None if it is not shown.
-
-        A block must cover the place and contain the line. An API entry with a rewritten signature must contain the
-        name.
-        """
-        if not self.is_within(block.places):
-            return None
-        ends = [at + len(line) for _, line in self.lines if (at := block.text.find(line)) >= 0]
-        if not ends and block.kind is BlockKind.API:
-            ends = [match.end() for match in re.finditer(rf"\b{re.escape(self.name)}\b", block.text)]
-        return min(ends, default=None)
-
-
-def needed(uses: Iterable[Use]) -> tuple[Use, ...]:
-    """Return the uses that count. Of ``rules`` and ``rules.round_up`` only the latter counts."""
-    names = {use.name for use in uses}
-    return tuple(use for use in uses if not any(longer.startswith(f"{use.name}.") for longer in names))
-
-
-def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
-    """Return recall and precision of definitions at each of `BUDGETS`, and the reciprocal rank of the first.
-
-    Args:
-        definitions: definitions that the answer uses.
-        prompt: the prompt; its retrieved blocks, best first, are cut at each budget.
-
-    Returns:
-        Values of `RETRIEVAL`, whose declarations have the ranges. All are None without a definition, and precision is
-        None without a retrieved block.
-    """
-    ranked = _retrieved(prompt)
-    if all(block.score is not None for block in ranked):
-        ranked.sort(key=lambda block: -(block.score or 0.0))
-    first_at: dict[Definition, int] = {}
-    best, used = 0.0, 0
-    for rank, block in enumerate(ranked, 1):
-        for definition in definitions:
-            if definition not in first_at and (end := definition.end_in(block)) is not None:
-                first_at[definition] = used + count(block.text[:end])
-                best = best or 1 / rank
-        used += count(block.text)
-    scores: Scores = {FIRST: best if definitions else None}
-    for budget in BUDGETS:
-        hits, shown_tokens = sum(at <= budget for at in first_at.values()), min(used, budget)
-        scores[f"{FOUND}@{budget}"] = hits / len(definitions) if definitions else None
-        scores[f"{DENSITY}@{budget}"] = 1000 * hits / shown_tokens if definitions and shown_tokens else None
-    return scores

@@ -1,4 +1,4 @@
-"""Exports of a run's completions in the shapes that official scorers read. Pure."""
+"""Exports of a run's completions in the formats of official scorers. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def rows(
 
     Args:
         run: the completions.
-        shape: one of `bench.formats.prediction_names`.
-        sample_set: the run's samples; required if `needs_samples(shape)`.
-        repeat: answers that the scorer expects of each task; the run's are repeated if there are fewer.
+        shape: a name of `bench.formats.prediction_names`.
+        sample_set: samples of the run; required if `needs_samples(shape)`.
+        repeat: answers that the scorer expects per task; the run's answers are repeated if there are fewer.
 
     Raises:
-        InputFault: if the shape cannot hold such samples, or several completions.
+        InputFault: if the format cannot express the samples, or several completions per sample.
     """
     check(run, shape)
     form = formats.predictions(shape)
@@ -46,33 +46,33 @@ def rows(
 
 
 def needs_samples(shape: str) -> bool:
-    """Return whether a shape's records contain more of a sample than its id."""
+    """Return whether a format's records contain more of a sample than its id."""
     form = formats.predictions(shape)
     return form.tasks is not None or form.behind
 
 
 def check(run: Completed, shape: str) -> None:
-    """Check that a shape can hold a run's samples and completions.
+    """Check that a format can express a run's samples and completions.
 
     Raises:
-        InputFault: if the shape is for another kind of sample, or for one completion of each.
+        InputFault: if the format is for another kind of sample, or for one completion per sample.
     """
     form = formats.predictions(shape)
     odd = next((sample for sample, kind in run.kinds.items() if form.kind not in (None, kind)), None)
     if odd is not None:
         raise InputFault(
-            f"{odd!r} is a {run.kinds[odd]} sample, the format {shape} is for {form.kind} samples",
-            cure="choose another --format; ctxbench takes every run",
+            f"{odd!r} is a {run.kinds[odd]} sample, but the format {shape} is for {form.kind} samples",
+            cure="choose another --format; ctxbench accepts every run",
         )
     if not run.run.n:
         raise InputFault(
-            f"the run {run.run.id} has no completions: no model was asked",
+            f"the run {run.run.id} has no completions, as no model was asked",
             cure="choose --format inspect, parquet or every-eval-ever",
         )
     if form.single and run.run.n > 1:
         others = (name for name in formats.prediction_names() if _takes_several(formats.predictions(name), form.kind))
         raise InputFault(
-            f"the run {run.run.id} has {run.run.n} completions a sample, the format {shape} has room for one",
+            f"the run {run.run.id} has {run.run.n} completions per sample, but the format {shape} allows only one",
             cure=f"choose --format {' or '.join(others)}",
         )
 
@@ -91,7 +91,7 @@ def _answer(text: Text, sample: Sample | None) -> RecordedAnswer:
 
 
 def _behind_cursor(sample: Sample, text: str) -> str:
-    """Return the text after the cursor; for a function whose head differs from the sample's, its body."""
+    """Return the text after the cursor; for a function with another head than the sample's, its body."""
     if sample.kind is Kind.LINE or not text.strip():
         return text
     head = head_of(sample)

@@ -1,6 +1,6 @@
 """Exports of whole runs in other tools' formats: prompts, answers, scores, costs, means with confidence intervals.
 
-The tools' own libraries read these files. `harness.exported` writes predictions in the shapes of benchmarks.
+The tools' own libraries can read these files. `harness.exported` writes predictions in benchmarks' formats.
 """
 
 from __future__ import annotations
@@ -27,70 +27,69 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import RunWork, works
 
 _OURS = ("ctxbench", "context")
-"""Profiles whose metrics are named without the profile."""
+"""Profiles whose metrics are named without a profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """One run for a writer; samples are read from the store on demand."""
+    """A run to export; samples are read from the store on demand."""
 
     store: Store
     work: RunWork
     tables: tuple[RunTable, ...]
-    """One table per language."""
     sample_set: SampleSet | None
-    """The run's samples with their references; None if the home does not have them."""
+    """Samples of the run with their references; None if the home folder lacks them."""
 
     @property
     def id(self) -> str:
-        """The run's id."""
+        """Id of the run."""
         return self.work.id
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """How the model decoded."""
+        """Decoding parameters of the model."""
         values: dict[str, Any] = json.loads(self.work.choices.sampling)
         return values
 
     @property
     def code(self) -> str:
-        """The version of ctxbench that made the run; this version if an import does not record one."""
+        """Version of ctxbench that made the run; the current version if an import has none."""
         return self.work.versions.get("ctxbench") or version("ctxbench")
 
     @property
     def began(self) -> datetime:
-        """The start of its first attempt; 1970-01-01 if no attempt is stored."""
+        """Start of the first attempt; 1970-01-01 without attempts."""
         return datetime.fromtimestamp(min((attempt.started for attempt in self.work.attempts), default=0.0), UTC)
 
     @property
     def ended(self) -> datetime:
-        """The end of its last attempt, or that attempt's start if no end was recorded."""
+        """End of the last attempt, or its start if no end is stored."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
         return datetime.fromtimestamp(max(ends, default=0.0), UTC)
 
     def details(self) -> Iterator[Detail]:
-        """Yield the planned samples, in the plan's order, language by language."""
+        """Yield the planned samples, language by language, in the plan's order."""
         for table in self.tables:
             for sample in table.sample:
                 yield detail(self.store, self.id, sample)
 
     def text(self, sample: str, completion: CompletionFacts) -> str | None:
-        """Return the text of a completion; None for a reference result, which has no texts."""
+        """Return the text of a completion; None for reference results, which have no texts."""
         texts = completion_texts(self.store, self.id, sample, completion.idx)
         return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
-        """Return the reference of a sample; empty without a sample set."""
+        """Return the reference text of a sample; empty without a sample set."""
         return "" if self.sample_set is None else self.sample_set.references[sample].target
 
     def rows(self) -> Iterator[tuple[Group, Row]]:
-        """Yield the run's means with confidence intervals, one row per language, in the board's units."""
+        """Yield the run's means with confidence intervals: one row per language, in the units of boards."""
         for group in board(self.tables, by_level=False).groups:
             yield from ((group, row) for row in group.rows)
 
 
 def scores_of(completion: CompletionFacts) -> dict[str, float]:
-    """Return metric -> value, in the profile's own scale; metrics outside `_OURS` have their profile as a prefix."""
+    """Return metric -> value, in the profile's own scale; metrics outside `_OURS` are prefixed with their profile."""
     return {
         metric if profile in _OURS else f"{profile}.{metric}": value
         for (profile, metric), value in completion.scores.items()
@@ -99,15 +98,11 @@ def scores_of(completion: CompletionFacts) -> dict[str, float]:
 
 
 def read_run(store: Store, run: str) -> ExportedRun:
-    """Read one run for a writer, without its sample set.
-
-    Args:
-        store: the store of the run.
-        run: its id, the beginning of its id, or its name.
+    """Read a run for export, without its sample set.
 
     Raises:
-        InputFault: if several ids begin so.
-        UnknownName: if no such run exists.
+        InputFault: if several ids begin with `run`.
+        UnknownName: if no run matches.
     """
     id_ = find_run(store, run).id
     [work] = works(store, [id_])
@@ -116,15 +111,13 @@ def read_run(store: Store, run: str) -> ExportedRun:
 
 
 _SCHEMA = "0.3.0"
-"""Version of Every Eval Ever's schema."""
 _LOCAL = ("hf", "incontext", "vllm")
-"""Generators that run on the user's machine."""
 
 
 def every_eval_ever(run: ExportedRun) -> str:
     """Return a record of Every Eval Ever: a run's means with intervals, one result per language and metric.
 
-    Numbers are in the boards' units. Source: the EvalEval Coalition's ``eval.schema.json``, version 0.3.0.
+    Numbers are in the units of boards. Source: the EvalEval Coalition's ``eval.schema.json``, version 0.3.0.
     """
     choices, when = run.work.choices, str(int(run.ended.timestamp()))
     record = {
@@ -162,12 +155,11 @@ def every_eval_ever(run: ExportedRun) -> str:
 
 
 def _model(generator: str) -> str:
-    """Return the model of a generator, or the generator's spec if it names no model."""
     return settings_of(generator).get("model") or generator
 
 
 def _deployment(generator: str) -> str:
-    """Return where the model ran, in the schema's words; ``unknown`` for an imported run's label."""
+    """Return where the model ran, as the schema names it; ``unknown`` for an imported run's label."""
     name = generator.partition("(")[0]
     served = "externally_managed" if settings_of(generator).get("url") == OFFICIAL else "unknown"
     return "self_deployed" if name in _LOCAL else served
@@ -231,11 +223,10 @@ def _bound(value: float) -> float | str:
 
 
 _LOG_VERSION = 2
-"""Version of Inspect's log format."""
 
 
 def inspect_log(run: ExportedRun) -> str:
-    """Return a log of Inspect: completions are its epochs, metrics its scorers.
+    """Return a log of Inspect, with completions as epochs and metrics as scorers.
 
     A missing sample has its fault and no scores. Source: the log format of inspect_ai, version 2 (`EvalLog`).
     """
@@ -304,7 +295,6 @@ def _scores(run: ExportedRun) -> list[dict[str, Any]]:
 
 
 def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
-    """Yield a sample once per completion (Inspect's epoch); a reference result has no output."""
     about = {
         "id": detail.sample,
         "input": detail.prompt or "",
@@ -342,7 +332,7 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
 
 
 def _calls(detail: Detail, completion: CompletionFacts) -> list[StoredCall]:
-    """Return the calls of an epoch, its own last; the first epoch also has the calls before the prompt."""
+    """Return the calls of an epoch, the scored call last; the first epoch also has the calls before the prompt."""
     before = [call for call in detail.calls if call.role != FINAL] if completion.idx == 0 else []
     own = [call for call in detail.calls if call.role == FINAL][completion.idx : completion.idx + 1]
     return [*before, *own]
@@ -376,21 +366,20 @@ def _output(run: ExportedRun, completion: CompletionFacts, text: str, calls: Seq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFormat:
-    """A format with a whole run in one file."""
+    """A format for a whole run in one file."""
 
     shape: str
-    """One sentence for the command's help."""
+    """One sentence for the help text."""
     write: Callable[[ExportedRun], str]
-    """Returns the file's text."""
+    """Returns the content of the file."""
 
 
 RUN_FORMATS: Mapping[str, RunFormat] = {
     "every-eval-ever": RunFormat(
-        shape="one JSON document of Every Eval Ever's schema 0.3.0: a result a language and metric.",
+        shape="one JSON document of Every Eval Ever's schema 0.3.0: a result per language and metric.",
         write=every_eval_ever,
     ),
     "inspect": RunFormat(
         shape="a log of Inspect (inspect_ai), as JSON, with prompts, answers, targets and scores.", write=inspect_log
     ),
 }
-"""Name -> format."""

@@ -1,4 +1,4 @@
-"""`ResultFrame`: a table as columns of plain values, to write to files or to convert to a pandas data frame."""
+"""`ResultFrame`: a table as columns of plain values, to write to files or convert to a pandas data frame."""
 
 from __future__ import annotations
 
@@ -21,39 +21,40 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.attempt import RunSummary
 
 _FORMULA = tuple("=+-@＝＋－＠")
-"""Characters that start a formula in a spreadsheet, full-width ones too, even after blanks and invisible characters."""
+"""Characters that start a formula in a spreadsheet, also full-width, and also after blanks or invisible characters."""
 _UNSEEN = f"{string.whitespace}\0\xa0\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
-    """Columns by name, one value per row, None where it is unknown. `attrs` are texts that describe the table."""
+    """Columns by name, with a value per row, None if unknown. `attrs` are texts that describe the table."""
 
     def __init__(self, columns: Mapping[str, Iterable[Any]], attrs: Mapping[str, str] | None = None) -> None:
-        """Take the columns, all of one length."""
+        """Create a frame from columns of equal length."""
         super().__init__({name: tuple(values) for name, values in columns.items()})
         self.attrs = dict(attrs or {})
 
     @classmethod
     def of_records(cls, records: Iterable[Mapping[str, Any]], attrs: Mapping[str, str] | None = None) -> ResultFrame:
-        """Return records as columns, in the order of the keys' first appearance; a missing value is None."""
+        """Return records as columns, in the order of first appearance; missing values are None."""
         rows = list(records)
         names = dict.fromkeys(name for row in rows for name in row)
         return cls({name: [row.get(name) for row in rows] for name in names}, attrs)
 
     @property
     def height(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return len(next(iter(self.values()), ()))
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows, each as column -> value."""
+        """Yield the rows as column -> value."""
         return (dict(zip(self, row, strict=True)) for row in zip(*self.values(), strict=True))
 
     def to_csv(self) -> str:
         """Return the table as CSV with a header; None is an empty field.
 
-        A text that a spreadsheet would run as a formula gets an apostrophe in front, because cells contain names that
-        strategies, models and foreign files choose.
+        A text that a spreadsheet would run as a formula gets a leading apostrophe, because strategies, models and
+        foreign
+        files choose some of the texts.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -76,7 +77,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         write_atomic(path, out.getvalue().to_pybytes())
 
     def chosen(self, names: str | Iterable[str], usual: Iterable[str]) -> ResultFrame:
-        """Return the columns `names`, a list or a text with commas: ``all`` for every one, `usual` if empty.
+        """Return some columns: a list, or a text with commas; ``all`` means all columns, an empty choice means `usual`.
 
         Raises:
             InputFault: if a column does not exist.
@@ -84,7 +85,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         try:
             given = [str(name).strip() for name in (names.split(",") if isinstance(names, str) else names)]
         except TypeError:
-            raise InputFault(f"columns is {names!r}", cure="give a list of names, or 'all'") from None
+            raise InputFault(f"the columns are {names!r}", cure="give a list of names, or 'all'") from None
         listed = [name for name in given if name] or [name for name in usual if name in self]
         if "all" in listed:
             return self
@@ -94,7 +95,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return ResultFrame({name: self[name] for name in listed}, self.attrs)
 
     def to_user(self) -> Any:
-        """Return a pandas ``DataFrame``, an Arrow table if pandas is not installed, or this frame without pyarrow.
+        """Return a pandas ``DataFrame``; an Arrow table without pandas; this frame without pandas and pyarrow.
 
         `attrs` becomes the data frame's `attrs`, or the metadata of the Arrow table's schema.
         """
@@ -113,12 +114,12 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return _library("pyarrow").table({name: list(values) for name, values in self.items()})
 
     def __repr__(self) -> str:
-        """Return the number of rows and the names of the columns."""
+        """Return the number of rows and the column names."""
         return f"Frame of {self.height} rows: {', '.join(self)}"
 
 
 def _dtype(values: Sequence[Any]) -> str | None:
-    """Return the pandas type of a column with gaps, instead of float or object; None for pandas' default."""
+    """Return the pandas type of a column with gaps, to avoid float and object; None for pandas' default."""
     kinds = {type(value) for value in values}
     if type(None) not in kinds:
         return None
@@ -139,12 +140,12 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputFault(
-            "Arrow and Parquet need pyarrow", cure="pip install 'ctxbench[parquet]', or take CSV"
+            "Arrow and Parquet need pyarrow", cure="pip install 'ctxbench[parquet]', or use CSV"
         ) from error
 
 
 def of_runs(tables: Iterable[RunTable]) -> ResultFrame:
-    """Return stored runs, one row per sample: its facts, status, metrics in the profile's scale, and costs."""
+    """Return stored runs, one row per sample: facts, status, metrics in the profile's scale, and costs."""
     return ResultFrame.of_records(record for table in tables for record in _results(table))
 
 
@@ -177,12 +178,12 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
 
 
 def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
-    """Return the summaries of runs, one row per strategy."""
+    """Return the summaries of runs as a frame, one row per strategy."""
     return _of_fields(summaries, "run", "strategy", "scored", "model_failed", "missing", "new", "unjudged")
 
 
 def of_imports(summaries: Iterable[ImportSummary]) -> ResultFrame:
-    """Return the summaries of imports, one row per run."""
+    """Return the summaries of imports as a frame, one row per run."""
     return _of_fields(summaries, "run", "samples", "strategy", "generator", "n", "planned", "new")
 
 
@@ -191,7 +192,7 @@ def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
-    """Return sample sets, one row each."""
+    """Return sample sets as a frame, one row each."""
     return ResultFrame.of_records(
         {
             "name": sample_set.name,
@@ -204,7 +205,7 @@ def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
 
 
 def of_samples(sample_set: SampleSet) -> ResultFrame:
-    """Return the samples of a set, one row each: its place, kind, uses and reference."""
+    """Return the samples of a set, one row each: place, kind, uses and reference."""
     return ResultFrame.of_records(
         {
             "sample": sample.id,

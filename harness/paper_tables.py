@@ -1,6 +1,6 @@
 """The papers' result tables as frozen data: the strategy of each row, and the numbers as printed.
 
-The numbers are in ``paper_tables.json``, one row per line, written by ``scripts/paper_tables.py``; none is computed.
+The numbers come from ``paper_tables.json``, one row per line, written by ``scripts/paper_tables.py``.
 """
 
 from __future__ import annotations
@@ -17,87 +17,82 @@ from ctxbench.bench.types import Kind
 
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
 LEVELS = ("class", "file", "project")
-"""The levels of the function tables, in CoderEval's short names."""
+"""Levels of the function tables, in CoderEval's short names."""
 ORIGINS = {
     "measured_by_paper": "measured",
     "rerun_by_paper_authors": "rerun",
     "quoted_from_CoderEval": "quoted from CoderEval",
     "quoted_from_CoCoGen": "quoted from CoCoGen",
 }
-"""Origin of a printed number -> its description: measured, rerun by the authors, or quoted from another paper."""
 STATUSES = {
     "not_reported": "not reported",
     "out_of_memory": "out of memory",
     "missing_in_available_copy": "not in our copy of the paper",
 }
-"""Reason for a missing number -> its description."""
 _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 SUMMARISER = "Llama3-8B-Instruct"
-"""The summariser of the InferCom paper, for every completing model."""
+"""Summariser of the InferCom paper, for all completing models."""
 _SUMMARISED = ("lc.infercom", "aim(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperRow:
-    """One row of a table, named by its preset."""
+    """A row of a table, named by its preset."""
 
     preset: str
     table: str
     row: int
     benchmark: str
     method: str
-    """The method's name, as printed."""
     model: str
     origin: str
-    """The origin of its numbers, a key of `ORIGINS`."""
+    """Origin of the numbers, a key of `ORIGINS`."""
     strategy: str = ""
-    """The strategy's spec; empty for an external row, which ctxbench does not compute."""
+    """Spec of the strategy; empty for an external row, which ctxbench does not compute."""
     encoder: str = ""
-    """The encoder that the paper names; may be empty."""
+    """Encoder named by the paper; may be empty."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Language -> column -> number; the language is ``both`` for an average of two."""
+    """Language -> column -> number; the language ``both`` is the mean of two."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language -> column -> reason for a missing number, a key of `STATUSES`."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """``language.column`` -> a doubt about that number, in words."""
+    """``language.column`` -> description of a doubt about that number."""
     remarks: tuple[str, ...] = ()
     """Remarks on the whole row."""
     inferred_n: int | None = None
-    """The number of tasks inferred from its numbers, because the paper does not print it."""
+    """Number of tasks, inferred from the numbers because the paper does not print it."""
 
     @property
     def summariser(self) -> str:
-        """The model that writes the strategy's summaries in the paper; empty without summaries."""
+        """Model that writes the strategy's summaries in the paper; empty without summaries."""
         return SUMMARISER if self.strategy.startswith(_SUMMARISED) else ""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages with printed or missing numbers, without ``both``."""
+        """Languages with printed or missing numbers, without ``both``."""
         return tuple(name for name in ("python", "java") if name in self.printed or name in self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineGain:
-    """A mean gain that a paper's text states, over a table's benchmarks, models and languages."""
+    """A mean gain stated in a paper's text, over a table's benchmarks, models and languages."""
 
     name: str
     over: Mapping[str, tuple[str, ...]]
-    """Method -> its baselines; the best one counts in each column."""
+    """Method -> baselines; the best baseline counts in each column."""
     stated: Mapping[str, float]
     """Column -> points, as printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperTable:
-    """One table of a paper."""
+    """A table of a paper."""
 
     name: str
-    """Its name in `ctxbench reproduce`."""
     paper: str
     title: str
     kind: Kind
     columns: tuple[str, ...]
-    """The columns of each language."""
     headlines: tuple[HeadlineGain, ...] = ()
     rows: tuple[PaperRow, ...] = ()
 
@@ -133,13 +128,12 @@ BENCHMARKS = {
     "CrossCodeEval": "CrossCodeEval (2665 tasks in Python, 2139 in Java)",
     "sota_test": "sota_test (50 tasks of five repositories, which its authors released among 70)",
 }
-"""The papers' benchmarks, with their sizes."""
 NAMES = tuple(table.name for table in _TABLES)
 
 
 @functools.cache
 def rows() -> tuple[PaperRow, ...]:
-    """Return the rows of every table, in the papers' order."""
+    """Return the rows of all papers' tables, in the papers' order."""
     text = files("ctxbench.harness").joinpath("paper_tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 
@@ -157,7 +151,7 @@ def table(name: str) -> PaperTable:
     """Return a table with its rows.
 
     Raises:
-        UnknownName: if it does not exist.
+        UnknownName: if the table does not exist.
     """
     for listed in _TABLES:
         if listed.name == name:

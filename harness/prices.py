@@ -1,16 +1,16 @@
-"""Rates of models, the prices computed from them in US dollars, and the files with rates.
+"""Rates of models, prices in US dollars computed from them, and files of rates.
 
-A file is TOML with a table ``[[rate]]`` for each; every fault of a file is reported at once.
+A file is TOML with one table ``[[rate]]`` per rate; all faults of a file are reported at once.
 
 ==============  =======================================================================================
 ``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
-``seen``        the date of the rate; required
+``seen``        date of the rate; required
 ``input``       US dollars per million tokens of prompts; requires ``output``
 ``output``      US dollars per million tokens of answers; requires ``input``
 ``cached``      US dollars per million cached tokens of prompts; ``input`` by default
 ``per_hour``    US dollars per hour of a rented machine
 ``at_once``     answers that the machine computes at once; 1 by default
-``url``         the only service to which the rate applies
+``url``         the only service with this rate
 ``source``      where the rate was found
 ==============  =======================================================================================
 """
@@ -32,24 +32,23 @@ from ctxbench.harness.generators import base
 _MILLION = 1_000_000
 _HOUR = 3600.0
 _TIER = "service_tier"
-"""The field of a request for a cheaper or faster service."""
+"""Request field that selects a cheaper or faster service."""
 FILE = "prices.toml"
-"""The user's rates, in the home folder."""
 _BUILTIN = Path(__file__).parent / "prices.toml"
 _NUMBERS = ("input", "cached", "output", "per_hour")
 _TEXTS = ("url", "source")
 _KEYS = ("match", "seen", *_NUMBERS, "at_once", *_TEXTS)
-_CURE = "a table is [[rate]] with match = 'gpt-4o*', input = 2.5, output = 10.0 and seen = 2026-11-21"
+_CURE = "write each table as [[rate]] with match = 'gpt-4o*', input = 2.5, output = 10.0 and seen = 2026-11-21"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The price of the models that match: per token, per hour of the machine, or both."""
+    """The price of matching models: per token, per hour of the machine, or both."""
 
     match: tuple[str, ...]
-    """Shell patterns (``*``, ``?``); one must fit the model's name or the generator's whole spec."""
+    """Shell patterns (``*``, ``?``); one must match the model's name or the generator's whole spec."""
     url: str = ""
-    """The service with these prices; empty for any service."""
+    """Service with these prices; empty for any service."""
     input: float = 0.0
     """Dollars per million tokens of prompts."""
     cached: float = 0.0
@@ -59,34 +58,32 @@ class Rate:
     per_hour: float = 0.0
     """Dollars per hour of the machine."""
     at_once: int = 1
-    """Answers that the machine computes at once; each pays its share."""
+    """Answers that the machine computes at once; each pays an equal share."""
     looked_up: date
-    """The date of the rate."""
     source: str = ""
-    """Where the rate was found."""
 
     def fits(self, generator: str) -> bool:
-        """Return whether the rate applies to a generator, given by its canonical spec."""
+        """Return whether the rate applies to a generator, given its canonical spec."""
         settings = base.settings_of(generator)
-        # Another service tier has another price, so only a pattern for the whole spec can fit it.
+        # Other service tiers have other prices, so only a pattern for the whole spec can match them.
         model = "" if _TIER in settings.get("extra", "") else settings.get("model", "")
         is_named = base.fits(self.match, model, generator)
         return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
-        """Return the price in dollars; `tokens_in` includes the `cached` tokens. Linear in all arguments."""
+        """Return the price in dollars, linear in all arguments; `tokens_in` includes the `cached` tokens."""
         tokens = (tokens_in - cached) * self.input + cached * self.cached + tokens_out * self.output
         return tokens / _MILLION + seconds / _HOUR * self.per_hour / self.at_once
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Rates; the first one that fits a generator applies."""
+    """A list of rates; the first that matches a generator applies."""
 
     rates: tuple[Rate, ...] = ()
 
     def rate(self, generator: str) -> Rate | None:
-        """Return the rate of a generator, given by its canonical spec; None if unknown."""
+        """Return the rate of a generator, given its canonical spec; None if unknown."""
         return next((rate for rate in self.rates if rate.fits(generator)), None)
 
     def price(
@@ -99,7 +96,7 @@ class Prices:
         return rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=cached, seconds=seconds)
 
     def before(self, others: Sequence[Rate]) -> Prices:
-        """Return these rates followed by others, which apply only if none of these fits."""
+        """Return these rates followed by others, which apply only if none of these matches."""
         return Prices((*self.rates, *others))
 
 
@@ -114,12 +111,12 @@ def _same_service(url: str, service: str) -> bool:
 
 @functools.cache
 def builtin() -> Prices:
-    """Return the rates that come with ctxbench."""
+    """Return the rates that ship with ctxbench."""
     return _read(_BUILTIN)
 
 
 def of_home(home: Home) -> Prices:
-    """Return the rates of a home: those of its file, if it exists, before the built-in ones.
+    """Return the rates of a home: those of its file, if any, then the built-in rates.
 
     Raises:
         InputFault: if the file cannot be read or is invalid.
@@ -129,10 +126,10 @@ def of_home(home: Home) -> Prices:
 
 
 def load(path: Path) -> Prices:
-    """Return the rates of a file before the built-in ones.
+    """Return the rates of a file, then the built-in rates.
 
     Raises:
-        InputFault: if the file cannot be read or is invalid; the message names every fault.
+        InputFault: if the file cannot be read or is invalid; names every fault.
     """
     return _read(path).before(builtin().rates)
 
@@ -158,7 +155,6 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _apart(keys: Collection[str]) -> Iterator[str]:
-    """Yield a fault for each key without the keys that it requires."""
     if ("input" in keys) != ("output" in keys):
         yield "input and output must be given together"
     elif "input" not in keys and "per_hour" not in keys:

@@ -1,4 +1,4 @@
-"""`RunQuery` and `BoardQuery`: the stored runs that a user chooses, and a board of them."""
+"""`RunQuery` and `BoardQuery`: a user's choice of stored runs, and of a board of them."""
 
 from __future__ import annotations
 
@@ -22,42 +22,41 @@ NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples
 
 
 class NothingStored(InputFault):
-    """Raised if no run matches."""
+    """Raised if no stored run matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """A user's choice of stored runs, with one field per option."""
+    """A user's choice of stored runs, one field per option."""
 
     home: Home
     db: str | None = None
     samples: str | None = None
     generator: str | None = None
-    """Only the runs of this generator, given by its spec, its name or its model."""
+    """Only runs of this generator, given by its spec, its name or its model."""
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
     invalid: Literal["exclude", "include"] = "exclude"
     after: date | None = None
     """Only samples dated after this day; None for all, dated or not."""
     prices: Path | None = None
-    """A file of rates to price the runs' tokens with."""
+    """File of rates that price the runs' tokens."""
     strict: bool = False
     """Whether completions that passed but are not plain count as failed."""
 
     @property
     def url(self) -> str:
-        """The database of the runs."""
+        """URL of the runs' database."""
         return self.db or self.home.database
 
     def ids_of(self, runs: Sequence[str]) -> list[str]:
-        """Return the ids of runs, given by name, id, start of an id, or strategy (its newest whole run).
+        """Return the ids of runs, each given by name, id, start of an id, or strategy (its newest complete run).
 
-        Strategies are looked up together: over one sample set and by one generator, which are those of any run named
-        with them.
+        Strategies are looked up together, in one sample set and generator: those of the other named runs, if any.
 
         Raises:
-            InputFault: if several ids begin so, or no set and generator has a whole run of every strategy.
-            UnknownName: if no run or strategy of a run has that name.
+            InputFault: if several ids begin with a text, or no set and generator has a complete run of every strategy.
+            UnknownName: if no run or strategy matches.
             NothingStored: if the database does not exist.
         """
         from ctxbench.harness.leaderboard.selection import is_named, newest_of
@@ -77,20 +76,20 @@ class RunQuery:
             for run in unknown:
                 if not any(is_named(run, strategy) for strategy in strategies):
                     known = {*strategies, *(id_ for table in tables for id_ in table.run.ids)}
-                    raise UnknownName("stored run, or strategy of one,", run, known, command="ctxbench runs")
+                    raise UnknownName("stored run or strategy", run, known, command="ctxbench runs")
             found |= newest_of(tables, unknown, beside=list(found.values()))
         return [found[run] for run in runs]
 
     def compared(
         self, runs: Sequence[str], *, metric: str | None = None, seed: int = 0
     ) -> tuple[list[Compared], list[str]]:
-        """Return the differences between the first of the runs, named as for `ids_of`, and the others.
+        """Return the differences between the first run and the others, and the omitted languages.
 
-        Also return the omitted languages: those that the first run does not share with another run.
+        Runs are named as for `ids_of`. A language is omitted unless the first run and another run have samples in it.
 
         Raises:
             InputFault: if the runs cannot be compared, or share no metric.
-            UnknownName: as `ids_of`, and if the runs do not share the metric.
+            UnknownName: as in `ids_of`, and if the runs do not share the metric.
         """
         from ctxbench.harness.leaderboard.compare import compare
         from ctxbench.harness.leaderboard.repetitions import pooled
@@ -101,11 +100,11 @@ class RunQuery:
         is_shared = any(len(set(ids).intersection(table.run.ids)) > 1 for table in pools)
         by_run = [[table for table in (tables if is_shared else pools) if id_ in table.run.ids] for id_ in ids]
         first, *others = ({table.run.language for table in of_run} for of_run in by_run)
-        # A run with a limit may lack a language that others have.
+        # A limited run may lack a language that others have.
         shared = first.intersection(set().union(*others)) if others else first
         if not shared:
             raise InputFault(
-                f"no other run has samples of a language of the first one, {runs[0]}",
+                f"no other run has samples in a language of the first run, {runs[0]}",
                 cure="name runs over the same samples (see `ctxbench runs`)",
             )
         differences: list[Compared] = []
@@ -115,7 +114,8 @@ class RunQuery:
         if not differences:
             raise InputFault(
                 f"these runs share no metric of profile {self.profile} that can be compared",
-                cure=f"finish them by the same commands as before, then `ctxbench rescore --profile {self.profile}`",
+                cure="finish the runs with the same commands as before, then `ctxbench rescore --profile "
+                f"{self.profile}`",
             )
         return differences, sorted(first.union(*others) - shared)
 
@@ -124,14 +124,14 @@ class RunQuery:
 
         # Reading must not create an empty database.
         if self.db is None and not exists(self.url):
-            raise NothingStored("no runs are stored here", where=str(self.home.root), cure=NOTHING_CURE)
+            raise NothingStored("no runs are stored", where=str(self.home.root), cure=NOTHING_CURE)
         return open_reader(self.url)
 
     def tables(self) -> list[RunTable]:
         """Return the stored runs, oldest first.
 
         Raises:
-            UnknownName: if no run has that sample set or generator, or the profile does not exist.
+            UnknownName: if no run has the sample set or generator, or the profile does not exist.
             NothingStored: if no run matches.
             InputFault: if the file of rates is invalid, or no sample is dated after the given day.
         """
@@ -163,7 +163,7 @@ class RunQuery:
             if labels and not tables:
                 raise UnknownName("generator of the stored runs", self.generator, labels)
         if self.samples:
-            # `demo` is the whole set, `demo[:10]` its first ten samples. A set with only partial runs appears in parts.
+            # `demo` is the whole set, `demo[:10]` its first ten samples. Without whole runs, the parts appear.
             whole = [table for table in tables if table.run.samples == self.samples]
             parts = [table for table in tables or others if table.run.samples.startswith(f"{self.samples}[")]
             own = [table for table in parts if table.run.origin is Origin.RUN]
@@ -192,15 +192,15 @@ class BoardQuery(RunQuery):
     baseline: str | None = None
     by_level: bool | None = None
     all_pairs: bool = False
-    """Whether to test all pairs of rows instead of each of the user's rows against the baseline."""
+    """Whether to test all pairs of rows, instead of each of the user's rows against the baseline."""
     published: Literal["auto", "all", "none"] = "auto"
     seed: int = 0
 
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:
-        """Return the board of these runs, or of all chosen runs; with ``published=all``, even if none is stored.
+        """Return the board of these runs, or of all chosen runs; with ``published=all``, even without stored runs.
 
         Raises:
-            InputFault: as `tables`, and if no run has the metric or the baseline, or the file of cutoffs is invalid.
+            InputFault: as in `tables`, and if no run has the metric or baseline, or the file of cutoffs is invalid.
         """
         from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board

@@ -2,12 +2,12 @@
 
 A leftover is recognised as follows:
 
-- a box that is a container has a label with its process and start time (`sandbox.ownership`);
+- a container of a box has a label with its process and start time (`sandbox.ownership`);
 - so does a control group, in its name;
 - a scratch folder is locked by its process for as long as that lives;
 - any other half-written folder or file (``.*.part``, ``.*.old``) is abandoned if it is an hour old, because another
   machine may share the home, and no process that may write such files is older than it;
-- a container left by an interrupted image build is abandoned after an hour: no step takes that long.
+- a container of an interrupted image build is abandoned after an hour, since no step takes that long.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Leftover:
     what: str
     """Description for people, e.g. ``container 0123456789ab``."""
     remove: Callable[[], None]
-    """Removes it; raises OSError or SandboxError on failure."""
+    """A function that removes the leftover, or raises OSError or SandboxError."""
 
 
 def find(home: Path) -> Iterator[Leftover]:
@@ -54,7 +54,7 @@ def find(home: Path) -> Iterator[Leftover]:
 
 
 def containers() -> Iterator[Leftover]:
-    """Yield boxes of dead processes, and stopped containers of killed builds; nothing without an engine."""
+    """Yield boxes of dead processes, and stopped containers of killed builds. Without an engine, yield nothing."""
     with contextlib.suppress(SandboxError), connected() as client:
         with engine_faults(SandboxLost, "docker"):
             boxes = client.api.containers(all=True, filters={"label": _OWNER})
@@ -122,7 +122,6 @@ def _hidden(home: Path) -> Iterator[Path]:
 
 
 def _mine(path: Path) -> bool:
-    """Return whether a path belongs to this user; other users remove their own leftovers."""
     with contextlib.suppress(OSError):
         return path.lstat().st_uid == os.geteuid()
     return False

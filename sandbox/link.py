@@ -19,19 +19,17 @@ from ctxbench.sandbox.types import Box, Call, Command, Ended, Environment, Job, 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
-"""Seconds after a job's own limit in which its outcome may still come, on a busy machine; then its box counts as
-lost."""
+"""Seconds after a job's own limit for its outcome to arrive on a busy machine. Then its box counts as lost."""
 _HEAD = 1 << 16
-"""Bytes of an answer beside its output and result, at most."""
-_CURE = "run it again; if it stays, see `ctxbench doctor`"
-_ROOM = "free some, or run fewer jobs at once"
+_CURE = "run the command again; if the error stays, see `ctxbench doctor`"
+_ROOM = "free some memory, or run fewer jobs at once"
 
 
 class Link:
     """A connection to one box, from its start to its end."""
 
     def __init__(self, box: Box, limits: Limits) -> None:
-        """Talk to `box`, which has just been started."""
+        """Connect to a box that has just been started."""
         self._box, self._limits, self._buffer = box, limits, bytearray()
         self._most = limits.output + limits.result + _HEAD
         self.jobs = 0
@@ -42,7 +40,7 @@ class Link:
 
         Raises:
             SandboxLost: if the box was lost.
-            SandboxUnavailable: if the environment does not work in it, or it cannot filter system calls.
+            SandboxUnavailable: if the environment does not work in the box, or system calls cannot be filtered.
         """
         deadline = time.monotonic() + GREETING_SECONDS
         names = ("memory", "file_bytes", "processes", "open_files", "output", "result")
@@ -62,7 +60,7 @@ class Link:
 
         Raises:
             SandboxLost: if the box was lost.
-            SandboxUnavailable: if the tree cannot be written in it.
+            SandboxUnavailable: if the tree cannot be written in the box.
         """
         deadline = time.monotonic() + TREE_SECONDS
         self._box.send(tree, deadline)
@@ -89,13 +87,13 @@ class Link:
         if shortage == "box":
             raise MachineShort("the machine was out of memory while a job ran", cure=_ROOM)
         if shortage == "machine" and _was_killed(outcome):
-            # The count covers all processes of the machine, and a job without a memory group may have used up that
-            # memory itself. The next jobs show which it was.
+            # The count covers all processes of the machine. A job without a memory group may have used up the memory
+            # itself; the next jobs will show.
             raise SandboxLost("a job was killed while the machine was out of memory", cure=_ROOM)
         return outcome
 
     def finish(self) -> str:
-        """Wait until the traces of the last job are removed; return the box's trouble, or an empty text.
+        """Wait until the traces of the last job are removed. Return the box's error, or an empty text.
 
         Raises:
             SandboxLost: if the box was lost.
@@ -103,7 +101,7 @@ class Link:
         return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no word"))
 
     def end(self) -> str:
-        """End the box; return why it had ended before, or an empty text."""
+        """End the box. Return why it had ended before, or an empty text."""
         return self._box.end()
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
@@ -135,7 +133,7 @@ class Link:
     def _refuse(answer: dict[str, Any]) -> None:
         if answer.get("fault"):
             raise SandboxUnavailable(
-                str(answer["fault"]), where="the environment", cure="correct what its image is built from"
+                str(answer["fault"]), where="the environment", cure="correct the environment's packages"
             )
 
 
@@ -193,7 +191,7 @@ def check_paths(files: object) -> None:
     """Check that paths are plain, relative and POSIX.
 
     Raises:
-        ValueError: for the first path that is not.
+        ValueError: for the first other path.
     """
     for path in files:  # type: ignore[attr-defined]
         if not path or "\0" in path or {"", ".", ".."} & set(path.split("/")):
@@ -222,7 +220,6 @@ def _outcome(head: dict[str, Any], body: memoryview) -> Outcome:
 
 
 def _was_killed(outcome: Outcome) -> bool:
-    """Return whether the job's process was killed, or the process in which a call ran untrusted code."""
     inner = outcome.result.get("signal") if isinstance(outcome.result, dict) else None
     return signal.SIGKILL in (outcome.signal, inner)
 
@@ -232,7 +229,6 @@ def _whole(value: object) -> int | None:
 
 
 def _result(data: bytes) -> Any:
-    """Return plain JSON data that can be written again; None for anything else."""
     try:
         value = json.loads(data, parse_constant=_number, parse_float=_number)
         try:

@@ -1,7 +1,4 @@
-"""Ownership between processes: locks, folders that exist whole or not at all, and labels that name a process.
-
-With these, leftovers of a dead process are not mistaken for something in use.
-"""
+"""Ownership between processes: locks, folders that exist whole or not at all, and labels that name a process."""
 
 from __future__ import annotations
 
@@ -15,19 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LOCKED, PART = ".ctxbench-", ".part"
-"""Start and end of the name of a folder that is being built; its builder holds a lock on it."""
+"""Start and end of the name of a folder that is being built and locked by its builder."""
 _SURELY_HELD = 60.0
 """Age in seconds at which a living process has certainly locked its folder."""
 _FIRST = 0xEFFFFFFC
-"""Inode number that the kernel assigns to a machine's first pid namespace, from which all processes are visible."""
+"""Inode number of a machine's first pid namespace, from which all processes are visible."""
 
 
 @contextlib.contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock, between processes and threads, on the file `path`, which is created if missing.
-
-    The kernel releases it when its holder dies, so a crash leaves no lock behind.
-    """
+    """Lock the file `path`, between processes and threads. Create the file if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -39,7 +33,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """Yield an empty folder in `parent`, locked while this process lives; remove it afterwards."""
+    """Yield an empty folder in `parent`, locked while this process lives. Remove it afterwards."""
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -69,7 +63,7 @@ def abandoned(folder: Path) -> bool:
 
 
 def once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed to it.
+    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed.
 
     A second call waits while the first builds the same folder.
     """
@@ -88,14 +82,14 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
 def owner(pid: int | None = None) -> str:
     """Return ``<pid>:<start time>:<pid namespace>`` of a process, by default this one.
 
-    The start time tells a reused number apart, and the namespace a process in a container.
+    The start time distinguishes processes with the same pid, and the namespace those in containers.
     """
     number = os.getpid() if pid is None else pid
     return f"{number}:{started(number)}:{_namespace('self')}"
 
 
 def alive(label: str) -> bool:
-    """Return whether the process with this `owner` label still exists; an unreadable label counts as alive."""
+    """Return whether the process with this `owner` label still exists. An unreadable label counts as alive."""
     parts = label.split(":")
     if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
         return True
@@ -108,7 +102,7 @@ def alive(label: str) -> bool:
 
 
 def started(pid: int) -> int:
-    """Return the start of a process in clock ticks since boot; 0 if it is gone, or without ``/proc``."""
+    """Return the start of a process in clock ticks since boot; 0 if the process is gone, or without ``/proc``."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -126,7 +120,7 @@ def _namespace(process: str) -> int:
 
 
 def _inhabited(namespace: int) -> bool:
-    """Return whether a pid namespace has a process, or may have one that is invisible from here."""
+    """Return whether a pid namespace has a process, or may have a process that is invisible from here."""
     if os.geteuid() != 0 or _namespace("self") != _FIRST:
         return True
     return any(_namespace(entry.name) == namespace for entry in Path("/proc").iterdir() if entry.name.isdigit())

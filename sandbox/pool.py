@@ -1,7 +1,4 @@
-"""A pool of boxes of one environment: started ahead, one job at a time in each, replaced when in doubt.
-
-It works with any back end: a `Launcher` starts boxes, and a `Link` talks to each.
-"""
+"""A pool of boxes of one environment: started ahead, one job at a time in each, replaced when in doubt."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, L
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
-"""Seconds before each attempt: a machine that lacked a resource may have it by then."""
+"""Seconds before each attempt, for a machine that lacks a resource for a moment."""
 _PROBE_SECONDS = 60.0
 
 
@@ -27,7 +24,7 @@ class BoxPool:
     """A pool (see `sandbox.types.Pool`), opened and closed by `open_pool`."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits, width: int, reuse: int) -> None:
-        """Prepare the pool; start nothing yet."""
+        """Create the pool. No box is started yet."""
         if width < 1 or reuse < 1:
             raise ValueError("a pool needs a width and a reuse of at least 1")
         self.image = launcher.image
@@ -37,7 +34,7 @@ class BoxPool:
         self._tree, self._reuse = tree_frame(environment), reuse
         self._probe = _probe(limits)
         self._most = width + (width + 1) // 2
-        """Most boxes at once: those that run jobs, and spares that are started meanwhile."""
+        """Most boxes at once: those that run jobs, and spares that start meanwhile."""
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._links: set[Link] = set()
@@ -68,7 +65,7 @@ class BoxPool:
         """Run a job in a box of its own; see `sandbox.types.Pool.run`.
 
         Raises:
-            SandboxLost: if three boxes were lost during it, and the box of a harmless job too.
+            SandboxLost: if the job lost three boxes, and a harmless job lost its box too.
             SandboxError: if the job's files do not fit into the box.
             ValueError: if the job is malformed.
         """
@@ -91,7 +88,6 @@ class BoxPool:
         return outcome
 
     def _take(self, *, fresh: bool) -> Link:
-        """Return a ready box, or start one; start the next one in the background."""
         with self._lock:
             if self._closed:
                 raise SandboxLost("the pool is closed", cure="run jobs while it is open")
@@ -109,7 +105,6 @@ class BoxPool:
             raise
 
     def _choose(self) -> Future[Link] | None:
-        """Take a ready box off the list, or the one that has been starting for longest."""
         for future in self._ready:
             if future.done() and future.exception() is None:
                 self._ready.remove(future)
@@ -151,7 +146,6 @@ class BoxPool:
                 self._workers.submit(self._end, link)
 
     def _renew(self, link: Link) -> Link:
-        """Clean a used box for the next job, or replace it."""
         try:
             trouble = link.finish()
             if not trouble:
@@ -176,7 +170,7 @@ class BoxPool:
         return why
 
     def close(self) -> None:
-        """End every box, including those that are starting; wait until all are gone."""
+        """End every box, including those that are starting. Wait until all are gone."""
         with self._lock:
             self._closed = True
             links = list(self._links)
@@ -188,7 +182,7 @@ class BoxPool:
 
 
 def _probe(limits: Limits) -> Job:
-    """Return a job that does nothing but allocate three quarters of its memory, to test whether the machine has it."""
+    """Return a job that only allocates three quarters of its memory, to test whether the machine has it."""
     program = f"len(b'x' * {limits.memory * 3 // 4})"
     return Job(action=Command(argv=("python3", "-I", "-S", "-c", program)), seconds=_PROBE_SECONDS)
 
@@ -196,15 +190,14 @@ def _probe(limits: Limits) -> Job:
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Return a job's outcome from the first box that is not lost; WRECKED if all are lost on a machine that works.
 
-    A harmless job follows each loss. A single one at the end would miss an engine that restarts: the engine could lose
-    the job three times and be back in time for it.
+    A harmless job follows each loss. One harmless job at the end would not notice an engine that restarts.
 
     Args:
-        run: runs the job; its argument is whether the box must be new, which is so for each attempt but the first.
-        probe: runs a harmless job that exits with 0; not called if the machine is certainly at fault.
+        run: runs the job. Its argument is whether the box must be new, which is so for each attempt but the first.
+        probe: runs a harmless job that exits with 0. Not called if the machine is certainly at fault.
 
     Raises:
-        SandboxLost: if three boxes were lost during the job, and the box of a harmless job too.
+        SandboxLost: if the job lost three boxes, and a harmless job lost its box too.
     """
     wrecked = True
     began = time.monotonic()
@@ -228,12 +221,10 @@ def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outco
 def open_pool(
     launcher: Launcher, environment: Environment, limits: Limits, *, width: int, reuse: int
 ) -> Iterator[Pool]:
-    """Open a pool of a launcher's boxes; end every box on exit, whatever the reason.
+    """Open a pool of a launcher's boxes. End every box on exit, whatever the reason.
 
     Args:
-        launcher: starts boxes of the prepared environment.
         environment: content of the boxes; its tree, path and preloaded modules are sent to them.
-        limits: limits of each box.
         width: number of jobs that may run at once.
         reuse: number of jobs after which a box is replaced.
 

@@ -13,7 +13,6 @@ from ctxbench.sandbox.types import Sandbox
 NAMES = ("docker", "bubblewrap")
 """Names of the back ends, in the order in which they are tried."""
 _SECONDS = 5.0
-"""Seconds that an engine has to answer; a slower one counts as hung."""
 _RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
 SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
 _GVISOR = (
@@ -26,13 +25,12 @@ class BackEndName:
     """A parsed name of a back end."""
 
     back_end: str
-    """One of `NAMES`."""
     runtime: str = ""
     """The engine's runtime for boxes; empty for its default."""
 
 
 def read_name(name: str) -> BackEndName | None:
-    """Parse the name of a back end; return None if there is no such name."""
+    """Parse the name of a back end, or return None if no back end has it."""
     if name in NAMES:
         return BackEndName(name)
     match = _RUNTIME.fullmatch(name)
@@ -42,10 +40,8 @@ def read_name(name: str) -> BackEndName | None:
 def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -> Sandbox:
     """Return the named back end; without a name, Docker if an engine answers, or bubblewrap if it can start a box.
 
-    Code that a model wrote never runs in a plain subprocess: without a back end, nothing runs.
-
     Args:
-        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine such as gVisor's ``runsc``, or
+        name: a name of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine such as gVisor's ``runsc``, or
             None to choose.
         cache: a folder that only the sandbox uses.
         base_image: base of Docker images; None for the value of CTXBENCH_BASE_IMAGE, or the official Python image.
@@ -55,7 +51,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     """
     named = BackEndName("") if name is None else read_name(name)
     if named is None:
-        raise SandboxUnavailable(f"there is no sandbox {name!r}", where="--sandbox", cure=f"use {SPELLINGS}")
+        raise SandboxUnavailable(f"no sandbox is called {name!r}", where="--sandbox", cure=f"use {SPELLINGS}")
     base_image = base_image or os.environ.get("CTXBENCH_BASE_IMAGE", "")
     docker = docker_fault() if named.back_end != "bubblewrap" else None
     if docker is None and named.runtime:
@@ -75,12 +71,12 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     raise SandboxUnavailable(
         f"untrusted code cannot be run on this machine: {docker}; {other}",
         where="sandbox",
-        cure="one of them is enough; `ctxbench doctor` shows what is missing",
+        cure="install Docker or bubblewrap; `ctxbench doctor` shows what is missing",
     )
 
 
 def docker_fault() -> SandboxError | None:
-    """Return why no Docker engine can be used; None if one answers in time."""
+    """Return why no Docker engine can be used, or None if an engine answers in time."""
     try:
         from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
 
@@ -105,7 +101,7 @@ def runtimes() -> list[str]:
 
 
 def runtime_fault(name: str) -> SandboxError | None:
-    """Return why boxes cannot use a runtime; None if the engine has it."""
+    """Return why boxes cannot use a runtime, or None if the engine has it."""
     try:
         present = runtimes()
     except SandboxError as fault:
@@ -118,12 +114,14 @@ def runtime_fault(name: str) -> SandboxError | None:
         else f"use one of them: --sandbox 'docker(runtime={present[-1] if present else 'runc'})'"
     )
     return SandboxUnavailable(
-        f"the engine has no runtime {name!r}; it has {', '.join(present) or 'none'}", where="docker", cure=cure
+        f"the engine has no runtime {name!r}; its runtimes are {', '.join(present) or 'none'}",
+        where="docker",
+        cure=cure,
     )
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
-    """Return why bubblewrap cannot start a box; None if it started one."""
+    """Return why bubblewrap cannot start a box, or None if it started one."""
     from ctxbench.sandbox.bubblewrap import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

@@ -1,6 +1,6 @@
 """Environments, jobs, outcomes, and the protocols of every back end. Frozen data, no I/O.
 
-Paths are POSIX and relative to the working folder; sizes are bytes; times are seconds.
+Paths are POSIX and relative to the working folder. Sizes are in bytes, times in seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ctxbench.sandbox.persistent import Conversation
 
 Report = Callable[[str], None]
-"""Takes one line of progress."""
 MIB = 1 << 20
 NETWORK = {
     "net/ipv4/tcp_rmem": "4096 131072 262144",
@@ -26,34 +25,33 @@ NETWORK = {
     "net/ipv4/tcp_max_tw_buckets": "0",
 }
 """Settings of a box's own network, below ``/proc/sys``. The first two are the smallest, initial and largest size of a
-socket buffer, in bytes: a box's memory limit may not count these buffers. The last is how many closed connections the
-kernel remembers for a minute: the next job of the box would find their ports taken."""
+socket buffer in bytes, which a box's memory limit may not count. The last is the number of closed connections that the
+kernel remembers for a minute: 0, so that the next job of the box can use their ports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The content of a box before a job starts. It is built once; nothing is installed at run time."""
+    """The content of a box before a job starts. It is built once, and nothing is installed at run time."""
 
     name: str
-    """Name for people, e.g. ``toolz-1.2.0``; not part of the digest."""
+    """Name for people, e.g. ``toolz-1.2.0``. Not part of the digest."""
     requirements: tuple[str, ...] = ()
-    """pip requirement strings, resolved to wheels when the image is built. Calls and commands can import them."""
+    """pip requirements, resolved to wheels when the image is built. Calls and commands can import them."""
     project: str = ""
-    """Distribution of `tree`, e.g. ``fasta2a==2.1.1``, or empty. Its metadata and its dependencies are installed; its
-    code is not, because the code contains the answers."""
+    """Distribution of `tree`, e.g. ``fasta2a==2.1.1``, or empty. Its metadata and dependencies are installed. Its code
+    is not, because it contains the answers."""
     programs: tuple[str, ...] = ()
-    """Debian packages, e.g. ``openjdk-17-jdk-headless``. bubblewrap needs them installed on this machine."""
+    """Debian packages, e.g. ``openjdk-17-jdk-headless``. For bubblewrap, they must be installed on this machine."""
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Path -> content, written anew into the working folder of every job. It contains the answers: it is sent to the
-    box and is never part of an image, or of the memory that jobs are forked from."""
+    """Path -> content, written anew into the working folder of every job. The tree contains the answers, so it is sent
+    to the box and is never part of an image, or of the memory that jobs are forked from."""
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Trusted Python modules of ctxbench that calls may name. They are importable and read-only."""
+    """Trusted Python modules of ctxbench for calls. Importable and read-only."""
     path: tuple[str, ...] = ()
-    """Folders of the working folder that come first on Python's import path; ``.`` is the folder itself."""
+    """First folders on Python's import path, relative to the working folder; ``.`` is the working folder itself."""
     preload: tuple[str, ...] = ()
-    """Modules imported before a job starts; never modules of the tree, which a job may change."""
+    """Modules imported before a job starts. Never modules of the tree, which a job may change."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Environment variables."""
 
     @cached_property
     def digest(self) -> str:
@@ -85,11 +83,10 @@ class Limits:
     disk: int = 64 * MIB
     """Size of the working folder, in bytes."""
     inodes: int = 20_000
-    """Files and folders in the working folder."""
+    """Number of files and folders in the working folder."""
     file_bytes: int = 64 * MIB
     """Size of one file, in bytes."""
     processes: int = 64
-    """Processes and threads."""
     open_files: int = 256
     cpus: float = 1.0
     output: int = 64 * 1024
@@ -109,26 +106,26 @@ class Command:
 class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
-    Its return value comes back as JSON in `Outcome.result`. Untrusted code that the function runs can forge it, so the
-    caller must be able to check it (a nonce, a canary, expected names). A function that runs such code in another
+    Its return value becomes `Outcome.result`, by way of JSON. Untrusted code that the function runs can forge it, so
+    the caller must be able to check it (a nonce, a canary, expected names). A function that runs such code in another
     process returns an object whose ``signal`` is the signal that killed that process.
     """
 
     function: str
-    """``module:function``; called with one argument, the mapping below."""
+    """``module:function``, called with the mapping `arguments`."""
     arguments: Mapping[str, Any]
-    """Plain JSON data; never in the memory that the child is forked from."""
+    """Plain JSON data, never in the memory that the child is forked from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job: what to run in a box."""
+    """An action to run in a box."""
 
     action: Command | Call
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Path -> content, written over the tree before the job starts."""
     seconds: float = 20.0
-    """Wall time after which the job and all its processes are killed, in seconds."""
+    """Seconds of wall time after which the job and all its processes are killed."""
 
 
 class Ended(StrEnum):
@@ -139,18 +136,18 @@ class Ended(StrEnum):
     """Killed by a signal, for example by the kernel when memory ran out."""
     TIMED_OUT = "timed-out"
     WRECKED = "wrecked"
-    """It destroyed its box three times in a row while other jobs ran well."""
+    """The job destroyed its box three times in a row while other jobs ran well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a job. The job may forge everything in it but the times and `ended`."""
+    """The outcome of a job. The job can forge everything in it but the times and `ended`."""
 
     ended: Ended
     exit_code: int | None = None
-    """None unless it exited."""
+    """None unless the job exited."""
     signal: int | None = None
-    """None unless it was killed."""
+    """None unless the job was killed."""
     output: str = ""
     """stdout and stderr, interleaved as written."""
     truncated: bool = False
@@ -166,13 +163,13 @@ class Outcome:
 
 
 class Pool(Protocol):
-    """Open boxes of one environment; safe to use from many threads."""
+    """Open boxes of one environment. Safe to use from many threads."""
 
     image: str
-    """Digest of everything a job finds in its box. Equal digests lead to equal outcomes."""
+    """Digest of everything that a job finds in its box. Equal digests lead to equal outcomes."""
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box of its own; wait until a box is free.
+        """Run a job in a box of its own. Wait until a box is free.
 
         Raises:
             SandboxLost: if the machine failed three times.
@@ -181,7 +178,7 @@ class Pool(Protocol):
 
 
 class Sandbox(Protocol):
-    """A back end."""
+    """A back end that runs jobs in boxes."""
 
     name: str
 
@@ -189,18 +186,16 @@ class Sandbox(Protocol):
         """Build the missing parts of an environment and return the image's digest. Only this step uses a network.
 
         Raises:
-            SandboxUnavailable: if it cannot be built here.
+            SandboxUnavailable: if the environment cannot be built here.
         """
         ...
 
     def open(
         self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
     ) -> AbstractContextManager[Pool]:
-        """Open a pool of a prepared environment; end every box on exit.
+        """Open a pool of a prepared environment. End every box on exit.
 
         Args:
-            environment: content of each box.
-            limits: limits of each box.
             width: number of jobs that may run at once.
             reuse: number of jobs after which a box is replaced; 1 runs each job in a new box.
 
@@ -210,9 +205,9 @@ class Sandbox(Protocol):
         ...
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Open one box in which a program stays and answers messages.
+        """Open a box in which a program stays and answers messages.
 
-        The environment is a prepared one of `sandbox.persistent.living`.
+        The environment is the result of `sandbox.persistent.living`, already prepared.
 
         Raises:
             SandboxUnavailable: if no box can be started, or the environment does not work in it.
@@ -222,7 +217,7 @@ class Sandbox(Protocol):
 
 
 class Box(Protocol):
-    """One running box; its first process is `sandbox.guest`, which reads and writes frames."""
+    """A running box. Its first process is `sandbox.guest`, which reads and writes frames."""
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data` to the guest's stdin.
@@ -241,9 +236,9 @@ class Box(Protocol):
         ...
 
     def end(self) -> str:
-        """Kill the box with everything in it and remove every trace; return why it had ended, or an empty text.
+        """Kill the box with everything in it and remove every trace. Return why it had ended, or an empty text.
 
-        It may be called again, from any thread, and never raises.
+        Any thread may call this, more than once. It never raises.
         """
         ...
 
@@ -254,9 +249,9 @@ class Launcher(Protocol):
     image: str
 
     def start(self) -> Box:
-        """Start a box and return at once; the guest sends its greeting when it is ready.
+        """Start a box and return at once. The guest sends its greeting when it is ready.
 
         Raises:
-            SandboxLost: if the machine cannot start one now.
+            SandboxLost: if the machine cannot start a box now.
         """
         ...

@@ -1,8 +1,8 @@
 """Lock and fetch wheels. Only this step of the sandbox uses a network, and it runs no code of a package.
 
 Only wheels are used, so nothing is built and no ``setup.py`` runs. `fetch` returns a folder from which both back ends
-install with ``--no-index``; a second call needs no network. A project under test is in that folder as metadata alone:
-its code contains the answers.
+install with ``--no-index``. A second call needs no network. A project under test is in that folder as metadata alone,
+since its code contains the answers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ctxbench.sandbox.types import Report, digest_of
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)
-"""Name, extras, versions, marker. pip would also accept an option, an address or a path; these are refused."""
+"""Name, extras, versions, marker. pip also accepts options, addresses and paths; ctxbench does not."""
 _FORMAT = 1
-"""Version of the folder's layout; part of every folder's name."""
+"""Version of the folder's layout, a part of every folder's name."""
 _GLIBC = 36
 """Minor version of glibc in Debian 12, on which the images' Python runs."""
 _SECONDS = 1800.0
@@ -41,11 +41,10 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 """A pip for another Python version, which evaluates markers (``; python_version < "3.12"``) for that version.
 
-pip's own options (``download``, ``install --dry-run --report``, each with ``--python-version`` and ``--platform``)
-select files for another Python but evaluate markers for the running one, in 23.2 as in 26.3: for 3.9 they leave out
-what is required below 3.10. ``uv pip compile`` evaluates them correctly. But it is a program of 37 MB, ignores pip's
-settings (index, certificates, folders of wheels), by which people here reach their packages, and downloads nothing, so
-pip would still be needed after it. Neither is faster (0.5 s of processor time for a small closure)."""
+pip's own options (``--python-version`` and ``--platform``) select files for another Python but evaluate markers for the
+running one, in 23.2 as in 26.3: for 3.9 they leave out requirements of versions below 3.10. ``uv pip compile``
+evaluates them correctly, but it is a program of 37 MB, ignores pip's settings (index, certificates, folders of wheels),
+and downloads nothing, so pip would still be needed. It is not faster."""
 
 
 def lock(
@@ -53,13 +52,11 @@ def lock(
 ) -> tuple[str, ...]:
     """Resolve requirements and all dependencies, including the project's, to ``name==version`` each.
 
-    The project itself is left out. The wheels are kept: `fetch` of the result needs no network.
+    The project itself is left out. The wheels are kept, so `fetch` of the result needs no network.
 
     Args:
-        requirements: pip requirement strings; addresses and paths are refused.
+        requirements: pip requirement strings; addresses and paths are rejected.
         project: the distribution under test, e.g. ``fasta2a==2.1.1``; empty for none.
-        cache: a folder that only the sandbox uses.
-        report: takes lines of progress.
         python: version of a Debian 12 Linux to resolve for, e.g. ``3.11``; None for this interpreter on this machine.
 
     Raises:
@@ -106,7 +103,7 @@ def pip_missing() -> SandboxUnavailable | None:
     if importlib.util.find_spec("pip"):
         return None
     return SandboxUnavailable(
-        "pip is missing, which fetches what a test needs",
+        "pip is missing, which fetches the tests' requirements",
         where=sys.executable,
         cure=f"run `{shlex.quote(sys.executable)} -m ensurepip`",
     )
@@ -171,9 +168,9 @@ def _platforms() -> Iterable[str]:
 
 def _fault(requirements: Sequence[str], reason: str) -> SandboxUnavailable:
     if re.search(r"No matching distribution|Could not find a version|conflict", reason):
-        cure = "only wheels for this Python and machine are taken: choose another version"
+        cure = "choose a version that has wheels for this Python and machine"
     else:
-        cure = "check the network, the index that pip is set to and the free disk, and run it again"
+        cure = "check the network, pip's index and the free disk space, then run the command again"
     return SandboxUnavailable(f"wheels cannot be fetched: {reason}", where=_few(requirements), cure=cure)
 
 
@@ -210,7 +207,7 @@ def _moving(aside: Path, project: str) -> Callable[[Path], None]:
 
 
 def strip(wheel: Path, into: Path) -> None:
-    """Write a wheel with only the metadata of another; pip installs it and its dependencies."""
+    """Write a wheel with only the metadata of another. pip installs it and its dependencies."""
     rows: list[str] = []
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as stripped:
         names = [name for name in source.namelist() if name.split("/")[0].endswith(".dist-info")]
@@ -226,7 +223,7 @@ def strip(wheel: Path, into: Path) -> None:
             rows.append(f"{_field(name)},sha256={digest},{len(data)}\n")
             stripped.writestr(zipfile.ZipInfo(name), data)
         if not record:
-            raise SandboxUnavailable("the wheel has no RECORD", where=wheel.name, cure="choose another version of it")
+            raise SandboxUnavailable("the wheel has no RECORD", where=wheel.name, cure="choose another version")
         stripped.writestr(zipfile.ZipInfo(record), "".join([*rows, f"{_field(record)},,\n"]))
 
 

@@ -1,4 +1,4 @@
-"""Programs for maintainers; users of ctxbench do not need them. Most write a part of a documentation page."""
+"""Programs for maintainers. Most write a part of a documentation page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def write_section(page: Path, begin: str, end: str, text: str) -> None:
     """Replace the text between two marks of a page.
 
     Raises:
-        ValueError: if the page lacks a mark, or contains the first one twice.
+        ValueError: if the page lacks a mark, or contains the first mark twice.
     """
     before, behind = page.read_text(encoding="utf-8").split(begin)
     _, after = behind.split(end, 1)

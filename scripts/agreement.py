@@ -1,7 +1,7 @@
-"""The agreement study: does what `incontext` measures predict published models? ``python -m scripts.agreement``.
+"""The agreement study: do `incontext`'s measurements predict published models? ``python -m scripts.agreement``.
 
-scripts/agreement.md fixed the rules before the first run. This script writes the results from the shipped files into
-docs/agreement.md, and its two pictures.
+The rules in scripts/agreement.md were fixed before the first run. This script writes the results of the shipped files
+into docs/agreement.md, and its two pictures.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BEGIN, END = "<!-- python -m scripts.agreement -->\n", "<!-- end of the study --
 PLANNED = 144
 """Number of lines in the rules."""
 JUDGE, LARGER = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
-"""The model for all rows and lines, and the model that shows how far two models agree."""
+"""The model for all rows and lines, and the model that shows how much two models agree."""
 _METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench", 100.0)}
 """Metric -> its profile, and its factor to the displayed unit."""
 _BASE = "lc.infile"
@@ -52,7 +52,7 @@ class Question:
     bar: str
     ask: Callable[[Rows, Rows], Answer]
     decides: bool = True
-    """Whether a consequence in the rules depends on it."""
+    """Whether a consequence in the rules depends on the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,6 @@ class Rows:
     """One model's values for some strategies, over lines of one language."""
 
     def __init__(self, files: Iterable[ReferenceResults], strategies: Sequence[str], samples: Sequence[Sample]) -> None:
-        """Read the values of these samples from files of one model."""
         found = held(files)
         self.strategies, self.codes = tuple(strategies), stats.coded([sample.repo for sample in samples])
 
@@ -94,12 +93,12 @@ class Rows:
         return np.asarray(self.values[metric][places[0]] - self.values[metric][places[1]])
 
     def apart(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Return which pairs differ significantly in gain by the board's own test, corrected for all pairs."""
+        """Return which pairs differ significantly in gain by the board's test, corrected for all pairs."""
         sums = np.stack([stats.clustered(self.gap(*pair), self.codes).sums for pair in pairs])
         return [p <= signflip.ALPHA for p in signflip.step_down(sums, seed=_SEED).p.tolist()]
 
     def told(self) -> list[tuple[str, str]]:
-        """Return the pairs of ranked strategies that differ significantly, in each the better one first."""
+        """Return the pairs of ranked strategies that differ significantly, each with the better strategy first."""
         pairs = list(itertools.combinations([name for name in self.strategies if not is_control(name)], 2))
         told = [pair for pair, is_apart in zip(pairs, self.apart(pairs), strict=True) if is_apart]
         return [pair if self.gap(*pair).mean() > 0 else pair[::-1] for pair in told]
@@ -134,12 +133,10 @@ def by_sample(ruler: Rows, judge: Rows) -> Answer:
 
 
 def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> float:
-    """Return the rank correlation within repositories: Pearson's, of ranks from -1 to 1, over all repositories.
+    """Return the rank correlation of two models' gains within repositories, pooled over all repositories.
 
-    Args:
-        these: one model's gains, shape (strategies, lines).
-        those: another's.
-        codes: the repository of each line.
+    Both arrays have the shape (strategies, lines). `codes` are the repositories of the lines. The correlation is
+    Pearson's, of ranks from -1 to 1.
     """
     ranks: tuple[list[stats.Array], list[stats.Array]] = ([], [])
     for code in np.unique(codes):
@@ -188,7 +185,7 @@ QUESTIONS = (
 
 
 def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
-    """Return two models' values for the strategies and lines that both have; None without any."""
+    """Return two models' values for their common strategies and lines; None if the models share none."""
     models: dict[str, list[ReferenceResults]] = {}
     for results in reference.models(LITE).values():
         models.setdefault(results.model, []).append(results)
@@ -242,7 +239,6 @@ def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
 
 
 def _consequence(failing: Sequence[str]) -> str:
-    """Return the consequence that the rules set for the languages in which a question failed."""
     if not failing:
         return "So gain by `incontext` goes on to rank lines."
     return (

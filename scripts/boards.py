@@ -1,7 +1,7 @@
 """Write every board of some databases in every format: ``python -m scripts.boards OUT FOLDER...``.
 
-FOLDER contains a ``results.db``. To check that a change leaves every number and byte as it was, run the script before
-and after it over the same folders and compare: ``diff -r BEFORE AFTER``. Pages are written as the browser's input.
+FOLDER contains a ``results.db``. To check that a change keeps every number and byte, run the script before and after
+the change over the same folders and compare: ``diff -r BEFORE AFTER``. Pages are written as the browser's input.
 """
 
 from __future__ import annotations
@@ -74,7 +74,6 @@ def _run(home: Path, *arguments: str, form: str = "") -> str:
 
 
 def _sets(home: Path) -> dict[str, list[str]]:
-    """Return sample set with its limit -> the ids of its runs."""
     ids: dict[str, list[str]] = defaultdict(list)
     with open_store(Home(home).database) as store:
         for run in works(store):
@@ -88,14 +87,12 @@ def _queries(home: Path) -> list[dict[str, str]]:
 
 
 def _page(page: str, query: dict[str, str]) -> str:
-    """Return the browser's input for a page, as text."""
     from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow to import
 
     script = f"from ctxbench.dashboard.app import show_page\nshow_page({page!r})\n"
     test = AppTest.from_string(script, default_timeout=300)
     test.query_params.update(query)
     test.run()
-    # Replace random ids and digests that depend on the script's folder.
     return re.sub(
         r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+", "ID", "\n".join(_lines(test.main, 0))
     )

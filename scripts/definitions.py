@@ -1,8 +1,7 @@
 """Compare ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md.
 
 The script looks up each name of another file in the reference of a Python line twice: with
-`ctxbench.harness.diagnostics.Diagnostics.definitions`, and with jedi's ``goto`` at its position in the true file. It
-replaces the table between the marks of the page.
+`ctxbench.harness.diagnostics.Diagnostics.definitions`, and with jedi's ``goto`` in the true file.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample, Use
-from ctxbench.harness.diagnostics import Diagnostics, needed
+from ctxbench.harness.definitions import needed
+from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.run.spec import planned_samples
 from scripts import write_section
 
@@ -35,7 +35,6 @@ class Jedi:
     """Asks jedi about files of repositories, which are written to a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Use an empty folder."""
         self._folder, self._projects = folder, dict[str, jedi.Project]()
 
     def _project(self, repo: str, snapshot: Snapshot) -> jedi.Project:
@@ -61,7 +60,7 @@ class Jedi:
 
 
 def position(snapshot: Snapshot, sample: Sample, use: Use) -> tuple[int, int] | None:
-    """Return the position of the last part of a used name; None if it is not on the cursor's line."""
+    """Return the position of the last part of a used name; None if the name is not on the cursor's line."""
     line = snapshot.texts[sample.path].split("\n")[sample.cursor.line]
     *owners, last = map(re.escape, use.name.split("."))
     chain = "".join(rf"{owner}\s*\.\s*" for owner in owners)

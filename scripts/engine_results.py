@@ -1,9 +1,9 @@
 """Measure the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
 Build the standard set NAME (``ctxbench-2-lite`` by default) in HOME, complete missing runs, and write the results into
-docs/results.md: the engines beside ctxbench's strategies, and for the default set the gains of their shared mode and of
-larger budgets. With a LIMIT, run the installed third-party engines over the first LIMIT samples with GENERATOR (the
-built-in copy model by default), and also write docs/engines.md.
+docs/results.md: the engines compared with ctxbench's strategies, and for the default set the gains of the engines'
+shared mode and of larger budgets. With a LIMIT, run the installed third-party engines over the first LIMIT samples with
+GENERATOR (the built-in copy model by default), and also write docs/engines.md.
 """
 
 from __future__ import annotations
@@ -61,22 +61,20 @@ OVER_BUDGETS = (
 INSTALLED = tuple(
     f"docs/engines/{name}.toml" for name in ("code-review-graph", "graphify", "jcodemunch-mcp", "repowise", "serena")
 )
-"""Third-party engines that users install."""
 SHARED = "mode=shared"
 LITE = "ctxbench-2-lite"
 DRAWN = 180
 """Number of samples for the curves and the shared mode: ten of each repository of the lite set."""
 TREES, SHOWN, PLACES, ASKED, MISSING = 6, 5, 4, 8, 10
-"""Every so many-th repository is indexed twice; the page of engines shows so many samples, and so many places per
-engine; a recipe asks for so many identifiers; a row may lack one in so many samples.
-"""
+"""Every `TREES`-th repository is indexed twice. The page of engines shows `SHOWN` samples with `PLACES` places per
+engine. A recipe asks for `ASKED` identifiers. A row may lack one of `MISSING` samples."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 
 
 def measure(home: Home, name: str, first: int | None = None, generator: str = COPY_MODEL) -> list[RunTable]:
-    """Build the set and complete its runs; return their tables.
+    """Build the set and complete its runs; return the runs' tables.
 
-    With `first`, third-party engines run too, over so many samples.
+    With `first`, third-party engines run too, over this number of samples.
 
     Raises:
         InputFault: if the set cannot be built.
@@ -101,7 +99,7 @@ def measure(home: Home, name: str, first: int | None = None, generator: str = CO
                 choices=RunOptions(limit=limit),
                 progress=progress,
             )
-            # Some engines fail on some samples; these are missing, and the board shows their number.
+            # Some engines fail on some samples. The board shows the number of these missing samples.
             if not first and (fault := fault_of(summaries)) is not None:
                 raise fault
         return list(run_tables(store, samples=name))
@@ -233,7 +231,6 @@ def _cell(text: str) -> str:
 
 
 def _place_cell(piece: StoredPiece, prompt: str, names: Sequence[str]) -> str:
-    """Return the cell of a place; bold if it defines names that the reference uses."""
     place = piece.places[0]
     text = prompt[piece.start : piece.end]
     defined = [name for name in names if re.search(rf"\b(def|class|interface|enum|record) {re.escape(name)}\b", text)]
@@ -304,7 +301,7 @@ def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterat
 
 
 def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MODEL) -> None:
-    """Complete missing runs; write the section of the set, or of the third-party engines."""
+    """Complete missing runs, and write the section of the set or of the third-party engines."""
     place = Home(Path(home).absolute())
     if not limit:
         text = "\n\n".join(parts(measure(place, name), name))

@@ -1,15 +1,15 @@
 """Write the differences from the papers into docs/fidelity.md: ``python -m scripts.fidelity_page``.
 
-With checkouts of the authors' programs it counts again how many prompts are equal:
+With checkouts of the authors' programs, count again how many prompts are equal:
 
     python -m scripts.fidelity_page --repocoder CodeT --infercom InferCom --p50k p50k_base.json --home HOME
 
-Their code runs in its own processes over samples of a set in the home. Both sides get the same results in place of a
+The programs run in their own processes over samples of a set in HOME. Both sides get the same results instead of a
 model or a service: a draft, summaries, and vectors of the encoder `hashed`. Only the counts are stored, in
-``fidelity_counts.json`` beside this file.
+``fidelity_counts.json`` in this folder.
 
-InferCom's commit is its first: later ones read the position of a block in another form than RepoCoder's program writes
-it, and do not differ otherwise in anything that is counted.
+InferCom's commit is its first. Later commits read the position of a block in another form than RepoCoder's program
+writes it, and have no other difference that is counted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _COUNTED_HEAD = """\
 ### Prompts counted
 
 The authors' programs ran beside ctxbench over the same samples of `ctxbench-2-lite`, with the same drafts, summaries
-and vectors, and equal prompts were counted, byte for byte. `python -m scripts.fidelity_page` counts again with your
+and vectors. Equal prompts were counted byte for byte. `python -m scripts.fidelity_page` counts again with your
 checkouts. The commits and what both sides were given are in `scripts/fidelity_counts.json`.
 
 `lc.infercom` differs by usage examples, which are the paper's unless `+releaseB` takes the release's, and by functions
@@ -126,7 +126,6 @@ class _Task:
 
     @property
     def whole(self) -> str:
-        """The target file, its masked lines blank."""
         lines = self.snapshot.texts[self.sample.path].split("\n")
         return "\n".join(blanked(lines, self.sample.masked))
 
@@ -137,7 +136,7 @@ class _Task:
         return "\n".join(lines)[self.sample.cursor.column :]
 
     def for_programs(self) -> dict[str, Any]:
-        """Return it as JSON data, with lines counted as the programs count them."""
+        """Return the task as JSON data, with lines counted as the programs count them."""
         query = self.sample.query()
         before = code_lines(f"{query.prefix}.")[0]
         first_shown = layout.first_shown_line(query, layout.HALF)
@@ -171,8 +170,6 @@ def given_summary(prompt: str) -> str:
 
 
 class _Given:
-    """A model with fixed drafts and summaries."""
-
     instructs = summarises = True
 
     def __init__(self, draft: str) -> None:
@@ -218,7 +215,7 @@ def ours(task: _Task, retrieval: Retrieval) -> dict[str, str]:
 
 
 class _InOrder:
-    """Replaces a pool of processes; results come in the order of the calls."""
+    """Replaces a pool of processes. Results come in the order of the calls."""
 
     def __init__(self, **_: Any) -> None:
         pass
@@ -236,7 +233,7 @@ class _InOrder:
 
 
 def _sorted_glob(suffix: str) -> SimpleNamespace:
-    """Return `glob` with its answers in the order of paths, for the files of a language."""
+    """Return a `glob` for the files of a language with its answers in the order of paths."""
 
     def paths(pattern: str, *, recursive: bool = False) -> list[str]:
         pattern = pattern.removesuffix(".py").removesuffix(".java") + suffix
@@ -271,11 +268,10 @@ _UNUSED = (
     *("AutoTokenizer", "AutoModel", "AutoModelForCausalLM", "GenerationConfig"),
     *("RobertaTokenizer", "RobertaModel", "RobertaConfig"),
 )
-"""Names that the programs import from transformers and do not use for the counts."""
+"""Names that the programs import from transformers and do not need for the counts."""
 
 
 def _prepare(job: Mapping[str, Any], folder: str) -> None:
-    """Change to the job's files, with the program on the path, and p50k_base where it expects it."""
     encoding = P50kBase(Path(job["p50k"]))._encoding
     sys.modules["tiktoken"].get_encoding = lambda _: encoding  # type: ignore[attr-defined]
     nothing = dict.fromkeys(_UNUSED)
@@ -285,7 +281,6 @@ def _prepare(job: Mapping[str, Any], folder: str) -> None:
 
 
 def _place(task: Mapping[str, Any]) -> None:
-    """Write a task's target file with masked lines blank; delete its hidden files."""
     repo = Path("files", task["repo"])
     for path in task["hidden"]:
         repo.joinpath(path).unlink(missing_ok=True)
@@ -309,8 +304,6 @@ def _lines(path: str, *records: Mapping[str, Any]) -> str:
 
 
 class _RepoCoder:
-    """RepoCoder's program, run on one task after the other."""
-
     def __init__(self, job: Mapping[str, Any]) -> None:
         _prepare(job, "RepoCoder")
         names = ("utils", "make_window", "build_vector", "search_code", "build_prompt")
@@ -321,10 +314,10 @@ class _RepoCoder:
         self.vector.ProcessPoolExecutor, self.vector.as_completed = _InOrder, list
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """Do nothing: the program reads the task's files later."""
+        """Nothing to prepare: the program reads the task's files later."""
 
     def __call__(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the first prompt, and by kind of draft the second and its blocks."""
+        """Return the first prompt, and by kind of draft the second prompt and its blocks."""
         repo, paths = task["repo"], self.utils.FilePathBuilder
         record = {"prompt": task["prompt"], "metadata": _metadata(task)}
         self.window.RepoWindowMaker(repo, 20, 2).build_windows()
@@ -339,7 +332,6 @@ class _RepoCoder:
         return answer
 
     def _prompt(self, record: Mapping[str, Any], windows: str, mode: str) -> Any:
-        """Search with the only window of a file; None if the program skips the task or fails."""
         paths, tools = self.utils.FilePathBuilder, self.utils.Tools
         self.vector.BagOfWords(windows).build()
         repo = paths.repo_windows_path(record["metadata"]["task_id"].partition("/")[0], 20, 2)
@@ -352,7 +344,7 @@ class _RepoCoder:
 
 
 class _Asked:
-    """Replaces the summarising model's service; records its messages."""
+    """Replaces the summarising model's service, and records its messages."""
 
     messages: list[Any] = []  # noqa: RUF012 - shared by all clients of the process
 
@@ -366,8 +358,6 @@ class _Asked:
 
 
 class _InferCom:
-    """InferCom's program, run on one task after the other."""
-
     def __init__(self, job: Mapping[str, Any]) -> None:
         import tree_sitter  # noqa: PLC0415 - as below
 
@@ -394,11 +384,9 @@ class _InferCom:
         self.asked: list[Any] = []
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """Build the base of a repository from its unchanged files, once."""
         self.asked = self._api_base(task["repo"])
 
     def __call__(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the in-file text, the prompts, and the messages to the summarising model."""
         record = {"prompt": task["prompt"], "metadata": _metadata(task)}
         shown = self.infile.InFileContextProcessor("files").get_infile_context
         answer: dict[str, Any] = {"infile": shown(record, 4096)}
@@ -415,7 +403,6 @@ class _InferCom:
         return answer
 
     def _records(self, task: Mapping[str, Any], *, cut: bool) -> list[Any]:
-        """Return the functions of a repository: those visible in a view, or all that are not hidden."""
         hidden, target = set(task["hidden"]), task["path"]
 
         def is_seen(record: Any) -> bool:
@@ -426,7 +413,6 @@ class _InferCom:
         return list(filter(is_seen, self.bases[task["repo"]]))
 
     def _api_base(self, repo: str) -> list[Any]:
-        """Build the base of a repository by path and line, unless it exists; return the messages to the model."""
         if repo in self.bases:
             return []
         self.base.FuncBaseBuilder([repo], "files").build(benchmark="all")
@@ -448,7 +434,7 @@ class _InferCom:
 
 
 def _drive(path: str) -> None:
-    """Run a program over the tasks of a job in this process, and write its answers beside the job."""
+    """Run a program over the tasks of a job in this process, and write its answers next to the job's file."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     programs: dict[str, Any] = {"repocoder": _RepoCoder, "infercom": _InferCom}
     program = programs[job["program"]](job)
@@ -469,14 +455,14 @@ def _drive(path: str) -> None:
 
 @dataclass(slots=True)
 class _Tally:
-    """Number of equal prompts, and the differences of the others."""
+    """Number of equal prompts, and the differences of other prompts."""
 
     equal: int = 0
     of: int = 0
     differ: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def add(self, mine: str, theirs: str | None) -> None:
-        """Count one pair; None if the program skips the task."""
+        """Count one pair. `theirs` is None if the program skips the task."""
         self.of += 1
         if mine == theirs:
             self.equal += 1
@@ -507,10 +493,10 @@ def _tasks(home: Home, name: str, language: str, most: int) -> list[_Task]:
 
 
 def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], data: Any) -> list[dict[str, Any]]:
-    """Return a program's answers to the tasks, from its own process; none without a checkout."""
+    """Return a program's answers to the tasks, from its own process; empty without a checkout."""
     checkout = getattr(options, program)
     if checkout is None:
-        print(f"{program}: no checkout given (--{program}), so that nothing is counted")
+        print(f"{program}: no checkout (--{program}), so nothing is counted")
         return []
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
@@ -575,7 +561,6 @@ def _count(options: argparse.Namespace, language: str, most: int) -> dict[str, d
 
 
 def _add_summaries(tally: _Tally, task: _Task, messages: Sequence[Any]) -> None:
-    """Count the functions of a repository with equal system messages and prompts on both sides."""
     theirs = Counter((system["content"], user["content"]) for system, user in messages)
     cut, language = cutter("summary(quirks=on)"), task.sample.language
     units = (unit for path, text in task.snapshot.texts.items() for unit in cut(path, text, language))
@@ -585,7 +570,6 @@ def _add_summaries(tally: _Tally, task: _Task, messages: Sequence[Any]) -> None:
 
 
 def _keep(folder: Path | None, at: str, mine: str, theirs: str | None) -> None:
-    """Write two prompts that differ, for inspection."""
     if folder is not None and mine != theirs:
         folder.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^\w.#-]+", "_", at)
@@ -594,7 +578,6 @@ def _keep(folder: Path | None, at: str, mine: str, theirs: str | None) -> None:
 
 
 def _retrieval(p50k: Path) -> Retrieval:
-    """Return retrieval that counts tokens and budgets in p50k_base, with fixed summaries."""
     tokens = P50kBase(p50k)
     layout.count_in(tokens)
 
@@ -636,15 +619,15 @@ def _record(options: argparse.Namespace, counts: Mapping[str, Mapping[str, Any]]
 
 
 def main() -> None:
-    """Write the page, with counts made anew where checkouts are given."""
+    """Write the page, with new counts for the given checkouts."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repocoder", type=Path, help="a checkout of microsoft/CodeT")
     parser.add_argument("--infercom", type=Path, help="a checkout of InferCom's release")
-    parser.add_argument("--p50k", type=Path, help="the vocabulary of p50k_base (docs/strategies.md says where from)")
-    parser.add_argument("--home", type=Path, help="the home that holds the samples and their repositories")
+    parser.add_argument("--p50k", type=Path, help="the vocabulary of p50k_base (see docs/strategies.md)")
+    parser.add_argument("--home", type=Path, help="the home with the samples and their repositories")
     parser.add_argument("--samples", default="ctxbench-2-lite", help="the sample set")
-    parser.add_argument("--python", type=int, default=30, help="how many samples in Python")
-    parser.add_argument("--java", type=int, default=20, help="how many in Java")
+    parser.add_argument("--python", type=int, default=30, help="number of Python samples")
+    parser.add_argument("--java", type=int, default=20, help="number of Java samples")
     parser.add_argument("--keep", type=Path, help="a folder for prompts that differ")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -653,12 +636,12 @@ def main() -> None:
         return
     if options.repocoder or options.infercom:
         if options.p50k is None or options.home is None:
-            parser.error("counting takes --p50k and --home")
+            parser.error("counting needs --p50k and --home")
         limits = {"python": options.python, "java": options.java}
         counts = {language: _count(options, language, most) for language, most in limits.items()}
         COUNTS.write_text(json.dumps(_record(options, counts), indent=1) + "\n", encoding="utf-8")
     else:
-        print("no checkout given (--repocoder, --infercom): the stored counts stay")
+        print("no checkout (--repocoder, --infercom): the stored counts stay")
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

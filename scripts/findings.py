@@ -29,7 +29,7 @@ _MEASURED = {
 }
 """Heading, profile, metric, factor."""
 Held: TypeAlias = Mapping[str, tuple[ReferenceRun, int]]
-"""Sample -> a run of a strategy with it, and its index in the columns there."""
+"""Sample -> a strategy's run with the sample, and the sample's index in the run's columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Finding:
     title: str
     kind: Kind
     tables: tuple[str, ...]
-    """Tables that print both."""
+    """Tables that print both strategies."""
     better: str
     worse: str
 
@@ -83,11 +83,7 @@ def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
 
 
 def sentences(files: Mapping[Kind, Sequence[ReferenceResults]]) -> str:
-    """Return the ten sentences, one per finding.
-
-    Args:
-        files: kind of sample -> the files of one model.
-    """
+    """Return the ten sentences, one per finding. `files` are one model's, by kind of sample."""
     rows = {kind: held(of_kind) for kind, of_kind in files.items()}
     samples = {
         kind: {sample.id: sample for file in of_kind for sample in file.samples} for kind, of_kind in files.items()
@@ -117,7 +113,7 @@ def _sentence(finding: Finding, rows: Mapping[str, Held], samples: Mapping[str, 
 def difference(
     finding: Finding, rows: Mapping[str, Held], samples: Sequence[Sample], profile: str, metric: str, scale: float
 ) -> Estimate:
-    """Return the mean lead of the first strategy, over samples that both have."""
+    """Return the mean lead of the finding's better strategy, over the samples."""
 
     def value(strategy: str, sample: Sample) -> float:
         run, place = rows[strategy][sample.id]

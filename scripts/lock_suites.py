@@ -1,7 +1,7 @@
 """Write the pinned versions of shipped Python test suites: ``python -m scripts.lock_suites [NAME...]``.
 
-Without a name it takes every suite with an unpinned version. Build and certify existing sets again: they use the old
-versions.
+Without a name, the script pins every suite with an unpinned version. Build and certify existing sets again, because
+they use the old versions.
 """
 
 from __future__ import annotations

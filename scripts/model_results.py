@@ -1,7 +1,7 @@
 """Measure published models: ``python -m scripts.model_results [HOME LABEL [KIND]]``.
 
 With HOME and LABEL, one of `PLANS`: build the standard set in HOME, run the plan's rows one after the other, and write
-the complete ones into the shipped file. An interrupted run continues; rows in a file of that model are not repeated.
+the complete rows into the shipped file. An interrupted run continues. Rows in a file of that model are not repeated.
 Without arguments: write the tables of docs/results.md from the files.
 """
 
@@ -34,15 +34,15 @@ from scripts.reference_results import LANGUAGES, PAGE, interval_text, published_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The rows to measure with a model; the shipped file has the plan's name."""
+    """The rows to measure with a model. The shipped file has the plan's name."""
 
     model: str
-    """As in `ctxbench model list`, or the built-in one."""
+    """A name of `ctxbench model list`, or the built-in model."""
     kind: Kind = Kind.LINE
     limits: tuple[int, ...]
-    """Numbers of samples, taken from the repositories in turn; each contains the previous samples."""
+    """Numbers of samples, chosen from the repositories in turn. Each contains the previous samples."""
     strategies: tuple[str, ...]
-    """The most informative first, because a sitting may end before the last."""
+    """The most informative strategies are first, because a session may end early."""
 
     @staticmethod
     def set_of(kind: Kind) -> str:
@@ -83,7 +83,6 @@ _ONLY_IN_TABLES = (
     "lc.infercom(encoder=bm25, uer=false)",
     "aim(lc.repofuse(encoder=bm25, unmasked=true), encoder=bm25)",
 )
-"""The strategies of the InferCom paper's tables that are not in the study."""
 _FUNCTIONS = (
     "gold",
     "blank",
@@ -121,13 +120,13 @@ PLANS = {
 }
 """Name of the shipped file, and the kind of its samples -> its content."""
 FOUND_WITH = {Kind.LINE: "qwen2.5-coder-0.5b", Kind.FUNCTION: "qwen2.5-coder-1.5b"}
-"""The models that the papers' findings are checked with."""
+"""The models that check the papers' findings."""
 
 
 def make(home: Home, label: str, kind: Kind) -> None:
-    """Run the rows that the files of a plan's model lack, and write them.
+    """Run the rows that are missing in the files of a plan's model, and write them.
 
-    A file grows to more samples only after as many of its rows have them.
+    A file with more samples replaces the shipped file once it has at least as many rows.
 
     Raises:
         InputFault: if the set is not the published one.
@@ -153,7 +152,7 @@ def make(home: Home, label: str, kind: Kind) -> None:
 
 
 def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int, held: findings.Held) -> ReferenceRun:
-    """Return a strategy's row; run only samples that `held` lacks, and a few others for comparison."""
+    """Return a strategy's row. Run only samples that `held` lacks, and a few others for comparison."""
     planned = planned_samples(sample_set.samples, most)
     known = [sample for sample in planned if sample.id in held]
     if len(known) == len(planned):
@@ -166,7 +165,7 @@ def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int
         if all(_shown(held[id_]) == _shown(new[id_]) for id_ in again):
             found = {**held, **new}
             return reference.gathered(run, [found[sample.id] for sample in planned])
-        say(f"{strategy} shows the model something else than when the file was written: all of it is run again")
+        say(f"{strategy} has other prompts than when the file was written: all of its samples are run again")
     return _run(home, sample_set, plan, strategy, most)
 
 

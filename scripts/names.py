@@ -1,7 +1,7 @@
-"""Vague names, stilted phrases and public class names used twice; part of `make lint`.
+"""Checks for vague names, stilted phrases and public class names used twice; part of `make lint`.
 
-``python -m scripts.names`` prints the share of vague names and of stilted texts of each package. It ends with 1 where a
-share is over its limit, or where two public classes have one name. ``--phrases`` lists the texts.
+``python -m scripts.names`` prints the share of vague names and of stilted texts of each package. It returns 1 if a
+share is over its limit, or if two public classes have the same name. ``--phrases`` lists the texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("bench", "harness", "sandbox", "strategies", "dashboard")
 LIMIT = 0.005
-"""Share of a room's bound names that may be vague: a local in a three-line loop may be right, a habit is not."""
+"""Largest share of a package's bound names that may be vague."""
 VAGUE = frozenset(
     (
         *("one", "ones", "each", "found", "made", "wanted", "known", "said", "told", "given", "shown", "kept"),
@@ -29,11 +29,11 @@ PHRASES = re.compile(
     r"\b(?:(?:of|to|by|with) (?:which|whom)|(?<!there )(?:is|are) (?:none|no (?!longer|more)\w+)"
     r"|comes? to (?:be )?(?=nothing|what|[0-9])|told apart|taken for|nobody|somebody|who asks?|, else the)\b"
 )
-"""Phrases that nobody would say to a colleague: chains of relative pronouns, denied nouns, odd verbs."""
+"""Unusual phrases: chains of relative pronouns, denied nouns, odd verbs."""
 PHRASE_LIMIT = 0.02
-"""Share of a package's docstrings and comments that may have such a phrase: now and then it is the shortest."""
+"""Largest share of a package's docstrings and comments that may contain such a phrase."""
 SHARED = frozenset(("Definition", "Definitions", "FileNames"))
-"""Public class names that stand for one class of each language: the same part of the same protocol."""
+"""Public class names for one class of each language, which are the same part of a protocol."""
 TESTS = ROOT / "bench" / "repos"
 """Tests for other people's projects, in their words."""
 
@@ -50,12 +50,12 @@ def bound_names(tree: ast.AST) -> Iterator[str]:
 
 
 def is_vague(name: str) -> bool:
-    """Say whether a name is one of `VAGUE`, private or not."""
+    """Return whether a name is one of `VAGUE`, private or not."""
     return name.strip("_").lower() in VAGUE
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of every docstring, also of fields, and of every comment."""
+    """Yield (line, text) of every docstring, including those of fields, and of every comment."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.value.value
@@ -65,7 +65,7 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def stilted(package: str) -> tuple[int, list[str]]:
-    """Return the number of texts of a package, and a line for each that has one of `PHRASES`."""
+    """Return the number of texts of a package, and a line for each text with one of `PHRASES`."""
     count, lines = 0, []
     for path in sorted((ROOT / package).rglob("*.py")):
         if path.is_relative_to(TESTS):
@@ -78,7 +78,7 @@ def stilted(package: str) -> tuple[int, list[str]]:
 
 
 def main() -> int:
-    """Print what was counted; return 1 if a room is over the limit or a class name stands twice."""
+    """Print the counts. Return 1 if a package is over a limit or two classes have the same name."""
     over = False
     classes: dict[str, list[str]] = defaultdict(list)
     for room in PACKAGES:
@@ -107,7 +107,7 @@ def main() -> int:
             print(*lines, sep="\n")
     twice = {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED}
     for name, files in sorted(twice.items()):
-        print(f"class {name} stands in {', '.join(files)}")
+        print(f"class {name} is defined in {', '.join(files)}")
     return int(over or bool(twice))
 
 

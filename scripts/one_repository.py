@@ -1,9 +1,9 @@
 """Measure the test within one repository: ``python -m scripts.one_repository HOME``.
 
-Draw line samples of each repository of the standard set alone, and run two strategies over them; an interrupted run
+Draw line samples of each repository of the standard set alone, and run two strategies over them. An interrupted run
 continues. Write into docs/statistics.md how often the test finds a difference where none exists, and how large a
-difference it finds. Optionally ``HOME/commits.json`` contains the commit that last changed a sample's line by `git
-blame`: repository -> sample -> commit. With ``--tables`` nothing is run.
+difference it finds. Optionally, ``HOME/commits.json`` contains the commit that last changed a sample's line by `git
+blame`: repository -> sample -> commit. ``--tables`` skips the runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAMPLES = (50, 100, 200)
 EFFECTS = {"es": (5.0, 10.0, 20.0), "copyable_bits": (5.0, 10.0, 20.0)}
 RUNS, CHUNK = 2_000, 1_000
 BOUND = 0.06
-"""Allowed rate of false leads at a 5% level."""
+"""Largest allowed rate of false leads at a 5% level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,19 +57,12 @@ class Differences:
     def drawn(
         self, unit: str, level: str, samples: int, *, swapped: bool, effect: float, random: np.random.Generator
     ) -> Array:
-        """Draw sets in which `effect` is the true mean difference; return sums by unit, shape (`CHUNK`, units).
+        """Draw sets whose true mean difference is `effect`; return sums by unit, shape (`CHUNK`, units).
 
-        Whole groups of the level are drawn with replacement. Files take turns as in `ctxbench samples build`: the limit
-        of samples per file is the number that gives the requested total.
-
-        Args:
-            unit: the unit that the test flips.
-            level: the groups that are drawn.
-            samples: of a set, on average.
-            swapped: whether the two strategies change places in half of the drawn groups, so that neither leads;
-                otherwise the mean is subtracted.
-            effect: added to every difference.
-            random: the generator of the draws.
+        Whole groups of `level` are drawn with replacement, `samples` per set on average. Files contribute in turn as in
+        `ctxbench samples build`: the limit of samples per file is the number with the requested total. `unit` is the
+        unit that the test flips. If `swapped`, the two strategies change places in half of the drawn groups, so that
+        neither leads; otherwise the mean is subtracted.
         """
         level_codes, files = self.groups[level], self.groups["file"]
         of_level, of_file = np.bincount(level_codes), np.bincount(files)
@@ -112,13 +105,13 @@ class Differences:
 
     @property
     def offered(self) -> bool:
-        """Whether the board would test this repository over its files."""
+        """Return whether the board would test this repository over its files."""
         names = {str(place): str(code) for place, code in enumerate(self.groups["file"].tolist())}
         return pairs.units_of(dict.fromkeys(names, self.repo), names)[0].noun == "file"
 
 
 def _most_each(of_file: NDArray[np.intp], samples: float) -> int:
-    """Return the maximum of samples per file at which files in turn give so many samples."""
+    """Return the smallest limit of samples per file at which all files together have `samples` samples."""
     return next(m for m in itertools.count(1) if np.minimum(of_file, m).sum() >= min(samples, of_file.sum()))
 
 
@@ -140,10 +133,10 @@ def _first_each(keys: Codes, most: int, random: np.random.Generator) -> NDArray[
 
 
 def significant(sums: Array) -> NDArray[np.bool_]:
-    """Return whether each set's difference is significant; sets are sums by unit, 0 for units without a sample."""
+    """Return whether each set's difference is significant. Sets are sums by unit, 0 for units without a sample."""
     observed, units = np.abs(sums.sum(axis=1)), np.count_nonzero(sums, axis=1)
     if sums.shape[1] > 2 * signflip.EXACT_UP_TO:
-        # For many units random flips approach Student's t, a function of the statistic: see `power`.
+        # For many units, random flips approach Student's t, a function of the statistic: see `power`.
         t = np.array([stats.quantile(1 - signflip.ALPHA / 2, max(1, count - 1)) for count in units.tolist()])
         bar = np.sqrt(np.square(sums).sum(axis=1) * units / np.maximum(1, units - 1 + t * t)) * t
         return np.asarray(observed > bar)

@@ -1,8 +1,8 @@
-"""Write harness/paper_tables.json, the record of the papers' tables, from a transcription of them.
+"""Write harness/paper_tables.json, the record of the papers' tables, from a transcription.
 
-``python -m scripts.paper_tables TRANSCRIPTION.json``. One row of a table becomes one line: which preset it is, the
-strategy that computes it here, the numbers as printed, whose they are, what is doubtful about them, and why one is
-missing. The transcription is not part of this project.
+``python -m scripts.paper_tables TRANSCRIPTION.json``. Each row of a table becomes one line: its preset, the strategy
+that computes it here, the printed numbers and their origin, doubts about them, and reasons for missing numbers. The
+transcription is not part of this project.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _ENCODERS = {
     # The paper's main encoder, which Table 6 and section 6.4 do not repeat.
     "lc.infercom": "unixcoder",
     "lc.repofuse": "unixcoder",
-    # Encoder of the program that the row was probably recorded with.
+    # Encoder of the program that probably computed the row.
     "base.rlcoder": "unixcoder",
     "base.repocoder_fn": "unixcoder",
     # ctxbench lacks the original encoders (reacc-py-retriever, text-embedding-ada-002).
     "base.reacc": "unixcoder",
     "base.cocogen": "unixcoder",
 }
-"""Encoders for rows that print none although their strategy may need one."""
+"""Encoders for rows that print no encoder although their strategy may need one."""
 _SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_tokens": 512, "unmasked": True}}
-"""Parameters of the line presets that differ from the strategy's own defaults; 512 is what UniXcoder reads."""
+"""Parameters of the line presets that differ from the strategy's own defaults. UniXcoder reads 512 tokens."""
 
 
 _SEE_CHECKS = " (see checks.multiples)"
@@ -109,25 +109,22 @@ def _row(row: Mapping[str, Any], presets: Mapping[str, str], of_ten: Collection[
 
 
 def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the benchmark, the method, the model and the language of a row of Table 3 or 5."""
     [language] = {**row.get("printed", {}), **row.get("missing", {})}
     return (row["benchmark"], row["method"], row["model"], language)
 
 
 def _words(flag: str, presets: Mapping[str, str]) -> str:
-    """Return a flag in words, without code names and pointers into the transcription; rows are named by preset."""
+    """Return a flag in words, without code names and pointers into the transcription. Presets replace row ids."""
     text = flag.removesuffix(_SEE_CHECKS).replace("_", " ")
     return re.sub(r"\b(?:icl|ic)\.t\d+\.\d+\b", lambda match: presets[match[0]], text)
 
 
 def _column(value: Mapping[str, Any]) -> str:
-    """Return the level of a pass@1, or the metric."""
     name = value["level"] if value["metric"] == "pass@1" else value["metric"]
     return _COLUMNS.get(name, str(name))
 
 
 def _strategy(row: Mapping[str, Any]) -> str:
-    """Return the spec that computes a row in ctxbench; empty for an external row."""
     name = row["strategy"]
     if name.startswith("external."):
         return ""

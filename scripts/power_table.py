@@ -40,16 +40,15 @@ class SimulatedBoard:
     """Strategies on repositories, in units of the standard deviation of a repository's preference."""
 
     effects: Sequence[float]
-    """True mean of each strategy; equal means are true null hypotheses."""
+    """True mean of each strategy. Equal means are true null hypotheses."""
     repositories: int = 8
     sizes: Sequence[int] = ()
     """Samples of each repository; equal sizes if empty."""
     taste: Literal["normal", "heavy", "skewed"] = "normal"
     """Distribution of preferences: ``heavy`` is Student's t with 2 degrees of freedom, without a variance; ``skewed``
-    is exponential.
-    """
+    is exponential."""
     correlation: float = 0.0
-    """Correlation of neighbouring strategies, as of variants of one strategy."""
+    """Correlation of neighbouring strategies; high for variants of one strategy."""
     missing: float = 0.0
     """Share of (strategy, repository) pairs without a sample."""
     interaction: float = 1.0
@@ -94,11 +93,11 @@ class Rates:
     family_wise_error: float
     """Share of boards with at least one significant pair of equal true means."""
     power: float
-    """Mean share of significant pairs among those of different true means."""
+    """Mean share of significant pairs among pairs of different true means."""
 
 
 def rates(board: SimulatedBoard, runs: int = RUNS, *, by_holm: bool = False) -> Rates:
-    """Simulate boards of a kind."""
+    """Simulate boards of a kind, and return the rates of a correction."""
     random, nulls = np.random.default_rng(3), board.true_nulls
     boards_in_error, power_sum = 0, 0.0
     for _ in range(runs):
@@ -136,7 +135,7 @@ def _counted(effects: Sequence[float]) -> Iterator[tuple[float, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLevels:
-    """Runs whose paired differences vary between repositories and within them; the first row leads by 3 points."""
+    """Runs whose paired differences vary between repositories and within them. The first row leads by 3 points."""
 
     repositories: int
     samples: int
@@ -160,7 +159,7 @@ class TwoLevels:
         return scores, codes
 
     def gaps(self, random: np.random.Generator) -> list[stats.Clustered]:
-        """Draw the paired differences between the rows and the last one, the baseline."""
+        """Draw the paired differences between the rows and the last row, the baseline."""
         scores, codes = self.values(random)
         return [stats.clustered(scores[row] - scores[-1], codes) for row in range(self.rows - 1)]
 
@@ -171,7 +170,7 @@ class TwoLevels:
         return float(np.mean([p <= signflip.ALPHA for p in tested]))
 
     def predicted(self) -> float:
-        """Return the power predicted before a run, given the true variances."""
+        """Return the power predicted before a run from the true variances."""
         deviation = Spread(between=self.between**2, within=self.within**2).deviation(self.samples)
         return power(LEAD, deviation, self.repositories, rows=self.rows)
 
@@ -202,7 +201,6 @@ PREDICTED_HEAD = """| repositories | samples each | sizes | tastes | rows | pred
 
 
 COVERED = (5, 6, 12, 30)
-"""Numbers of repositories."""
 COVERAGE_BEGIN = "<!-- coverage: python -m scripts.power_table -->\n"
 COVERAGE_HEAD = """| repositories | of even sizes | of uneven sizes |
 |---:|---:|---:|

@@ -76,9 +76,8 @@ STRATEGIES = {
         "oracle-context",
     ),
 }
-"""Strategies of each kind that need no instruction-following model and no encoder weights; for lines the baselines come
-first.
-"""
+"""Strategies of each kind that need no instruction-following model and no encoder weights. The baselines for lines come
+first."""
 RANDOM = "lc.random_windows"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "results.md"
@@ -110,10 +109,10 @@ def make(home: Home, kind: Kind) -> Path:
 
 
 def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
-    """Return the samples of a standard set, building it if it is missing.
+    """Return the samples of a standard set. Build the set if it is missing.
 
     Raises:
-        InputFault: if they are not the published ones.
+        InputFault: if the samples are not the published ones.
     """
     name = standard.samples_name(set_name, kind)
     if name not in sets.names(home):
@@ -137,9 +136,7 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
 def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str:
     """Return a language's board as a Markdown table.
 
-    Args:
-        group: its rows, best first.
-        columns: heading -> cell of a row, for the columns after those that every board has.
+    `columns` maps headings to cells of a row, for the columns after those of every board.
     """
     head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
@@ -194,7 +191,6 @@ def board_summary(group: Group) -> str:
 
 
 def _rank(row: Row) -> str:
-    """Return the range of ranks that the test allows; empty for an unranked row."""
     if row.rank_low is None:
         return ""
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
@@ -209,7 +205,7 @@ class Plot:
     """An SVG of labelled lines, each with marks over one axis in bits."""
 
     def __init__(self, labels: Sequence[str], values: Iterable[float], *, height: int, labels_width: int) -> None:
-        """Fit the axis to all values; lines are `height` pixels high."""
+        """Fit the axis to all values. Lines are `height` pixels high."""
         numbers = [0.0, *values]
         step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if (max(numbers) - min(numbers)) / step <= 8)
         self.low, self.high = math.floor(min(numbers) / step) * step, math.ceil(max(numbers) / step) * step
@@ -251,7 +247,7 @@ def board_picture(groups: Sequence[Group], kind: Kind) -> str:
     rows: dict[str, dict[str, Row]] = {}
     for group in groups:
         for row in group.rows:
-            # Both show only the file: the reference itself is in no prompt.
+            # Both show only the file: no prompt contains the reference itself.
             if row.run.strategy not in ("gold", "blank"):
                 rows.setdefault(row.run.strategy, {})[group.language] = row
     means = {name: statistics.fmean(row.metrics[metric].mean or 0 for row in of.values()) for name, of in rows.items()}
@@ -295,7 +291,7 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
 
 
 def main(home: str = "", *kinds: str) -> None:
-    """Build the files if a home is given; write the page."""
+    """Write the page, after building the files if a home is given."""
     for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
         path = make(Home(Path(home).absolute()), kind)
         say(f"{path}: {path.stat().st_size:,} bytes")

@@ -1,6 +1,6 @@
 """Write docs/scale.svg and the table of docs/scale.md from the simulation of many workers.
 
-`python -m scripts.scale_page`; the cost of merging a sample is measured on this machine.
+`python -m scripts.scale_page`. The cost of merging a sample is measured on this machine.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _IN_TABLE = (1, 10, 100, 1000)
 def table(settings: Mapping[str, Sequence[Point]], merge: float) -> str:
     """Return the page's table: throughput, and the bottleneck at 1,000 workers."""
     head = " | ".join(f"{count:,} workers" for count in _IN_TABLE)
-    lines = [f"| samples a second | {head} | saturated from | by |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
+    lines = [f"| samples per second | {head} | saturated from | by |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
     for name, points in settings.items():
         rates = [f"{point.throughput:,.1f}" for point in points if point.workers in _IN_TABLE]
         full = next((point for point in points if point.busiest != "workers"), None)
         place = (f"{full.workers:,} workers", full.busiest) if full else ("", "nothing")
         lines.append(f"| {name} | {' | '.join([*rates, *place])} |")
-    return "\n".join([*lines, "", f"Merging a sample took {1e3 * merge:.1f} ms of a processor.", ""])
+    return "\n".join([*lines, "", f"Merging a sample took {1e3 * merge:.1f} processor ms.", ""])
 
 
 def picture(settings: Mapping[str, Sequence[Point]]) -> str:
@@ -60,9 +60,9 @@ def picture(settings: Mapping[str, Sequence[Point]]) -> str:
         y = _EDGE / 2 + 18 + 18 * row
         parts.append(f'<circle cx="{_EDGE + 14}" cy="{y - 4}" r="5" fill="{colour}"/>')
         parts.append(f'<text x="{_EDGE + 24}" y="{y}">{name}</text>')
-    words = "workers of one core; hollow: something that all share is saturated"
+    words = "workers of one core; hollow: a shared resource is saturated"
     parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">{words}</text>')
-    label = "merged samples a second"
+    label = "merged samples per second"
     parts.append(f'<text transform="translate(14 {_HEIGHT / 2}) rotate(-90)" text-anchor="middle">{label}</text></svg>')
     return "\n".join(parts) + "\n"
 

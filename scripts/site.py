@@ -27,12 +27,12 @@ _SHIM = re.compile(r'https://[^"]+/iframe-worker/shim')
 """The generator makes every page request this from another host, so that the search works from a disk."""
 _HEAD = """# Commands
 
-What every command says with `--help`.
+The `--help` text of every command.
 
-Every command: data on stdout, progress on stderr, exit code 0, 1 (a fault of the input or the machine:
-one line with its cure), 2 (a wrong call: one line as well), 3 (a bug of ours) or 130 (interrupted). `--home` (or
-`CTXBENCH_HOME`) is where things are kept; `--db` (or `CTXBENCH_DB`) is the SQLAlchemy URL of the results.
-`CTXBENCH_CACHE` names another folder for what the home folder keeps in `cache`, so that it is only read.
+Every command writes data to stdout and progress to stderr. The exit code is 0, 1 (a fault of the input or the machine,
+in one line with its cure), 2 (a wrong call, also in one line), 3 (a bug of ctxbench) or 130 (interrupted). `--home` (or
+`CTXBENCH_HOME`) is the home folder, `--db` (or `CTXBENCH_DB`) the SQLAlchemy URL of the results. `CTXBENCH_CACHE` is
+another folder for the home's `cache`, so that the home folder is only read.
 """
 
 

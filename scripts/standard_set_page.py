@@ -1,9 +1,8 @@
 """Write tables of the built standard sets into docs/standard-set.md and bench/standard/README.md.
 
-``python -m scripts.standard_set_page HOME``: the page's domains and picture, and the file's table of repositories.
-
-HOME contains the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set ctxbench-2``, and
-``ctxbench-2-functions``, built with ``--kind function``.
+``python -m scripts.standard_set_page HOME`` writes the page's domains and picture, and the file's table of
+repositories. HOME contains the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set
+ctxbench-2``, and ``ctxbench-2-functions``, built with ``--kind function``.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _COUNTS = ("files", "lines", "code", "usable lines", "tests", "usable functions"
 _WIDTH, _HEIGHT, _EDGE = 720, 420, 60
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
-"""Ends of the axes: lines of the repository's files, and lines of them that can be samples."""
+"""Ends of the axes: lines of the repository's files, and the lines that can be samples."""
 
 
 def domains_table() -> str:
-    """Return a Markdown table: domain, repositories of each language; those in `lite` are bold."""
+    """Return a Markdown table of domains and their repositories in each language. Those in `lite` are bold."""
     members, lite = standard.load(NAME), standard.load(f"{NAME}-lite").domains
     language = {repository.name: str(repository.language) for repository in members.manifests}
     names: dict[str, dict[str, list[str]]] = {domain: {} for domain in sorted(set(members.domains.values()))}
@@ -67,12 +66,10 @@ def _lines_with_code(text: str, language: Language) -> int:
 def table(
     repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]], code: Mapping[str, int]
 ) -> str:
-    """Return the Markdown table of the set's repositories, in its order.
+    """Return the Markdown table of the set's repositories, in order.
 
-    Args:
-        repositories: name -> its entry in the set of lines.
-        tested: name -> its entry in the set of functions, if it has functions.
-        code: name -> number of lines with code.
+    `repositories` are entries in the set of lines, `tested` those in the set of functions, and `code` numbers of lines
+    with code, all by name.
     """
     columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(

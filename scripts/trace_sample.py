@@ -1,7 +1,7 @@
 """Print the files that one sample passes from `run` to its stored score, in order.
 
-A file counts when one of its functions is called before the score is stored; the end of the run, and its summary, do
-not count. The strategy runs in this process instead of a cell, and the result goes to a database that is thrown away.
+A file counts if one of its functions is called before the score is stored. The end of the run and its summary do not
+count. The strategy runs in this process instead of a cell, and the result goes to a temporary database.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ class Trace:
     """Records files in the order of the first call of one of their functions."""
 
     def __init__(self) -> None:
-        """Start with no files."""
         self.files: dict[str, str] = {}
-        """Path below the package -> the function that was called first."""
         self._ended = False
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        """Record a call; the arguments are those of `sys.setprofile`."""
+        """Record a call. The arguments are those of `sys.setprofile`."""
         code = frame.f_code
         # Skip bodies of modules and classes.
         if self._ended or event != "call" or not code.co_flags & inspect.CO_OPTIMIZED:
@@ -86,7 +84,7 @@ def _inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
 @click.option("--strategy", default="lc.infile", show_default=True)
 @click.option("--generator", default="incontext", show_default=True)
 def main(name: str, home: Home, strategy: str, generator: str) -> None:
-    """Run one sample and print what it passed."""
+    """Run one sample and print the files that it passes."""
     try:
         files = passed(home, name, strategy, generator)
     except CtxbenchError as fault:

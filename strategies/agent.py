@@ -1,9 +1,9 @@
 """Agent: a model explores the repository with tools, step by step, and names the places for the prompt.
 
-It follows agents that work on repositories (SWE-agent, OpenHands), reduced to finding context: it changes nothing and
-runs nothing. If the generator supports tool calls, the model reads and writes them itself; otherwise it uses the text
-protocol of `strategies.chat`. Every answer is a step, whatever its content. The exploration ends with the tool `show`
-or at the end of its budgets. In the latter case the prompt shows the places that the last results named, with a flag.
+It follows agents that work on repositories (SWE-agent, OpenHands), reduced to finding context: it changes and runs
+nothing. If the generator supports tool calls, the model reads and writes them itself. Otherwise it uses the text form
+of `strategies.chat`. Every answer is a step, whatever its content. The exploration ends with the tool `show` or at the
+end of its budgets. In the latter case, the prompt shows the places that the last results named, with a flag.
 """
 
 from __future__ import annotations
@@ -34,19 +34,15 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 ROLE = "explore"
-"""Role of its calls to the model."""
 ANSWER = 512
-"""Most new tokens of a step."""
 RESULT = 2000
-"""Most tokens of the result of one call."""
 _NEIGHBOURS = 10
-"""Lines of context around a result of `grep` that is shown without `show`."""
 _LINES = 20
 """Lines before the cursor that are the query for similar code if the model names no places."""
 PLAIN = "plain_exploration"
 """Flag: the model does not follow instructions, and the prompt shows similar code instead."""
 UNFINISHED, NONSENSE, REPEATED = "agent_unfinished", "agent_nonsense", "agent_repeated"
-"""Flags: the model named no places; an answer made no valid call; the model repeated a call."""
+"""Flags: the model named no places; an answer contained no valid call; the model repeated a call."""
 _TASK = """\
 You look for code in a repository of {language}. Somebody writes at the cursor, at line {line} of the file {path}, and \
 will see this end of that file:
@@ -100,7 +96,7 @@ class Exploration:
     """One exploration of a repository by the model."""
 
     def __init__(self, query: Query, tools: Tools, generate: Generate, *, steps: int, tokens: int, infile: int) -> None:
-        """Begin with the task; `places` takes the steps."""
+        """Store the task. No step is taken yet."""
         self._tools, self._generate, self._steps, self._room = tools, generate, steps, tokens
         task = _TASK.format(
             language=query.language.label,
@@ -116,7 +112,7 @@ class Exploration:
         """Flags of the exploration so far, with repetitions."""
 
     def places(self) -> list[Place]:
-        """Explore to the end; return the places to show, the most useful first."""
+        """Explore to the end. Return the places to show, the most useful first."""
         for step in range(1, self._steps + 1):
             last = step == self._steps or self._room <= 0
             places = self._step(last=last)
@@ -128,9 +124,8 @@ class Exploration:
         return places
 
     def _step(self, *, last: bool) -> list[Place]:
-        """Ask the model once and answer its calls; return the places of its `show` calls."""
         if last:
-            # Append it instead of sending a new message: many models' templates refuse two user messages in a row.
+            # Append it instead of sending a new message: many models' templates reject two user messages in a row.
             *before, latest = self._chat.messages
             latest = replace(latest, text=f"{latest.text}\n\n{_LAST}")
             self._chat = Chat(messages=(*before, latest), tools=(SHOW,))
@@ -166,7 +161,7 @@ class Exploration:
         return self._tools.answer(call, min(RESULT, self._room))
 
     def _named(self) -> list[Place]:
-        """Return the places that results named, the last first; a single line with its surroundings."""
+        """Return the places that results named, the last first. A single line has lines around it."""
         places: list[Place] = []
         for place in reversed(self._tools.named):
             around = _NEIGHBOURS if place.end - place.start == 1 else 0
@@ -222,12 +217,11 @@ _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,8})(?:\s*[-:]\s*(?P<last>\d{1
 _READ, _HITS, _GREPPED, _EXCERPT, _WIDTH = 200, 8, 60, 12, 300
 """Most lines of a `read`; hits of a `search` and of a `grep`; lines of a hit; characters of a line."""
 _LONGEST = 500
-"""Most characters of a `grep` query."""
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
 
 
 class Refusal(Exception):
-    """Raised for a call that cannot be answered; the model receives the message."""
+    """Raised for a call that cannot be answered. The model receives the message."""
 
 
 class Tools:
@@ -237,8 +231,6 @@ class Tools:
         """Provide tools over `repo`.
 
         Args:
-            query: the sample's query.
-            repo: its view.
             engine: the context engine of `search`; None for BM25 over functions.
             before: first line of the target file that the prompt shows anyway.
         """
@@ -257,7 +249,7 @@ class Tools:
         """Return the result of a call of a tool other than `show`, in at most `most` tokens.
 
         Raises:
-            Refusal: if there is no such tool, or an argument is wrong.
+            Refusal: if the tool does not exist, or an argument is wrong.
         """
         arguments = arguments_of(call)
         return _joined(self._answers[call.name](**arguments), most)
@@ -282,7 +274,7 @@ class Tools:
         return self.clipped(Place(path=match["path"], start=first - 1, end=max(first, int(match["last"] or first))))
 
     def clipped(self, place: Place) -> Place | None:
-        """Return the part of a place that exists and that the prompt lacks; None if it is empty."""
+        """Return the part of a place that exists and is not in the prompt, or None if that is empty."""
         end = min(place.end, len(split_lines(self._repo.read(place.path))))
         if place.path == self._query.path:
             end = min(end, self._before)
@@ -354,7 +346,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call, checked against the tool's parameters.
 
     Raises:
-        Refusal: if there is no such tool, or an argument is missing or of another type.
+        Refusal: if the tool does not exist, or an argument is missing or of another type.
     """
     tool = next((tool for tool in TOOLS if tool.name == call.name), None)
     if tool is None:

@@ -25,12 +25,11 @@ TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
 
 
 class BlockKind(StrEnum):
-    """The kind of a prompt's block; the built-in generator uses it to find retrieved code."""
+    """The kind of a prompt's block. The built-in generator uses it to find retrieved code."""
 
     INFILE = "infile"
-    """The target file up to the cursor; always the last block of a line prompt."""
+    """The target file up to the cursor. Always the last block of a line prompt."""
     SIMILAR = "similar"
-    """Code retrieved from the repository."""
     API = "api"
     """Signatures, summaries or documentation of the repository's functions and classes."""
     TEXT = "text"
@@ -38,7 +37,7 @@ class BlockKind(StrEnum):
     AFTER = "after"
     """The target file after the cursor. Only the harness adds it, in runs that fill in the middle."""
     MARK = "mark"
-    """A special token of the model that separates texts; only the harness adds it."""
+    """A special token of the model that separates texts. Only the harness adds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,6 @@ class Snippet:
     path: str
     text: str
     start: int = 0
-    """First line, 0-based."""
     end: int = 0
     """Line after the last; 0 if the snippet is not a span of lines."""
     score: float = 0.0
@@ -78,7 +76,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a prompt; the blocks' texts joined are the prompt."""
+    """A part of a prompt. The texts of all blocks, joined, are the prompt."""
 
     kind: BlockKind
     text: str
@@ -142,11 +140,11 @@ SUMMARY_ROLE = "summary"
 
 
 class Model(Protocol):
-    """The model that the harness provides; it records and counts every call."""
+    """The model that the harness provides. It records and counts every call."""
 
     @property
     def instructs(self) -> bool:
-        """Whether it follows instructions; a model that only continues text can neither plan nor summarise."""
+        """Whether the model follows instructions. A model that only continues text can neither plan nor summarise."""
         ...
 
     @property
@@ -155,7 +153,7 @@ class Model(Protocol):
         ...
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer (greedy, one sample); for a chat in the text protocol of `strategies.chat`."""
+        """Return the model's raw answer (greedy, a single completion); for a chat, in text form (`strategies.chat`)."""
         ...
 
 
@@ -164,13 +162,13 @@ class Execution:
     """The outcome of a program that a strategy ran in the sandbox."""
 
     finished: bool
-    """Whether it ended by itself with exit code 0."""
+    """Whether the program ended by itself with exit code 0."""
     output: str
-    """Its output and the traceback of its exception, capped."""
+    """The program's output and the traceback of its exception, capped."""
 
 
 class Execute(Protocol):
-    """The sandbox, in which a strategy may run the model's code: without repository and network."""
+    """The sandbox, in which a strategy may run the model's code, without repository and network."""
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
         """Run a Python program.
@@ -185,7 +183,6 @@ class Misshapen(InputFault):
     """Raised when a part of a strategy's result has a wrong type or value."""
 
     def __init__(self, part: str, *, cure: str) -> None:
-        """Describe the part and its error, and the cure."""
         self.part = part
         super().__init__(f"returned {part}", cure=cure)
 
@@ -194,7 +191,7 @@ def check_parts(whole: Context | Prompt) -> None:
     """Check the types and values of all parts of a context or a prompt.
 
     Raises:
-        Misshapen: if a part is wrong; the message names it.
+        Misshapen: if a part is wrong. The message names it.
     """
     _check(f"a {type(whole).__name__}", whole)
 
@@ -210,7 +207,6 @@ _CURES = {int: "an int of at least 0", float: "a finite number, of Python's own 
 
 
 def _fields(kind: type) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
-    """Return, for each field of a dataclass, whether it is a tuple, and the types of its values."""
     hints = get_type_hints(kind)
     kinds = {name: tuple(part for part in get_args(hint) if part is not ...) for name, hint in hints.items()}
     return {name: (get_origin(hint) is tuple, kinds[name] or (hint,)) for name, hint in hints.items()}
@@ -233,7 +229,6 @@ def _check(name: str, whole: object) -> None:
                 raise Misshapen(f"{name} with the {noun} {part!r:.60}", cure=f"make it {expected}")
             if isinstance(part, tuple(_FIELDS)):
                 _check(_part_name(name, at, part), part)
-    # A snippet without lines ends at 0.
     if isinstance(whole, Place | Snippet) and (isinstance(whole, Place) or whole.end) and whole.end < whole.start:
         raise Misshapen(f"{name}, which ends before it starts", cure="its end is the line after the last")
 
@@ -258,10 +253,10 @@ def _part_name(whole: str, at: int, part: object) -> str:
 
 
 class Generate:
-    """The model, which a strategy asks with a prompt, with a text, or with a chat, which a message answers."""
+    """The model of a strategy. It answers a prompt or a text with a text, and a chat with a message."""
 
     def __init__(self, model: Model | Generate) -> None:
-        """Ask `model`; a wrapper passes its own `Generate` on."""
+        """Send requests to `model`, perhaps the `Generate` of a strategy that wraps this one."""
         self._model = model
 
     @property
@@ -282,12 +277,11 @@ class Generate:
         """Return the model's raw answer; for a chat its message, which includes calls of tools.
 
         Args:
-            prompt: input of the model.
             role: purpose of the call; a word for the record.
             max_tokens: most tokens of the answer.
 
         Raises:
-            TypeError: if an argument, or a part of one, has another type, or a chat's calls lack their results.
+            TypeError: if an argument, or a part of it, has another type, or a chat's calls lack their results.
         """
         for name, value, kinds, expected in (
             ("prompt", prompt, (Prompt, str, Chat), "a Prompt, a str or a Chat"),

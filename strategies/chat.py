@@ -4,7 +4,7 @@ The text form is a chat's messages under headings (``### user``); the first has 
 
     <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>
 
-Qwen and Hermes models are trained on these marks. The store has every model's answers in this form, calls included.
+Qwen and Hermes models are trained on these marks. The store contains every model's answers in this form.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "strings": {"type": "array", "items": {"type": "string"}},
 }
 KINDS = tuple(_KINDS)
-"""Types of a tool's parameter."""
 _DECODER = json.JSONDecoder()
 HEADING = "### "
-"""Start of a message's heading."""
 _RULES = f"""\
 You can call tools. To call one, end your answer with a line of this form:
 {_OPEN}{{"name": "NAME", "arguments": {{"PARAMETER": VALUE}}}}{_CLOSE}
@@ -44,7 +42,7 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
     """The model."""
     TOOL = "tool"
-    """The result of a call; results follow the message with the calls, in their order."""
+    """The result of a call. Results follow the message with the calls, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +52,12 @@ class ToolParameter:
     name: str
     help: str
     kind: str = "string"
-    """One of `KINDS`."""
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool that the model may call; the strategy does the work."""
+    """A tool that the model may call. The strategy does the work."""
 
     name: str
     help: str
@@ -74,7 +71,7 @@ class Tool:
         return {"type": "object", "properties": properties, "required": required}
 
     def __str__(self) -> str:
-        """Return its entry in the text protocol's list."""
+        """Return the tool's entry in the list of the text form."""
         lines = [f"- {self.name}: {self.help}"]
         lines += [f"    {p.name} ({p.kind}{', optional' * p.optional}): {p.help}" for p in self.parameters]
         return "\n".join(lines)
@@ -95,7 +92,7 @@ class ToolCall:
         return values if isinstance(values, dict) else None
 
     def __str__(self) -> str:
-        """Return it in the text protocol."""
+        """Return the call in the text form."""
         values = self.values
         content = {"name": self.name, "arguments": self.arguments if values is None else values}
         return f"{_OPEN}{_written(content)}{_CLOSE}"
@@ -108,11 +105,11 @@ class Message:
     role: Role
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    """Calls of tools; only the model makes them."""
+    """Calls of tools, in messages of the model only."""
 
     @classmethod
     def read(cls, answer: str) -> Message:
-        """Parse a model's answer in the text protocol into a message.
+        """Parse a model's answer in the text form.
 
         A malformed call stays text. An answer that consists of unmarked calls counts as calls.
         """
@@ -123,7 +120,7 @@ class Message:
         return cls(role=Role.ASSISTANT, text=text.strip(), calls=tuple(calls))
 
     def __str__(self) -> str:
-        """Return it in the text protocol."""
+        """Return the message in the text form."""
         return "\n".join(filter(None, [self.text, *map(str, self.calls)]))
 
 
@@ -140,7 +137,7 @@ class Chat:
 
     @property
     def text(self) -> str:
-        """The whole chat in the text protocol, up to the point where the model continues."""
+        """The whole chat in the text form, up to the point where the model continues."""
         rules = _RULES + "\n".join(map(str, self.tools)) + "\n\n" if self.tools else ""
         messages = "".join(f"{HEADING}{message.role}\n{message}\n\n" for message in self.messages)
         return f"{rules}{messages}{HEADING}{Role.ASSISTANT}\n"
@@ -192,10 +189,7 @@ def _call_of(content: Any) -> ToolCall | None:
 
 
 def _bare(answer: str) -> tuple[ToolCall, ...]:
-    """Return the calls of an answer without marks, each once; none if it has other text in braces.
-
-    A small model may write a call in a fence, several calls below each other, or the same call until its tokens end.
-    """
+    """Return the calls of an answer without marks, each once; none if it has other text in braces."""
     calls: dict[ToolCall, None] = {}
     end = 0
     while (start := answer.find("{", end)) >= 0:

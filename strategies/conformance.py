@@ -1,4 +1,4 @@
-"""The conformance checks of strategies on a tiny repository, for `strategy check`, our tests and authors."""
+"""The conformance checks of strategies on a tiny repository, for `ctxbench strategy check`, tests and authors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _SEED = "seed random numbers with query.seed and sort what comes from sets"
 _HIDDEN = ("with another answer", "so it reads what is hidden")
 _MARKS = ("", "# ", "// ")
-"""Comment marks that layouts put before a line of code."""
 _NETWORK = [f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")]
 
 
@@ -50,7 +49,7 @@ class _Trial:
     fault: str = ""
     seconds: float = 0.0
     model_prompts: list[str] = field(default_factory=list)
-    """Prompts of its own calls to the model."""
+    """Prompts of the strategy's own calls to the model."""
     network: Sequence[str] = ()
 
 
@@ -77,7 +76,7 @@ def check(strategy: BoundStrategy) -> list[StrategyCheck]:
 
 
 def findings(kinds: Collection[Kind], attempt: Attempt) -> list[StrategyCheck]:
-    """Run the checks for some task kinds, with this way of running the strategy."""
+    """Run the checks for some task kinds. `attempt` runs the strategy."""
     return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
 
 
@@ -102,7 +101,7 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
     first = _try(attempt, query, view_for(query, ledger=handed))
     cost = f"{first.seconds * 1e3:.1f} ms, {len(first.model_prompts)} calls to the model"
     prompt = first.prompt
-    if prompt is None:  # a further attempt would fail again, and may take as long
+    if prompt is None:  # A further attempt would fail again, and may take as long.
         return [StrategyCheck(name=f"{kind}: runs", passed=False, detail=first.fault)]
     second = _try(attempt, query, view_for(query))
     bare = _try(attempt, *bare_case(kind))
@@ -141,9 +140,9 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
 
 def _difference(first: _Trial, second: _Trial, setting: str, reason: str) -> str:
     if second.fault:
-        return f"{setting} it failed, {reason}: {second.fault}"
+        return f"{setting} the strategy failed, {reason}: {second.fault}"
     if differing := _first_difference(first, second):
-        return f"{setting} it gave another {differing}; {reason}"
+        return f"{setting} the strategy returned another {differing}; {reason}"
     return ""
 
 
@@ -176,7 +175,6 @@ def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
 
 
 def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> str:
-    """Return the error in a place of a block, given the lines of its file; empty without an error."""
     rule = "lines are counted from 0, and the end is the line after the last"
     if place.end > len(lines):
         return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
@@ -187,14 +185,14 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
         start, end = place.start + shift, min(place.end + shift, len(lines))
         while start < end and not lines[end - 1].strip():
             end -= 1
-        # Code may be dedented, as a method that is shown without its class is.
+        # Code may be dedented, such as a method shown without its class.
         margins = {0, *(len(line) - len(line.lstrip()) for line in filter(str.strip, lines[max(0, start) :][:1]))}
         forms = [form for form in product(_MARKS, margins) if _text(lines, start, end, *form) in block.text]
         if not forms or start < 0:
             continue
         if shift:
-            return f"its text stands at lines {place.start + shift} to {place.end + shift} of {place.path}; {rule}"
-        # Blank lines at an edge make no visible difference.
+            return f"its text is at lines {place.start + shift} to {place.end + shift} of {place.path}; {rule}"
+        # Blank lines at an edge are invisible.
         before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
         for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
@@ -206,7 +204,7 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
 
 
 def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
-    """Return a note on blocks that look like mistakes but may be intended, or that nothing was found."""
+    """Return a note on blocks that look like mistakes but may be intended, or that no such block exists."""
     texts = [*map(trial.repo.read, trial.repo.files()), *(text for text, _ in handed.hits)]
     repository, infile = _code(*texts), _code(*(b.text for b in prompt.blocks if b.kind is BlockKind.INFILE))
     notes: dict[str, str] = {}
@@ -217,13 +215,14 @@ def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
         if code and not block.places and not copied:
             notes.setdefault("shows text that is in no file of the repository", named(at, block))
         if copied & infile and (copied <= infile or any(place.path == trial.query.path for place in block.places)):
-            notes.setdefault("repeats code of the target file that the prompt holds above the cursor", named(at, block))
+            notes.setdefault(
+                "repeats code of the target file that the prompt contains above the cursor", named(at, block)
+            )
     note = "; ".join(f"{name} {says}" for says, name in notes.items())
-    return f"note: {note}" if note else "every place holds its block's text"
+    return f"note: {note}" if note else "every place contains its block's text"
 
 
 def _code(*texts: str) -> set[str]:
-    """Return the lines with a word in them, without the comment marks of layouts."""
     return {line.lstrip("#/ \t").rstrip() for text in texts for line in text.split("\n") if re.search(r"\w", line)}
 
 
@@ -234,7 +233,7 @@ def _text(lines: list[str], start: int, end: int, mark: str, margin: int) -> str
 
 def _leak(trials: list[_Trial]) -> str:
     location = next(filter(None, (_showing(trial, PLANTED) for trial in trials)), "")
-    return f"text that stands after the cursor is in {location}" if location else ""
+    return f"text that is after the cursor is in {location}" if location else ""
 
 
 def _path_fault(trial: _Trial) -> str:
@@ -265,12 +264,11 @@ def _ending_fault(prompt: Prompt, query: Query) -> str:
 
 
 _TRIES: list[list[str]] = []
-"""A list of network attempts for each run being watched."""
 
 
 @cache
 def _watch() -> None:
-    """Record attempts to use the network, including those of C code; the hook stays and is idle between runs."""
+    """Record attempts to use the network, including those of C code. The hook stays and is idle between runs."""
     sys.addaudithook(_audit)
 
 

@@ -2,7 +2,7 @@
 
 The source is the InferCom paper, sections on API inference and prompt construction, with the layout of its later
 release. AIM is its API inference alone: it wraps any strategy and adds the APIs that the strategy's output may use. The
-paper gives no sizes for the parts of a draft of a whole function; these are ours.
+paper states no sizes for the parts of a drafted function; these are ctxbench's own.
 """
 
 from __future__ import annotations
@@ -41,17 +41,15 @@ from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT, WindowSear
 Count = Annotated[int, AtLeast(0)]
 API_HEADER = "# Here are some APIs that may be used from other files\n"
 CONTEXT, SIMILAR = 4096, 2048
-"""Tokens of a whole prompt, and of its similar code at most."""
+"""Most tokens of a whole prompt, and of its similar code."""
 SUMMARY = 100
-"""Most tokens of a summary."""
 
 LINES = 20
-"""Most calling lines of a draft that are queries."""
 LEAST, MOST = 5, 15
 """Fewest and most lines of a part."""
 _TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
-"""A fenced block of an answer; the last block may lack its end."""
+"""A fenced block of an answer. The last block may lack its end."""
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _NO_CALL = frozenset(
     {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
@@ -59,7 +57,6 @@ _NO_CALL = frozenset(
 )
 """Words before a bracket that are not calls of a repository's function."""
 _BLANK_LINES = re.compile(r"\A\s*\n")
-"""Blank lines before the first nonblank line of a text."""
 
 
 @strategy("lc.infercom")
@@ -121,7 +118,6 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def _similar(candidates: Sequence[Block], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
-    """Pack blocks as RepoCoder does, pack the chosen again into the room left by the APIs, and frame them."""
     packed, dropped = choose(candidates)
     if budget < HEADER_TOKENS:
         unfit = [Dropped.of(block) for block in reversed(packed)]
@@ -140,7 +136,6 @@ class ApiSearch:
     summary: int
     """Number of APIs by summary; 0 for none."""
     quirks: bool
-    """Whether usage examples have the oddities of the release."""
 
     def unit(self, by: str) -> str:
         """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
@@ -159,7 +154,7 @@ class Apis:
 def drafted_line(infile: str, draft: str) -> str:
     """Return the line that in-file text and draft form: the query by usage example, not yet stripped.
 
-    Without a draft it is the last line of the in-file text; at the start of a line, the line before.
+    Without a draft, return the last line of the in-file text; at the start of a line, the line before.
     """
     first = next(filter(str.strip, draft.splitlines()), "")
     lines = f"{infile}{first}".splitlines()
@@ -167,13 +162,13 @@ def drafted_line(infile: str, draft: str) -> str:
 
 
 def drafted_code(infile: str, draft: str) -> str:
-    """Return the drafted line and the other nonblank lines of the draft; their summary is the query by summary."""
+    """Return the drafted line and the other nonblank lines of the draft. Their summary is the query by summary."""
     later_lines = [line for line in draft.splitlines() if line.strip()][1:]
     return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
 
 
 def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: ApiSearch) -> Apis:
-    """Find the APIs that the drafted line may call, and those that do what the drafted code does."""
+    """Find the APIs that the drafted line may call, and those with the drafted code's purpose."""
     return retrieve(repo, generate, [drafted_line(infile, draft)], [drafted_code(infile, draft)], search)
 
 
@@ -183,10 +178,9 @@ def retrieve(
     """Find APIs by usage example and by summary.
 
     Args:
-        generate: the model; its summariser summarises each of `codes` if it follows instructions.
-        lines: code lines that may call an API; without a line there is no search at all.
-        codes: stretches of code that may do what an API does.
-        search: the settings.
+        generate: the model. Its summariser summarises each of `codes` if it follows instructions.
+        lines: code lines that may call an API. Without a line, there is no search.
+        codes: stretches of code that may have an API's purpose.
 
     Returns:
         The lists. The score of an API is the best over its usage examples, or its summary, and the queries.
@@ -234,7 +228,7 @@ def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
 
 
 def entries(repo: str, apis: Apis) -> list[Block]:
-    """Return the blocks of both lists, each list followed by one more newline; an empty list has no block."""
+    """Return the blocks of both API lists, each list followed by one more newline. An empty list has no block."""
     gap = text_block("\n")
     return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
 
@@ -248,7 +242,7 @@ def api_blocks(repo: str, apis: Apis) -> list[Block]:
 def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[Dropped, ...], int]:
     """Drop APIs until they and the in-file text fit the prompt's budget.
 
-    The last by summary goes first, then those by usage example.
+    The last API by summary is dropped first, then those by usage example.
 
     Returns:
         The lists, the dropped APIs, and the tokens left for other context (negative if the file is too long).
@@ -323,8 +317,8 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
 def drafted_body(draft: str, query: Query) -> list[str]:
     """Return the lines of the target function's body in an answer.
 
-    If the answer, the part in its tags or its last fence has the function, these are the lines of its body. Otherwise
-    they are all lines, as from a model that continues at the end of the prompt.
+    If the answer, the part in its tags or its last fence has the function, these are the lines of its body. Otherwise,
+    return all lines, since the model continued at the end of the prompt.
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft
@@ -346,7 +340,7 @@ def calls(body: list[str]) -> list[str]:
 def stretches(body: list[str]) -> list[str]:
     """Return the body, or if it has more than `MOST` lines, its parts of `LEAST` to `MOST` lines.
 
-    Parts end at blank lines and before statements at the body's own depth if possible; the last may be shorter.
+    Parts end at blank lines and before statements at the body's own depth if possible. The last may be shorter.
     """
     if len(body) <= MOST:
         return ["\n".join(body)]
@@ -375,7 +369,6 @@ def _infile(query: Query, inner_prompt: Prompt, limit: int) -> Block:
 
 
 def _is_closed(prompt: Prompt) -> bool:
-    """Return whether a prompt ends with the section that asks for a function, instead of the file."""
     return any(block.kind is BlockKind.TEXT and block.text.startswith(TITLE) for block in prompt.blocks)
 
 
@@ -411,7 +404,7 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
     """Fit a strategy's context into a smaller budget.
 
     Blocks in the similar-code layout are packed again by its rule, which skips a block that does not fit. In any other
-    layout the least relevant blocks are dropped until the others fit, together with a heading that has no other block,
+    layout, the least relevant blocks are dropped until the others fit, together with a heading that has no other block,
     as in RepoFuse. The lowest score is dropped first or, if a block has no score, the block farthest from the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]

@@ -1,9 +1,9 @@
 """Parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
 
-Budgets are in tokens of `ctxcode-1`, or of p50k_base in a run with its file.
+Budgets are in tokens of `ctxcode-1`, or of p50k_base if the run has its file.
 
-The built-in generator recognises by `TITLE` that the next function needs a body. That function is not copied from the
-file: it starts at the margin, however deep its indentation there.
+The built-in generator recognises by `TITLE` that the next function needs a body. The section does not copy that
+function from the file: it has no indentation.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ctxbench.bench.windows import WindowHit, code_lines, spans, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 WHOLE = 4096
-"""Budget of a prompt without other context, in tokens."""
+"""Most tokens of a prompt without other context."""
 HALF = 2048
-"""Budget of the in-file text beside other context, in tokens."""
+"""Most tokens of the in-file text beside other context."""
 RULE = "# " + "-" * 50
 SIMILAR_HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
 HEADER_TOKENS = 20
-"""Tokens charged for the header, whatever the tokenizer says."""
+"""Tokens that the header costs, with any tokenizer."""
 BUDGET = 2000
-"""Budget of header and blocks, in tokens."""
+"""Most tokens of header and blocks."""
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
 _HEADING = ("#", "//")
-"""Starts of a heading above retrieved code; an instruction starts with a word."""
+"""Starts of a heading above retrieved code. An instruction starts with a word."""
 _p50k: code_tokens.P50kBase | None = None
-"""The tokenizer of this process, which serves a single run; the run sets it before its first strategy."""
+"""The tokenizer of this process, which serves a single run. The run sets it before its first strategy."""
 
 
 def count_in(tokenizer: code_tokens.P50kBase | None) -> None:
@@ -48,7 +48,7 @@ def count(text: str) -> int:
 
 
 def pieces(text: str) -> list[str]:
-    """Return the tokens of a text, in order; joined, they are the text."""
+    """Return the tokens of a text, in order. Joined, they are the text."""
     return code_tokens.pieces(text) if _p50k is None else _p50k.pieces(text)
 
 
@@ -56,7 +56,7 @@ def build_infile(text: str, limit: int) -> str:
     """Return the last lines of `text` whose tokens, without newlines, stay within `limit`.
 
     Lines end as in the papers' programs (`bench.windows.code_lines`), and with a newline in the result. The search
-    stops at the first line over the limit. If no code is left, the last `limit` tokens of that line are kept; the
+    stops at the first line over the limit. If no code is left, the last `limit` tokens of that line are kept. The
     papers' release returns an empty prompt in this case.
     """
     lines, _ = _shown_up_to(text)
@@ -73,7 +73,7 @@ def build_infile(text: str, limit: int) -> str:
 
 
 def _shown_up_to(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return `code_lines` of a text that ends at the cursor; the last line is the cursor's, even if empty."""
+    """Return `code_lines` of a text that ends at the cursor. The last line is the cursor's, even if empty."""
     lines, rows = code_lines(f"{text}.")
     return [*lines[:-1], lines[-1][:-1]], rows
 
@@ -104,7 +104,7 @@ def _first_line(query: Query, text: str) -> int:
 
 
 def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
-    """Return the flags of the in-file text; with `by_lines` a cut between lines gets no flag."""
+    """Return the flags of the in-file text. With `by_lines`, a cut between lines has no flag."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
     if block.cut and not (by_lines and _text_of(query).endswith("\n" + block.text)):
         flags.append(TRIMMED)
@@ -122,13 +122,11 @@ def infile_prompt(query: Query, limit: int) -> Prompt:
 
 
 def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: float) -> Block:
-    """Return a block of similar code, with every line as a `#` comment, also for Java; a last newline adds no line.
+    """Return a block of similar code, with every line as a `#` comment, also for Java. A last newline adds no line.
 
     Args:
         paths: files that the prompt names as its source, one line each.
-        text: the code.
         places: places of this exact text.
-        score: its similarity to the query.
     """
     named = "".join(f"# {path}\n" for path in paths)
     code = "".join(f"# {line}\n" for line in text.splitlines())
@@ -139,7 +137,7 @@ def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: 
 def lines_before(query: Query, most: int, start: int = 0) -> list[str]:
     """Return up to `most` lines before the cursor line, from the line at which the prompt begins.
 
-    That line is the one that the benchmark stored, or `start`.
+    The prompt begins at the line that the benchmark stored, or at `start`.
     """
     lines, rows = _shown_up_to(query.prefix)
     # The prefix of an imported sample may begin inside the file.
@@ -156,14 +154,13 @@ def unfinished_query(query: Query, size: int, start: int = 0) -> str:
 def draft_query(
     query: Query, draft: str, size: int, *, start: int = 0, join: bool = True, first_only: bool = False
 ) -> str:
-    """Return the second query: half a window of lines before the cursor line, then at most as many drafted ones.
+    """Return the second query: half a window of lines before the cursor line, then at most as many drafted lines.
 
     Args:
-        draft: the model's raw answer.
-        size: lines of a window. Blank lines are left out; only among the drafted ones are they not counted.
+        size: lines of a window. Blank lines are left out; before the cursor they still count.
         start: the line at which the prompt begins, as for `lines_before`.
-        join: write the partial line and the first drafted line as one line; otherwise leave the partial line out.
-        first_only: use only the draft's first nonblank line; as in InferCom's release, stripped if not joined.
+        join: write the partial line and the first drafted line as one line. Otherwise, leave the partial line out.
+        first_only: use only the draft's first nonblank line. If not joined, it is stripped, as in InferCom's release.
     """
     drafted = draft.splitlines()
     if first_only:
@@ -180,9 +177,9 @@ def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
 
 
 def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
-    """Return the windows moved forward by one stride, to show what follows the code that is like the query.
+    """Return the windows moved forward by one stride, which show the code that follows the matches.
 
-    As in the released code, the text is that of the first place; the other places are only named.
+    As in the released code, the text is that of the first place. The other places are only named.
     """
     fragments = []
     for hit in hits:
@@ -199,7 +196,7 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
 
 
 def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
-    """Choose blocks from the best on; return the chosen, best last, and those left out.
+    """Choose the best blocks that fit. Return them, best last, and those left out.
 
     A block is chosen while header and blocks stay below `budget`. A block that does not fit is skipped and the next is
     tried, until `most` are chosen.
@@ -221,14 +218,14 @@ def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS)
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
     """Return the section of similar code: header, blocks and an empty line; empty without blocks.
 
-    With `empty_header` the header is shown even without blocks, as in the InferCom release.
+    With `empty_header`, the header is shown even without blocks, as in the InferCom release.
     """
     header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
 
 
 def without(blocks: Sequence[Block], gone: int) -> list[Block]:
-    """Return the blocks without the one at `gone`, and without the heading and gaps of a section that becomes empty."""
+    """Return the blocks without block `gone`, and without the heading and gaps of a section that becomes empty."""
     first, last = gone, gone + 1
     while first and _in_section(blocks[first - 1]):
         first -= 1
@@ -246,7 +243,7 @@ def _in_section(block: Block) -> bool:
 
 
 def is_retrieved(block: Block) -> bool:
-    """Return whether a block is context, that is neither the file nor fixed text."""
+    """Return whether a block is retrieved context, not the file or fixed text."""
     return block.kind in (BlockKind.SIMILAR, BlockKind.API)
 
 
@@ -263,9 +260,6 @@ def similar_prompt(
 
     Args:
         candidates: blocks of `fragment`, best first.
-        budget: tokens for the similar code.
-        most: blocks at most.
-        infile: tokens for the in-file text.
         empty_header: show the header even without blocks, as the InferCom release does.
     """
     file_block = infile_block(query, infile)
@@ -287,7 +281,7 @@ def render(query: Query, context: Context) -> Prompt:
 
 
 def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
-    """Return the title and the target as the two last blocks of a prompt (ICL-strategies paper, Listing of RAG).
+    """Return the title and the target as the last two blocks of a prompt (ICL-strategies paper, Listing of RAG).
 
     Python's style: ``paper`` as printed there, with doubled quotes; ``clean`` as written in a file.
     """
@@ -297,8 +291,8 @@ def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
 def target(query: Query, style: str = "paper") -> str:
     """Return signature and docstring, without a newline at the end.
 
-    The lines of a Python docstring are indented by four spaces. Java, which the paper lacks, has the Javadoc and then
-    the signature without its brace, in either style.
+    The lines of a Python docstring are indented by four spaces. For Java, which is not in the paper, the Javadoc comes
+    first, then the signature without its brace, in either style.
     """
     signature, doc = query.signature or "", query.docstring or ""
     if not query.language.indented:
@@ -330,17 +324,16 @@ def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
 
 
 def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
-    """Return the stretches of a place without blank lines."""
+    """Return the parts of a place between its blank lines."""
     lines = split_lines(repo.read(place.path))
     filled = (at for at in range(place.start, min(place.end, len(lines))) if lines[at].strip())
     return stretches(place.path, filled)
 
 
 class RepositoryFiles(Mapping[str, str]):
-    """The files of a repository as a mapping; each file is read on access."""
+    """The files of a repository as a mapping. Each file is read on access."""
 
     def __init__(self, repo: Repository) -> None:
-        """Use the files of a view."""
         self._read, self._paths = repo.read, dict.fromkeys(repo.files())
 
     def __getitem__(self, path: str) -> str:
@@ -368,9 +361,9 @@ def bare_name(name: str) -> str:
 
 
 def last_tokens(text: str, most: int) -> str:
-    """Return the last `most` tokens of a text; a character that is partly before them is left out.
+    """Return the last `most` tokens of a text, perhaps from within a line.
 
-    The cut may be inside a line.
+    A character that is only partly in these tokens is left out.
     """
     tail = pieces(text)[-most:] if most > 0 else []
     while tail and count("".join(tail)) > most:

@@ -2,8 +2,8 @@
 
 A strategy is a function ``(query, repo, *, parameters)``, ``(query, repo, generate, *, parameters)`` or ``(query, repo,
 generate, execute, *, parameters)``. ``generate`` asks the model for drafts; ``execute`` runs the model's code in the
-sandbox (see `strategies.api`). The decorator names it. It is found through the entry-point group
-``ctxbench.strategies``, or in a file that needs no installation: ``path/to/file.py@name(key=value)``.
+sandbox (see `strategies.api`). The decorator sets its name. A strategy is declared in the entry-point group
+``ctxbench.strategies``, or is in a file that needs no installation: ``path/to/file.py@name(key=value)``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from ctxbench.strategies.sources import digest, sources_of, with_neighbours
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
 DISTRIBUTION = "ctxbench"
-"""Distribution of the built-in strategies."""
 _SERVICES = ["generate", "execute"]
 CONTROLS: Mapping[str, str] = {
     "gold": "The completion is the reference: what a perfect model would score.",
@@ -41,9 +40,9 @@ CONTROLS: Mapping[str, str] = {
     "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
     "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
 }
-"""Controls: rows made with the answer, which check the measure itself. Name -> one line of description.
+"""Controls: rows that are computed from the answer and check the measure itself. Name -> one line of description.
 
-They need the reference, so they are not strategies or plug-ins and run in no cell; `harness.run.controls` makes them.
+They need the reference, so they are not strategies or plugins and run in no cell; `harness.run.controls` computes them.
 Strategies cannot have these names."""
 _PREFIXES = ("control.", "oracle.")
 
@@ -55,37 +54,34 @@ class DeclaredStrategy:
     name: str
     """Registered name; for ``file.py@name`` the part after the ``@``."""
     kinds: frozenset[Kind]
-    """Task kinds that it accepts."""
     languages: frozenset[str]
-    """Names of the languages whose samples it accepts; empty for all."""
+    """Languages whose samples the strategy accepts; empty for all."""
     drafts: bool
-    """Whether it asks the model for drafts."""
     executes: bool
-    """Whether it runs the model's code in the sandbox."""
+    """Whether the strategy runs the model's code in the sandbox."""
     parameters: tuple[Parameter, ...]
-    """Parameters, in the order of the signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration(DeclaredStrategy):
-    """A strategy without its code: enough for listings, plans and the check of parameters."""
+    """A strategy without its code, for listings, plans and the check of parameters."""
 
     text: str
-    """Its dedented docstring; empty without one."""
+    """Dedented docstring; empty without one."""
     source: str
-    """File that defines it, or its module."""
+    """File that defines the strategy, or its module."""
     version: str
-    """Digest of its sources; empty if unknown."""
+    """Digest of the sources; empty if unknown."""
 
     @property
     def summary(self) -> str:
-        """First line of its docstring, shown on the leaderboard."""
+        """First line of the docstring, shown on the leaderboard."""
         return self.text.partition("\n")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy(DeclaredStrategy):
-    """A registered strategy, with parameters not yet given."""
+    """A registered strategy, without values of its parameters."""
 
     function: Callable[..., Context | Prompt]
 
@@ -106,14 +102,14 @@ class Strategy(DeclaredStrategy):
 
     @property
     def source(self) -> str:
-        """File that defines it; empty if it was typed in."""
+        """File that defines the strategy; empty if it was typed in."""
         return inspect.getsourcefile(self.function) or ""
 
     @property
     def version(self) -> str:
-        """Digest of that file and of the imported files beside it, or of all files of its package.
+        """Digest of the strategy's file and of the imported files beside it, or of all files of its package.
 
-        It is empty if the strategy was typed in. An edit of the strategy or its helpers changes the version.
+        Empty if the strategy was typed in. An edit of the strategy or its helpers changes the version.
         """
         path = Path(self.source)
         if path in _LOADED:
@@ -126,7 +122,7 @@ R = TypeVar("R", bound=Registration | Strategy)
 
 _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
 _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
-"""Module name and strategies of the file being loaded; names in a file do not clash with names outside it."""
+"""Module name and strategies of the file that is being loaded. Names in a file do not clash with names outside it."""
 _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
 """Strategy file -> digest of the file and its neighbours, and its strategies."""
 _DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
@@ -135,14 +131,12 @@ _NEIGHBOURS: set[str] = set()
 
 
 class Bound(Generic[R]):
-    """A strategy with its parameters given."""
+    """A strategy with values of its parameters."""
 
     def __init__(self, strategy: R, spec: Spec, lookup: Callable[[str], R]) -> None:
         """Check the parameters of `spec`.
 
         Args:
-            strategy: the strategy that the spec names.
-            spec: its name and parameters.
             lookup: name -> strategy, for wrapped strategies.
 
         Raises:
@@ -153,7 +147,6 @@ class Bound(Generic[R]):
         wraps = {p.name: str(arguments.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
         inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
         self.inner: tuple[Bound[R], ...] = tuple(inner.values())
-        """Strategies that it wraps."""
         # The engine stays in the spelling even as the default: a row must name it.
         asked = {p.name: arguments.get(p.name, p.default) for p in strategy.parameters if p.asks_engine}
         self.arguments: Mapping[str, Value] = {
@@ -162,11 +155,10 @@ class Bound(Generic[R]):
             **{name: wrapped.spec for name, wrapped in inner.items()},
         }
         self.spec: str = str(Spec(spec.name, self.arguments))
-        """Canonical spelling: sorted parameters without those equal to the default; wrapped strategies are always
-        spelled."""
+        """Canonical spelling: sorted parameters without defaults. Wrapped strategies are always spelled out."""
         named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
-        """Names of the languages whose samples it and the strategies that it wraps accept; empty for all."""
+        """Languages whose samples the strategy and those that it wraps accept; empty for all."""
         for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
             if is_none:
                 cure = f"{spec.name} takes {listed(own)} samples only"
@@ -174,48 +166,48 @@ class Bound(Generic[R]):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Task kinds that it and the strategies that it wraps accept."""
+        """Task kinds that the strategy and those that it wraps accept."""
         return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
 
     @property
     def drafts(self) -> bool:
-        """Whether it, or a strategy that it wraps, asks the model for drafts."""
+        """Whether the strategy, or one that it wraps, asks the model for drafts."""
         return self.strategy.drafts or any(wrapped.drafts for wrapped in self.inner)
 
     @property
     def executes(self) -> bool:
-        """Whether it runs the model's code in the sandbox; for a wrapper, whether a wrapped strategy does."""
+        """Whether the strategy runs the model's code in the sandbox; for a wrapper, whether a wrapped strategy does."""
         return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Specs of the context engines that it, or a strategy that it wraps, may ask."""
+        """Specs of the context engines that the strategy, or one that it wraps, may use."""
         own = [self.arguments.get(p.name) for p in self.strategy.parameters if p.asks_engine]
         inner = [spec for wrapped in self.inner for spec in wrapped.engines]
         return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """Specs of the encoders in its parameters, defaults included, and in those of the strategies that it wraps."""
+        """Specs of the encoders in the parameters of the strategy and of those that it wraps, defaults included."""
         own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.names_encoder]
         return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Text arguments, defaults included, of it and the strategies that it wraps; each may name an encoder."""
+        """Text arguments of the strategy and of those that it wraps, defaults included. Each may name an encoder."""
         free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]
         own = [str(self.arguments.get(p.name, p.default)) for p in free]
         return (*own, *(text for wrapped in self.inner for text in wrapped.texts))
 
     @property
     def unmasked(self) -> bool:
-        """Whether it, or a strategy that it wraps, sees the import lines that samples mask."""
+        """Whether the strategy, or one that it wraps, sees the import lines that samples mask."""
         own = any(p.unmasks and self.arguments.get(p.name, p.default) for p in self.strategy.parameters)
         return own or any(wrapped.unmasked for wrapped in self.inner)
 
     @property
     def version(self) -> str:
-        """Digest of its sources, and of those of the strategies that it wraps."""
+        """Digest of the sources, including those of wrapped strategies."""
         own = self.strategy.version
         return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
 
@@ -228,14 +220,14 @@ def listed(names: frozenset[str]) -> str:
 def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
     spec = specs.parse(text)
     strategy = lookup(spec.name)
-    # Check this before its parameters: a wrapper whose default is itself would recurse forever.
+    # Check this before the parameters: a wrapper whose default is itself would recurse forever.
     if any(parameter.wraps for parameter in strategy.parameters):
         raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that is not a wrapper")
     return Bound(strategy, spec, lookup)
 
 
 def is_control(spec: str) -> bool:
-    """Return whether a row with this canonical spec is a control: shown, never ranked.
+    """Return whether a row with this canonical spec is a control, which is shown but never ranked.
 
     Controls have a reserved name, or a name that begins with ``control.`` or ``oracle.``, also in a file.
     """
@@ -244,12 +236,12 @@ def is_control(spec: str) -> bool:
 
 
 class BoundStrategy(Bound[Strategy]):
-    """A strategy with its parameters given, callable in this process."""
+    """A strategy with values of its parameters, callable in this process."""
 
     def __call__(
         self, query: Query, repo: Repository, model: Model | Generate, execute: Execute | None = None
     ) -> Prompt:
-        """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
+        """Return the prompt for one query. A returned `Context` is packed in the similar-code layout.
 
         Raises:
             InputFault: if the query's kind is not one of `kinds`.
@@ -259,7 +251,7 @@ class BoundStrategy(Bound[Strategy]):
             raise InputFault(
                 f"{self.spec} does not take {query.kind} samples",
                 where=query.id,
-                cure=f"it takes {listed(self.kinds)} samples",
+                cure=f"use it for {listed(self.kinds)} samples",
             )
         if self.executes and execute is None:
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
@@ -280,7 +272,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
 
     Args:
         name: its name in specs; by custom ``family.name``.
-        kinds: task kinds that it accepts; the layout of a returned `Context` is for lines.
+        kinds: task kinds that it accepts. The layout of a returned `Context` is for lines.
         languages: names of the languages whose samples it accepts, such as ``python``; empty for all.
 
     Raises:
@@ -319,14 +311,13 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
 
 
 def _services(function: Callable[..., object], name: str) -> list[str]:
-    """Return which of ``generate`` and ``execute`` a strategy takes, by its arguments' names."""
     arguments = inspect.signature(function).parameters.values()
     fixed = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
     is_variadic = any(a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD) for a in arguments)
     services = fixed[2:]
     if is_variadic or len(fixed) < 2 or services != _SERVICES[: len(services)]:
         raise InputFault(
-            f"it takes ({', '.join(map(str, arguments))})",
+            f"the strategy takes ({', '.join(map(str, arguments))})",
             where=f"strategy {name}",
             cure="write it as (query, repo, *, …) or (query, repo, generate, *, …), parameters after the star",
         )
@@ -339,7 +330,7 @@ def names() -> tuple[str, ...]:
 
 
 def is_ours(name: str) -> bool:
-    """Return whether a strategy is built in or already in this process, so that any process may import it."""
+    """Return whether any process may import a strategy: it is built in, or already in this process."""
     return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
 
 
@@ -347,13 +338,13 @@ def get(name: str) -> Strategy:
     """Return the strategy called `name`, or the one in ``file.py@name``.
 
     Raises:
-        InputFault: if there is no such strategy, or its module or file cannot be imported.
+        InputFault: if the strategy does not exist, or its module or file cannot be imported.
     """
     path, at, inside = name.rpartition("@")
     if not at:
         if name in CONTROLS:
             raise InputFault(
-                f"{name} is a control, not a strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
+                f"{name} is a control, not a strategy", cure=f"use it in a run: `ctxbench run --strategy {name}`"
             )
         if name not in names():
             specs.check_no_file(name, _declared, noun="strategy")
@@ -366,14 +357,14 @@ def get(name: str) -> Strategy:
 
 
 def _declared(source: bytes, _: str) -> list[str]:
-    """Return the strategies that a text declares, without running it: this process may be one that runs no strategy."""
+    """Return the strategies that a text declares, without running the text."""
     return _DECLARED.findall(source.decode("utf-8", errors="replace")) or ["NAME"]
 
 
 def default_of(name: str, parameter: str) -> float | None:
     """Return the default number of a parameter of a built-in strategy.
 
-    It is None if the default is not a number, or the strategy is not built in: those are not imported for this.
+    None if the default is not a number, or the strategy is not built in.
     """
     if not is_ours(name) or name in CONTROLS:
         return None
@@ -383,7 +374,6 @@ def default_of(name: str, parameter: str) -> float | None:
 
 
 def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
-    """Return the strategies of a file by name; messages name the file by `display_name`."""
     with explained(display_name):
         contents = with_neighbours(path)
     version = digest(contents)
@@ -393,7 +383,7 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
     module_name = f"_strategy_file_{sha256(str(path))[:12]}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     if module_spec is None:
-        raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
+        raise InputFault("the file is not a Python file", where=display_name, cure="use a file that ends in .py")
     module = importlib.util.module_from_spec(module_spec)
     strategies: dict[str, Strategy] = {}
     with _beside(path, contents):
@@ -404,7 +394,9 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
             exec(compile(contents[path], str(path), "exec"), module.__dict__)  # noqa: S102 - as an import would
         except Exception as error:
             raise InputFault(
-                f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="correct the file"
+                f"the file cannot be imported ({type(error).__name__}: {error})",
+                where=display_name,
+                cure="correct the file",
             ) from error
         finally:
             _FILE.reset(token)

@@ -1,8 +1,4 @@
-"""Line prompts in RepoCoder's layout: RepoCoder itself, its baselines, and the results of a context engine.
-
-`lc.infile` shows the target file alone. `lc.random_windows` is a control that useful retrieval must beat.
-`lc.repocoder` retrieves, drafts, and retrieves with the draft, for lines and, as in RepoEval, for function bodies.
-"""
+"""Line prompts in RepoCoder's layout: RepoCoder itself, its baselines, and the results of a context engine."""
 
 from __future__ import annotations
 
@@ -32,13 +28,11 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
-"""Number of windows retrieved; the packing takes those that fit."""
+"""Number of windows retrieved. The prompt shows those that fit."""
 _FILES = 5
-"""Number of files drawn for each block."""
 _MOST = 200_000
 """Most characters before the cursor in a query to an engine."""
 LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
-"""Most tokens of a draft."""
 
 
 @strategy("lc.infile", kinds=(Kind.LINE, Kind.FUNCTION))
@@ -93,9 +87,9 @@ class WindowSearch:
     size: int
     stride: int
     before: int
-    """First line of the target file that the prompt shows; its windows count if they end at or before this line."""
+    """First line of the target file that the prompt shows. Windows of the file count if they end at or before this
+    line."""
     folder: str = ""
-    """Text before each path."""
 
     def undrafted(self) -> list[Block]:
         """Return the code after the windows most like the lines before the cursor line."""
@@ -103,7 +97,7 @@ class WindowSearch:
         return extended(hits, self.repo, self.size, self.stride, self.folder)
 
     def drafted(self, draft: str, partial: str, lines: str) -> list[Block]:
-        """Return the windows most like the lines around a draft; see `repocoder` for `q2_partial` and `q2_lines`."""
+        """Return the windows most like the lines around a draft. `repocoder` describes `q2_partial` and `q2_lines`."""
         join, first_only = partial == "join", lines == "first"
         text = draft_query(self.query, draft, self.size, start=self.before, join=join, first_only=first_only)
         return as_found(self._hits(text), self.folder)

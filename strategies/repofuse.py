@@ -1,8 +1,8 @@
 """RepoFuse: definitions that the file refers to and code like it, ranked together, the most relevant first.
 
-RepoFuse asks Jedi for the definitions, which infers types and reads files from disk. Here, names in the shown text are
+RepoFuse uses Jedi for the definitions, which infers types and reads files from disk. Here, names in the shown text are
 resolved through the text's imports, without types: ``store.load`` is resolved only if ``store`` is a module or a class.
-Only direct definitions are returned, not those that they refer to in turn.
+Definitions that these refer to in turn are left out.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 CHUNK = 10
-"""Nonblank lines of a chunk."""
 MASKED = frozenset({"ctxbench", "projbench"})
-"""Benchmarks whose line samples hide the import of the target; RepoFuse was measured without this."""
+"""Benchmarks whose line samples hide the import of the target. RepoFuse was measured without this."""
 _RETRIEVED = 50
-"""Number of chunks retrieved; the best in other files are used."""
+"""Number of chunks retrieved. The best in other files are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +175,7 @@ def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str],
 
 
 def stub(text: str, language: Language) -> str:
-    """Return a class or a file as a stub, without blank lines.
-
-    A broken definition is reduced as far as the parser understands it.
-    """
+    """Return a class or a file as a stub, without blank lines."""
     source = Source(text, language)
     pieces, end = [], 0
     for start, stop, instead in _cuts(source.root, language):
@@ -190,7 +186,6 @@ def stub(text: str, language: Language) -> str:
 
 
 def _cuts(root: Node, language: Language) -> list[tuple[int, int, bytes]]:
-    """Return the byte ranges to replace, in order, and their replacements."""
     body = b"..." if language.indented else b"{ ... }"
     cuts, stack = [], [root]
     while stack:

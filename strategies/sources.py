@@ -1,8 +1,8 @@
 """Sources of a strategy: the files whose digest is its version. They are read, never imported.
 
-The sources are all files of the strategy's package, or without a package the file itself and the files beside it that
-it imports, directly or not. Imports are found in the text, wherever the statement is, so a module that is imported only
-when the strategy runs counts too. Modules with computed names, and files that are not Python, are not found.
+The sources are all files of the strategy's package. Without a package, they are the file itself and the files beside it
+that it imports, directly or not. All imports in the text count, also those that run late. Modules with computed names
+and files that are not Python are ignored.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ def digest(contents: Mapping[Path, bytes]) -> str:
 
 
 def sources_of(module: str, path: Path) -> dict[Path, bytes]:
-    """Return the files that define a strategy, in order, and their content.
-
-    Args:
-        module: the name of its module.
-        path: the module's file.
+    """Return the files that define a strategy, in order, with their content.
 
     Raises:
         OSError: if the file cannot be read.
@@ -42,8 +38,6 @@ def sources_of(module: str, path: Path) -> dict[Path, bytes]:
 
 def with_neighbours(path: Path) -> dict[Path, bytes]:
     """Return a file and then the files beside it that it imports, directly or not, with their content.
-
-    An imported package counts with all its files.
 
     Raises:
         OSError: if the file itself cannot be read.
@@ -58,7 +52,6 @@ def with_neighbours(path: Path) -> dict[Path, bytes]:
         for name in _imported(contents[unread.pop()], names):
             names.remove(name)
             for file in _beside(path.parent, name):
-                # Python cannot import an unreadable file either.
                 with contextlib.suppress(OSError):
                     if file not in contents:
                         contents[file] = file.read_bytes()
@@ -67,10 +60,7 @@ def with_neighbours(path: Path) -> dict[Path, bytes]:
 
 
 def _imported(content: bytes, names: Set[str]) -> set[str]:
-    """Return those of the names that are the first part of a module's absolute imports.
-
-    Relative imports are left out: they stay in the module's package.
-    """
+    """Return those of the names that are the first part of a module's absolute imports."""
     imported: set[str] = set()
     if not any(name.encode() in content for name in names):
         return imported  # most files; parsing one takes milliseconds, for every sample
@@ -84,10 +74,7 @@ def _imported(content: bytes, names: Set[str]) -> set[str]:
 
 
 def _beside(folder: Path, name: str) -> list[Path]:
-    """Return the files beside a file that it imports by this name; none if the module is elsewhere.
-
-    Installed modules come first, as in an import.
-    """
+    """Return the files beside a file that it imports by this name; empty if the module is elsewhere."""
     if name == _OURS or name in sys.builtin_module_names or folder.name in _INSTALLED:
         return []
     spec = PathFinder.find_spec(name, [*sys.path, str(folder)])
@@ -99,7 +86,7 @@ def _beside(folder: Path, name: str) -> list[Path]:
 
 
 def _package(module: str) -> Path | None:
-    """Return the folder of a module's package; None without a package. For our own it is `ctxbench.strategies`."""
+    """Return the folder of a module's package, or None. For the built-in strategies it is `ctxbench.strategies`."""
     ours = module.startswith(f"{__package__}.")
     top, dot = (__package__, ".") if ours else module.partition(".")[:2]
     file = getattr(sys.modules.get(top), "__file__", None)

@@ -1,8 +1,4 @@
-"""The stored contexts of benchmarks, in the prompts of their authors' own programs, without any search.
-
-`lc.crosscodeeval` builds the prompts of CrossCodeEval's two programs, `lc.repobench` that of RepoBench's. Both read
-only `Query.stored`, count in ctxbench's own tokens, and show the file alone if a sample stores nothing.
-"""
+"""The stored contexts of benchmarks, in the prompts of their authors' own programs, without any search."""
 
 from __future__ import annotations
 
@@ -20,11 +16,10 @@ from ctxbench.strategies.layout import count, infile_flags, left_block, pieces
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
-"""CrossCodeEval's layouts: of its evaluation program, and of its data files."""
+"""CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""
 MAX_CONTEXT, MAX_PROMPT = 512, 1998
 """Limits of the evaluation program, in tokens: for cross-file code, and for the prompt (2048 minus 50 new tokens)."""
 REPOBENCH = 15_800
-"""Tokens of RepoBench's prompt."""
 NOTHING_STORED = "no_stored_context"
 """Flag of a prompt whose sample stores no such context, so that it shows the file alone."""
 GRAPHS = ("definition", "reference")
@@ -33,7 +28,7 @@ CROPPED, IMPORTS = "cropped_code", "import_statement"
 """Names of the stored contexts with RepoBench's own cut of the file."""
 _HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
 _GAP = re.compile(r"\n\n(\n{2,})")
-"""RepoBench's program shortens four or more newlines to two."""
+"""Four or more newlines, which RepoBench's program shortens to two."""
 
 
 @strategy("lc.crosscodeeval")
@@ -112,14 +107,14 @@ def crosscodeeval_prompt(
     max_context: int = MAX_CONTEXT,
     max_prompt: int = MAX_PROMPT,
 ) -> Prompt:
-    """Return CrossCodeEval's prompt with one context; see `crosscodeeval` for the arguments.
+    """Return CrossCodeEval's prompt with one context. `crosscodeeval` describes the arguments.
 
     Raises:
         InputFault: if the layout reserves the whole prompt for cross-file code.
     """
     if layout == TEXT and max_context >= max_prompt:
         what = f"max_context={max_context} leaves no tokens of max_prompt={max_prompt} for the file"
-        raise InputFault(what, where="lc.crosscodeeval", cure="give a larger max_prompt")
+        raise InputFault(what, where="lc.crosscodeeval", cure="set a larger max_prompt")
     mark = query.language.comment
     blocks: list[Block] = []
     dropped: list[Dropped] = []
@@ -147,7 +142,6 @@ def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
 
 
 def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
-    """Return the header and the pieces that fit whole, and the dropped others; without pieces no header."""
     header = text_block(f"{mark} {_HEADER}")
     blocks, used = [header], count(header.text)
     codes = [_commented(snippet, mark) for snippet in snippets]
@@ -166,7 +160,7 @@ def _commented(snippet: StoredSnippet, mark: str) -> Block:
 
 
 def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropped, ...]]:
-    """Return the pieces without their last lines, so that `over` tokens are gone, and two line ends after them.
+    """Remove `over` tokens of last lines from the pieces, and add two line ends.
 
     As in RepoBench's program, newlines are not counted, and an exactly reached count drops one more line.
     """
@@ -191,7 +185,6 @@ def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropp
 
 
 def _closed_up(blocks: list[Block]) -> list[Block]:
-    """Return blocks without surplus newlines in their joined text."""
     whole = "".join(block.text for block in blocks)
     gone = {at for gap in _GAP.finditer(whole) for at in range(*gap.span(1))}
     closed, at = [], 0

@@ -15,7 +15,7 @@ from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, Stor
 OTHER = "zq_another_answer"
 """An alternative planted answer; see `view_for`."""
 PLANTED = "zq_planted_answer"
-"""The planted answer. It is after the cursor in the target file and nowhere else; no prompt may contain it."""
+"""The planted answer. It is after the cursor in the target file and nowhere else. No prompt may contain it."""
 TARGET = "shop/checkout.py"
 
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ _STORED = StoredContext(
 
 
 def query_for(kind: Kind) -> Query:
-    """Return a query of that kind about the target file."""
+    """Return a query of a kind about the target file."""
     prefix, suffix = _BEFORE, None
     if kind is Kind.FUNCTION:
         documented = '"""Take the money."""\n'
@@ -45,13 +45,12 @@ def query_for(kind: Kind) -> Query:
 
 @dataclass(slots=True)
 class Handed(AccessLedger):
-    """A ledger that records what searches returned."""
+    """A ledger that records the results of searches."""
 
     hits: list[tuple[str, Sequence[Place]]] = field(default_factory=list)
-    """Texts, each with its places."""
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Keep the hits of a search."""
+        """Record the hits of a search."""
         self.hits += hits
 
 
@@ -59,7 +58,6 @@ def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) 
     """Return the view of the repository for a query's strategy.
 
     Args:
-        query: a query of `query_for`.
         answer: `OTHER` for a repository that differs only in hidden text: other names, more of them, and a nested
             function.
         ledger: records what searches return.
@@ -112,13 +110,13 @@ def _view(texts: dict[str, str], query: Query, masked: Sequence[tuple[int, int]]
 
 
 class _NoEngine:
-    """A stand-in for every context engine, since the check starts none: it returns each file's first lines."""
+    """A stand-in for every context engine, since the check starts none. It returns each file's first lines."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self._paths = paths
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return places, also at the end of the target file."""
+        """-"""
         places = [Place(path=path, start=0, end=10_000) for path in self._paths]
         return [ScoredPlace(place=place, score=1 / (1 + at)) for at, place in enumerate(places)][:top]
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.helpers.databases import close_all, made_once
 from tests.helpers.extras import absent
 
-# As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
+# As the command line does. On a busy machine, threads of BLAS wait for each other longer than they work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A busy machine draws and tries examples slowly.
@@ -26,7 +26,7 @@ settings.load_profile("untimed")
 pytest_plugins = ("tests.helpers.browsers", "tests.helpers.cells", "tests.helpers.homes", "tests.helpers.sandboxes")
 
 SHARED = Path(os.environ.get("CTXBENCH_SHARED") or Path(__file__).resolve().parents[2] / "shared")
-"""Official outputs and released files of others, which are no part of the project."""
+"""Official outputs and released files of other people, which are not part of the project."""
 
 
 _HOMES = itertools.count()
@@ -54,14 +54,14 @@ LONGEST = (
     "tests/test_processors.py",
     "tests/test_notebook.py",
 )
-"""The files that take minutes, longest first: a worker that begins one of them last would let the others wait."""
+"""Files that take minutes, the longest first. A worker that starts such a file last would delay the end."""
 WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py", "test_vllm_hf.py"}
-"""The files that import torch and transformers, for seconds; all of their tests are slow."""
+"""Files that import torch and transformers, which takes seconds. All of their tests are slow."""
 WITH_JAVA = {"test_java_real.py", "test_java_suite.py", "test_rebuild_java.py"}
-"""The files that install a JDK into an image, for half a minute where the machine has none yet."""
+"""Files that install a JDK into an image, for half a minute on a new machine."""
 WITH_PAGES = {f"test_{name}_page.py" for name in ("benchmark", "compare", "cost", "runs")}
 WITH_PAGES |= {"test_accessible.py", "test_samples_browser.py", "test_untrusted.py"}
-"""The files that look at the same site, whose database, server and browser take many seconds."""
+"""Files that test the same site, whose database, server and browser take many seconds."""
 GROUPS = {"models": WITH_MODELS, "java": WITH_JAVA, "pages": WITH_PAGES}
 
 
@@ -72,11 +72,11 @@ LEAVES_OUT: dict[str, Callable[[str], object]] = {
     "(slow or network) and not long": lambda text: not re.search(r"\bmark\.(?:slow|network)\b", text),
     "long": lambda text: "mark.long" not in text,
 }
-"""What the Makefile selects, and whether a file with this text has no test of it."""
+"""The Makefile's selections, and whether a file with this text has no selected test."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files out of which no test is to be run: to import them all takes each worker many seconds."""
+    """Skip files without a selected test, because each worker needs many seconds to import them all."""
     leaves_out = LEAVES_OUT.get(config.option.markexpr)
     if leaves_out is None or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
@@ -85,14 +85,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
     places = {file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Give the files of one of the groups above to one worker: another would do the same at the same time, or wait."""
+    """Send the files of a group to one worker. Another worker would do the same work at the same time, or wait."""
     if config.getvalue("dist") != "loadfile":
         return None
     scheduling = importlib.import_module("xdist.scheduler").LoadFileScheduling(config, log)
@@ -101,7 +100,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def group_of(test: str) -> str:
-    """Return the name of what one worker runs as a whole: a test's file, or the group that its file belongs to."""
+    """Return the name of a unit of work: the group of a test's file, or the file."""
     file = test.partition("::")[0]
     groups = (name for name, files in GROUPS.items() if Path(file).name in files)
     return next(groups, file)
@@ -109,7 +108,7 @@ def group_of(test: str) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect no garbage among the millions of objects that tests are collected into, neither now nor later."""
+    """Switch the garbage collector off during collection, which creates millions of lasting objects."""
     gc.disable()
     try:
         return (yield)
@@ -126,9 +125,9 @@ def _made_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_process() -> Iterator[None]:
-    """Let the built-in model compute in this process: to start others takes longer than all that most tests ask of it.
+    """Run the built-in model in this process: starting others takes longer than most tests.
 
-    Tests of those processes say how many they want.
+    Tests of those processes set their number.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext"), "cores", lambda: 1)
@@ -145,7 +144,7 @@ def _databases_closed() -> Iterator[None]:
 def _own_home(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keep every test out of the working directory's home and the user's models. Most need no folder: none is made."""
+    """Keep every test out of the working directory's home and the user's models. Most tests need no folder."""
     if "tmp_path" in request.fixturenames:
         folder: Path = request.getfixturevalue("tmp_path")
     else:
@@ -157,7 +156,7 @@ def _own_home(
 
 @pytest.fixture(autouse=True)
 def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse connections that leave this machine, unless the test is marked `network`."""
+    """Refuse connections to other machines, unless the test is marked `network`."""
     if request.node.get_closest_marker("network"):
         return
     real = socket.socket.connect
@@ -174,7 +173,7 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def shared() -> Path:
-    """Return the folder of other people's files; tests of them are run where it is there."""
+    """Return the folder of other people's files. Tests of these files run only if it exists."""
     if not SHARED.is_dir():
         absent(f"no folder {SHARED} (CTXBENCH_SHARED): tests against official outputs are not run here")
     return SHARED

@@ -101,7 +101,7 @@ def test_columns(home: Path, name: str, arguments: tuple[str, ...], first: str) 
     some = [every.columns[-1], "strategy"]
     assert list(called(columns=some)) == list(called(columns=", ".join(some))) == some
     for wrong in ("stratgy", ["strategy", 3], 3):
-        with pytest.raises(InputFault, match=r"stratgy.*did you mean|'3'|columns is 3"):
+        with pytest.raises(InputFault, match=r"stratgy.*did you mean|'3'|columns are 3"):
             called(columns=wrong)
 
 
@@ -174,20 +174,20 @@ def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
     ("name", "wrong", "said"),
     [
         ("run", {"temperature": -1}, "'--temperature': -1.0 is not in the range x>=0"),
-        ("run", {"temperature": float("nan")}, "nan is no finite number"),
+        ("run", {"temperature": float("nan")}, "nan is not a finite number"),
         ("run", {"top_p": 2}, "'--top-p': 2.0 is not in the range"),
         ("run", {"strategy_seconds": 0}, "'--strategy-seconds': 0.0 is not in the range"),
-        ("run", {"strategy_seconds": float("inf")}, "inf is no finite number"),
+        ("run", {"strategy_seconds": float("inf")}, "inf is not a finite number"),
         ("run", {"limit": 1.5}, "'--limit': '1.5' is not a valid integer"),
         ("run", {"n": 10_000}, "10000 is not in the range 1<=x<=9999"),
         ("run", {"seed": -1}, "-1 is not in the range"),
-        ("run", {"sandbox": "boxes"}, "'boxes' is none of docker"),
+        ("run", {"sandbox": "boxes"}, "'boxes' is not one of docker"),
         ("run", {"strategies": []}, "Missing option '--strategy'"),
         ("run", {"samples": "dmeo"}, "did you mean demo?"),
         ("board", {"invalid": "some"}, "'some' is not one of 'exclude', 'include'"),
         ("board", {"published": True}, "'True' is not one of 'auto', 'all', 'none'"),
         ("board", {"by_level": "yes"}, "'--by-level' does not take a value"),
-        ("board", {"k": 0}, "'0' is no whole number"),
+        ("board", {"k": 0}, "'0' is not a whole number"),
         ("board", {"metric": 3}, "no metric of these runs is called '3'"),
         ("board", {"baseline": "lc.infle"}, "did you mean lc.infile?"),
         ("scores", {"after": "June"}, "'June' is not a date; write it as 2024-06-01"),
@@ -195,14 +195,14 @@ def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
         ("scores", {"prices": "/nowhere"}, "/nowhere: no such file"),
         ("scores", {"generator": 3}, "no generator of the stored runs is called '3'"),
         ("scores", {"samples": ["demo", "other"]}, "no sample set of the stored runs is called"),
-        ("scores", {"db": 3}, "3: is not a database URL"),
+        ("scores", {"db": 3}, "3: this is not a database URL"),
         ("runs", {"samples": "dem"}, "did you mean demo?"),
-        ("runs", {"home": "/nowhere"}, "no runs are stored here"),
+        ("runs", {"home": "/nowhere"}, "no runs are stored"),
         ("samples", {"name": 3}, "no sample set is called '3'"),
         ("compare", {}, "no run is named"),
-        ("build", {"name": "new"}, "give repositories with --repo, or a standard set with --set"),
+        ("build", {"name": "new"}, "give either repositories with --repo or a standard set with --set"),
         ("build", {"name": "new", "repo": "nowhere"}, "no repository is called 'nowhere'"),
-        ("build", {"name": "new", "set": "ctxbench-2", "seed": 1}, "--seed is for --repo"),
+        ("build", {"name": "new", "set": "ctxbench-2", "seed": 1}, "--seed needs --repo"),
         ("build", {"name": "-x", "repo": "click"}, "'-x' is not a name for a sample set"),
         ("import_results", {}, "give FILE and --format, or --reference"),
         ("import_results", {"reference": 3}, "no set with reference results is called '3'"),

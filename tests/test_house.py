@@ -47,7 +47,7 @@ def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     assert names.main() == 1
     printed = capsys.readouterr().out
     assert "bench: 1 of 2 names are vague (50.0 %), bench/a.py 1\n" in printed
-    assert "class Row stands in bench/a.py, sandbox/b.py\n" in printed
+    assert "class Row is defined in bench/a.py, sandbox/b.py\n" in printed
     assert "_Own" not in printed
 
 
@@ -166,7 +166,6 @@ _NAMING = {
     "dashboard/views/benchmark.py": "the version of the interpreter in a set's account",
     "harness/cli/doctor.py": "the programs that a machine has",
     "harness/cli/repo.py": "the example of a manifest",
-    "harness/cli/reproduce.py": "the languages that papers print",
     "harness/generators/conformance.py": "its sample of code",
     "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",

@@ -72,7 +72,7 @@ def test_every_extra_that_a_cure_or_a_page_names_is_there() -> None:
     named = {
         name
         for text in texts
-        for group in re.findall(r"pip install 'ctxbench\[([\w,]+)\]", text)
+        for group in re.findall(r"pip install '(?:ctxbench|\.)\[([\w,]+)\]", text)
         for name in group.split(",")
     }
     assert {"dashboard", "hf"} <= named <= set(extras)

@@ -31,11 +31,10 @@ from ctxbench.bench.repositories.sources import (
 
 _ENDS = ".py .pyx .pxd .c .cpp .rs .java .kt .scala .groovy .toml .cfg .ini .txt .in .pip .xml"
 _READ = frozenset(_ENDS.split())
-"""Suffixes of the files to guess from."""
 _NAMED = ("licen", "copying", "eula", "commons", "pkg-info", "notice")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
-"""Maximum bytes of a file to guess from; a larger one counts as empty."""
+"""Largest size in bytes of a file to guess from. A larger file counts as empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +43,12 @@ class Adoption:
 
     manifest: RepoManifest
     path: Path
-    """Path of the manifest."""
     lines: int
-    """Number of lines that can become samples."""
     trial: Trial | None
-    """None if there are no tests, or no workbench was given."""
+    """Result of the tests; None if there are no tests, or no tools to run them."""
     remarks: tuple[str, ...]
     """Observations, written as comments."""
     doubts: tuple[str, ...]
-    """Points that a person should check, written as comments."""
 
 
 def adopt(
@@ -68,26 +64,26 @@ def adopt(
 ) -> Adoption:
     """Fetch a repository, guess how its tests run, try them, and write its manifest.
 
-    The home keeps what was fetched, locked and run; a second call continues there.
+    The home keeps all results, so a second call continues there.
 
     Args:
-        ref: the user's reference to a source; see `resolve`.
-        home: the home to fetch into.
-        folder: the folder to write the manifest to, as ``NAME.toml``.
-        workbench: the means to run tests; None: tests are left out.
+        ref: the user's reference to a source, see `resolve`.
+        folder: the folder for the manifest ``NAME.toml``.
+        workbench: the tools to run tests; None: tests are left out.
         name: the repository's name; empty: derived from `ref`.
         workers: number of processes that read files.
         force: replace an existing manifest of that name.
-        report: receives each line of progress text.
 
     Raises:
-        InputFault: if there is no such source, the manifest exists already, or the repository gives no sample.
+        InputFault: if the source does not exist, the manifest exists already, or the repository has no usable sample.
         MachineFault: if the source cannot be reached, or the machine failed.
     """
     name = name or check_ref(ref)
     path = folder / f"{name}.toml"
     if path.exists() and not force:
-        raise InputFault("is there already", where=str(path), cure="give --force to replace it, or --name NAME")
+        raise InputFault(
+            "the manifest exists already", where=str(path), cure="add --force to replace it, or choose another --name"
+        )
     draft, guessed, project = _drafted(ref, name, path, home, report)
     lines, line_doubts = _usable_lines(draft, project.checkout.root, workers)
     report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
@@ -97,7 +93,9 @@ def adopt(
     if not lines and (trial is None or not trial.passed):
         reason = trial.fault if trial and trial.fault else "; ".join([*line_doubts, *guessed.doubts])
         raise InputFault(
-            f"it gives neither lines nor functions: {reason}", where=name, cure="choose another repository"
+            f"the repository has no usable lines and no usable functions: {reason}",
+            where=name,
+            cure="choose another repository",
         )
     adoption = Adoption(
         manifest=replace(draft, tests=trial.tests if trial and trial.passed else None),
@@ -112,10 +110,10 @@ def adopt(
 
 
 def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
-    """Fetch a repository; return a manifest for line samples without writing it to a file.
+    """Fetch a repository and return a manifest for line samples, without writing a file.
 
     Raises:
-        InputFault: if there is no such source, or it has no supported language.
+        InputFault: if the source does not exist, or has no supported language.
         MachineFault: if the source cannot be reached.
     """
     name = check_ref(ref)
@@ -127,12 +125,11 @@ def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
 
 
 def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tuple[RepoManifest, Guess, FetchedProject]:
-    """Fetch a repository; return its manifest without tests, the guess from its files, and the files."""
     origin = resolve(ref, home, report)
     version = origin.version
     if isinstance(origin.source, LocalSource) and not version:
         # The version is part of the copy's name, so it is read before the copy is made.
-        version = guess(_files(origin.source.path, local.files(origin.source.path, home))).version
+        version = guess(_files(origin.source.path, local.files(origin.source.path, home)), where=ref).version
     draft = RepoManifest(
         name=name,
         language=PYTHON,
@@ -144,7 +141,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
     manifest.parse(text_of(draft), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
-    guessed = guess(tree, wheel=origin.wheel)
+    guessed = guess(tree, where=ref, wheel=origin.wheel)
     draft = replace(
         draft,
         language=guessed.language,
@@ -161,7 +158,7 @@ def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Check
         return checkouts.fetch(draft, home, report=report)
     except MachineFault as fault:
         # The cure in a fetch's error assumes a manifest, which does not exist yet.
-        cure = "check the network, or get a copy in another way and give its path"
+        cure = "check the network, or use the path of a local copy"
         raise MachineFault(fault.what, where=fault.where, cure=cure) from fault
 
 
@@ -215,7 +212,6 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     doubts += [trial.search.left_out] if trial.search.left_out else []
     failures = trial.search.failures
     if failures:
-        # In a long suite only some causes are known.
         first = sorted(failures.items(), key=lambda failure: not failure[1])[:MOST_NAMED]
         named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
         more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
@@ -234,7 +230,7 @@ def _walk(root: Path) -> list[Path]:
 
 
 def _files(root: Path, paths: list[Path]) -> Mapping[str, bytes]:
-    """Return path -> content of the files to guess from; too large ones are empty."""
+    """Return path -> content of the files to guess from. Too large files are empty."""
     tree: dict[str, bytes] = {}
     for path in sorted(paths):
         name = path.name.lower()
@@ -260,23 +256,23 @@ class NamedSource:
     name: str
     """Default name of the manifest."""
     version: str
-    """Empty if only its files state it."""
+    """Version; empty if only the files of the source state it."""
     source: Source
     wheel: bool = False
-    """Whether the package index has wheels of it."""
+    """Whether the package index has wheels of the project."""
 
 
 def manifest_name(text: str) -> str:
-    """Return a valid manifest name close to a text."""
+    """Turn a text into a valid manifest name."""
     plain = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
     return plain[:100] or "repository"
 
 
 def check_ref(ref: str) -> str:
-    """Return the default manifest name for a reference; nothing is fetched.
+    """Return the default manifest name for a reference. Nothing is fetched.
 
     Raises:
-        InputFault: if the reference has none of the `FORMS`, or its path does not exist.
+        InputFault: if the reference matches no form of `FORMS`, or its path does not exist.
     """
     if match := _PYPI.fullmatch(ref):
         return manifest_name(match.group(1))
@@ -285,10 +281,10 @@ def check_ref(ref: str) -> str:
     if match := _GIT.fullmatch(ref):
         return manifest_name(match.group(1).rstrip("/").rpartition("/")[2].removesuffix(".git"))
     if re.match(r"(pypi|debian|git\+\w+):", ref):
-        raise InputFault(f"{ref!r} is not whole", cure=_whole(ref))
+        raise InputFault(f"{ref!r} is incomplete", cure=_whole(ref))
     path = Path(ref).expanduser()
     if not path.exists():
-        raise InputFault(f"{ref!r} is no source, and there is no such file or folder", cure=f"give {FORMS}")
+        raise InputFault(f"{ref!r} is not a source, a file or a folder", cure=f"give {FORMS}")
     archive = _ARCHIVE.match(path.name)
     resolved = path.resolve()
     return manifest_name(archive.group(1) if path.is_file() and archive else resolved.name)
@@ -306,7 +302,7 @@ def resolve(ref: str, home: Home, report: Report) -> NamedSource:
     """Return the source that a reference names, with its current hash.
 
     Raises:
-        InputFault: if the reference has none of the `FORMS`, or there is no such release.
+        InputFault: if the reference matches no form of `FORMS`, or the release does not exist.
         MachineFault: if the source cannot be reached.
     """
     name = check_ref(ref)
@@ -336,9 +332,9 @@ def _pypi(name: str, project: str, version: str) -> NamedSource:
     offer = next(pypi.offers(project, version, web, configuration, reasons), None)
     if offer is None:
         raise Unreachable(
-            f"no sdist of it is offered: {', '.join(reasons) or 'pip is configured to use no index'}",
+            f"no index offers an sdist of this version: {', '.join(reasons) or 'pip is configured to use no index'}",
             where=f"pypi:{project}=={version}",
-            cure=f"see the versions with `pip index versions {project}`, or give the path of a copy",
+            cure=f"list the versions with `pip index versions {project}`, or use the path of a local copy",
         )
     digest = offer.sha256
     if not digest:

@@ -30,15 +30,14 @@ class DeclaredRequirements:
     name: str = ""
     version: str = ""
     own: tuple[str, ...] = ()
-    """Requirements of the package itself."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of an extra, a dependency group, a requirements file or an environment -> its requirements."""
     licences: tuple[tuple[str, str], ...] = ()
-    """(file, licence that it states): an expression, a name, or the last part of a classifier."""
+    """(file, licence that the file states). The licence is an expression, a name, or the last part of a classifier."""
 
 
 def distribution(requirement: str) -> str:
-    """Return the normal name of the distribution that a requirement names; empty if it is invalid."""
+    """Return the normal name of the distribution that a requirement names; empty if the requirement is invalid."""
     match = _NAME.match(requirement)
     return normal(match.group(1)) if match else ""
 
@@ -60,7 +59,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     """Return the requirements that a project's files declare.
 
     Args:
-        files: path -> text; files that declare nothing are ignored.
+        files: path -> text. Files that declare nothing are ignored.
     """
     project = _table(files.get("pyproject.toml", ""))
     readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _setup_py(files.get("setup.py", ""))]
@@ -82,7 +81,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return pytest's settings from the first file that has some; lists stay lists if its format has lists."""
+    """Return pytest's settings from the first file that contains some. Lists stay lists where the format has them."""
     for name in ("pytest.toml", ".pytest.toml"):
         if name in files:
             return _dict(_table(files[name]).get("pytest"))
@@ -133,7 +132,6 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
 def _licences(file: str, stated: object, classifiers: object) -> tuple[tuple[str, str], ...]:
     classes = [text.rpartition("::")[2] for text in _texts(classifiers) if text.startswith("License ::")]
     names = [text.strip() for text in (*_texts(stated), *classes)]
-    # Some projects write the whole text, or the name of its file.
     return tuple((file, name) for name in names if name and len(name) < 200 and not name.startswith("file:"))
 
 
@@ -150,7 +148,7 @@ def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return names without versions: Poetry has its own syntax for versions."""
+    """Return names without versions, since Poetry has its own syntax for versions."""
     return tuple(name for name in _dict(dependencies) if name != "python")
 
 
@@ -170,7 +168,7 @@ def _setup_cfg(text: str) -> DeclaredRequirements:
 
 
 def _setup_py(text: str) -> DeclaredRequirements:
-    """Return the requirements that a `setup.py` declares as plain literals; the file is not run."""
+    """Return the requirements that a `setup.py` declares as plain literals. The file is not run."""
     tree = asts.parse(text)
     if tree is None:
         return DeclaredRequirements()
@@ -230,9 +228,7 @@ def _requirements_files(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the requirements in the text of a file and in the files that it includes, each file once."""
     texts = {path: text}
-    # The list grows during the loop.
     for place in (places := [path]):
         for line in _lines(texts[place].replace("\\\n", " ")):
             inner = re.match(r"(?:-r|--requirement)[ =]*(\S+)", line)
@@ -245,7 +241,7 @@ def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return what all environments of tox install, without their conditions: ``py311: six`` becomes ``six``."""
+    """Return the requirements of all environments of tox, without their conditions: ``py311: six`` becomes ``six``."""
     groups: dict[str, tuple[str, ...]] = {}
     parser = _ini(files.get("tox.ini", ""))
     for section in parser.sections():
@@ -257,7 +253,6 @@ def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Return groups with the project's own extras, ``project[test]``, replaced by their requirements."""
     by_extra = {normal(group): listed for group, listed in groups.items()}
 
     def whole(group: str) -> Iterator[str]:
@@ -275,10 +270,7 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
 
 
 def _usable(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements without comments, and without versions that pip cannot read.
-
-    Addresses, paths and options are left out.
-    """
+    """Return the requirements without comments, and without versions that pip cannot read."""
     texts = (re.sub(r"(^|\s)#.*$", "", requirement).strip() for requirement in requirements)
     plain = (text for text in texts if _NAME.match(text) and not re.search(r"[@/{}\\]", text.partition(";")[0]))
     return tuple(dict.fromkeys(map(_readable, (text for text in plain if not text.endswith(".txt")))))

@@ -1,4 +1,4 @@
-"""Guess from the files of a repository its language, licence, version and tests, with doubts. Pure."""
+"""Guess the language, licence, version and tests of a repository from its files, with doubts. Pure."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ class Guess:
     language: Language
     license: str
     version: str
-    """Empty if no file states it."""
+    """The project's version; empty if no file states it."""
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None
-    """None if no runnable tests were found."""
+    """How the tests run; None if no runnable tests were found."""
     doubts: tuple[str, ...] = ()
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
-    """Python: the requirements that the project declares."""
 
 
-def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
+def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Guess:
     """Guess a repository's manifest from its files.
 
     Args:
-        tree: path -> content of the files.
-        wheel: Python: whether the package index has a wheel of it.
+        where: the repository, for messages.
+        wheel: Python: whether the package index has a wheel of the project.
 
     Raises:
         InputFault: if the repository has no source file in a supported language.
@@ -55,7 +54,8 @@ def guess(tree: Mapping[str, bytes], *, wheel: bool = False) -> Guess:
     sizes = {language: _size(tree, language) for language in (PYTHON, JAVA)}
     language = max(sizes, key=lambda language: sizes[language])
     if not sizes[language]:
-        raise InputFault("it holds neither Python nor Java", cure="choose a repository in one of these languages")
+        cure = "name a folder or source with such files; those that .gitignore names do not count"
+        raise InputFault("contains neither Python nor Java files", where=where, cure=cure)
     texts = {path: content.decode("utf-8", "replace") for path, content in tree.items() if not path.endswith(".java")}
     requirements = declared(texts)
     heads = (
@@ -99,7 +99,6 @@ def _words(text: str) -> list[str]:
 
 UNKNOWN = "LicenseRef-unknown"
 MIXED = "a part of it is "
-"""Beginning of the doubt about a repository in two languages."""
 _LICENCE_FILE = re.compile(
     r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )
@@ -141,7 +140,7 @@ _TITLES = {
     "LGPL": "gnu lesser library general public",
     "AGPL": "gnu affero general public",
 }
-"""Beginning of an identifier -> words that only the names of these licences have."""
+"""Beginning of an identifier -> words that only the names of these licences contain."""
 _TITLE = frozenset(_words("a the licence license licenses licensed under version v"))
 _BSD = (
     "with or without",
@@ -162,7 +161,7 @@ _RIGHTS["MIT"] = (
     *_RIGHTS["MIT-0"],
     "subject to the following conditions the above copyright notice and this permission notice",
 )
-"""Licence -> phrases that must be in its text: the library also accepts texts that lack or change them."""
+"""Licence -> phrases that its text must contain, since the library also accepts texts that lack or change them."""
 _HOLDERS = re.compile(
     r"\b(?:shall (?!be )(.{,300}?) be liable|provided by (.{,300}?) as is|nor the names of (.{,300}?) may be)\b"
 )
@@ -172,7 +171,6 @@ _HOLDER = frozenset(
     )
 ) | frozenset(_words("its their project isc licensor party parties apache software any other s name names of"))
 _HIDDEN = re.compile(r"<[a-z/!][^<>]*>|&#?\w+;", re.IGNORECASE)
-"""Markup that the library ignores."""
 _PLACE = re.compile(
     r"<((https?|mailto):[^\s<>]+|years?|owner|copyright holders?|name of (author|copyright holder)|program( name)?"
     r"|organization|signature of Ty Coon"
@@ -182,7 +180,7 @@ _PLACE = re.compile(
 _GNU = re.compile(r"[AL]?GPL-\d\.\d")
 _ADVICE = "How to Apply These Terms to Your New Programs"
 _ADVICE_DIGEST = "983ed54e8e0f0a1c"
-"""Digest of the words after the terms of GPL-3.0, without addresses; the library does not know all of its forms."""
+"""Digest of the words after the terms of GPL-3.0, without addresses. The library does not recognise all its forms."""
 _VAGUE = re.compile(
     r"[-\s](like|style|type|based|derived|variant|similar|compatible)\b|(?<![:/])/(?!/)(?!.*\.)", re.IGNORECASE
 )
@@ -198,7 +196,7 @@ class _LicenceText:
     path: str
     identifiers: frozenset[str]
     deviation: str
-    """What the text adds or lacks; empty if it is exactly a text of SPDX's list."""
+    """What the text adds or lacks; empty for an exact text of SPDX's list."""
 
     def __str__(self) -> str:
         return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'no text that SPDX lists'}{self.deviation}"
@@ -213,7 +211,8 @@ def licence(
 
     Args:
         files: path -> text.
-        stated: (file, licence that it states): an expression, a name, or the last part of a classifier.
+        stated: (file, licence that the file states). The licence is an expression, a name, or the last part of a
+            classifier.
         sources: texts of source files, which may state whether later versions of a GNU licence apply.
     """
     claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
@@ -257,7 +256,6 @@ def _licence_files(files: Mapping[str, str]) -> list[str]:
 
 
 def _other_terms(files: Mapping[str, str], read: Sequence[str]) -> list[str]:
-    """Return the other files that are named like licence terms and have a different text."""
     texts = [_words(files[path]) for path in read]
     others = []
     for path in sorted(files):
@@ -338,7 +336,6 @@ def _is_foreign(line: str) -> bool:
 
 
 def _usual(names: Iterable[str]) -> frozenset[str]:
-    """Return the words that may occur in the names of licences with these identifiers."""
     words = {word for name in names for word in _words(name)}
     return _TITLE.union(
         words, *(_words(text) for start, text in _TITLES.items() if any(name.startswith(start) for name in names))
@@ -355,7 +352,7 @@ def _is_title(line: str, names: set[str]) -> bool:
 
 
 def _expression(name: str) -> str:
-    """Return the SPDX expression for a name, or ""; a GNU licence lacks ``-only`` unless the name says it."""
+    """Return the SPDX expression for a name, or "". A GNU licence lacks ``-only`` unless the name states it."""
     from license_expression import ExpressionError, get_spdx_licensing  # noqa: PLC0415 - an extra
     from licenselynx.licenselynx import LicenseLynx  # noqa: PLC0415 - an extra
 
@@ -378,13 +375,12 @@ def _parts(expression: str) -> frozenset[str]:
 
 
 def _akin(name: str, names: frozenset[str]) -> bool:
-    """Return whether a name that several licences share may be that of a licence that was read."""
     own = any(_usual([identifier]).issuperset(_words(name)) for identifier in names)
     return own and not _TITLE.issuperset(_words(name)) and bool(re.fullmatch(r"[\w\s.,()'\":-]+", name))
 
 
 def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:
-    """Return which forms (``-only``, ``-or-later``) files state for a GNU licence; its own text does not count."""
+    """Return the forms (``-only``, ``-or-later``) that files state for a GNU licence. Its own text does not count."""
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
     options = {f"{name}-only", f"{name}-or-later"}
@@ -406,15 +402,10 @@ def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -
 _DECLARES_TEST = re.compile(
     rb"\A(?!.*import org\.testng\.).*(@(Test|ParameterizedTest)\b|extends \w*TestCase\b)", re.DOTALL
 )
-"""Matches a file with a JUnit test."""
 
 
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
-    """Guess how a Java project's tests run; of several modules, take the one with the most tests.
-
-    Args:
-        tree: path -> content of its files.
-    """
+    """Guess how a Java project's tests run. Of several modules, choose the one with most tests."""
     is_testng = any(b"import org.testng." in content for content in tree.values())
     doubts = ["tests of TestNG are not run: only those of JUnit can be"] if is_testng else []
     source_dir = ""
@@ -438,7 +429,6 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
 
 
 def _pom_version(tree: Mapping[str, bytes]) -> str:
-    """Return the version in the outermost ``pom.xml``; empty if it states none."""
     text = re.sub(rb"<parent>.*?</parent>|<!--.*?-->|<dependencies>.*", b"", tree.get("pom.xml", b""), flags=re.DOTALL)
     match = re.search(rb"<version>\s*([\w.+-]+)\s*</version>", text)
     return match.group(1).decode() if match else ""
@@ -463,7 +453,6 @@ def _slashed(folders: Sequence[str]) -> list[str]:
 
 
 def _encoding(tree: Mapping[str, bytes], folders: Sequence[str], stated: str) -> str:
-    """Return the encoding of the files if it is not the stated one; empty if it is."""
     contents = [tree[path] for path in tree if path.endswith(".java") and path.startswith(tuple(_slashed(folders)))]
     for encoding in (stated, "UTF-8", "ISO-8859-1"):
         try:

@@ -1,4 +1,4 @@
-"""Guess from the files of a Python project its package, its tests and their requirements. Pure."""
+"""Guess the package, the tests and their requirements of a Python project from its files. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.bench.repositories.pypi import normal
 
 _ASIDE = frozenset(("build", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "fuzz"))
-"""Folders whose files are neither the package nor its tests."""
 _TESTS = frozenset(("test", "tests", "testing", "unit_tests", "unittests"))
 _TEST_GROUP = re.compile(r"(^|[^a-z])(tests?|testing|pytest|unittests?|check)([^a-z]|$)|tests_require|^tox py")
-"""Names of groups with requirements of the tests."""
 _OTHER_GROUP = re.compile(r"lint|docs?\b|typing|types|mypy|style|bench|build|release|cover")
 _REMOVED = (
     "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
     "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib"
 )
-"""Modules removed from the standard library after 3.11; suites do not mean packages of these names."""
+"""Modules removed from the standard library after 3.11. Their imports do not refer to packages of the index."""
 _STANDARD = sys.stdlib_module_names | set(_REMOVED.split())
 _BROUGHT_BY = """
     PIL=Pillow OpenSSL=pyOpenSSL attr=attrs bs4=beautifulsoup4 bson=pymongo cv2=opencv-python dateutil=python-dateutil
@@ -40,7 +38,6 @@ _DISTRIBUTIONS = {module: name for module, _, name in (pair.partition("=") for p
 _NAMESPACES = frozenset(("azure", "google", "ruamel", "zope"))
 """Namespaces of several distributions, each named after the module below."""
 _FORMS = ("{}", "pytest-{}", "python-{}", "py{}", "{}-python")
-"""Usual forms of a distribution's name, given its module's name."""
 _BESIDE = """
     black build check-manifest codecov covdefaults coverage coveralls enabler exceptiongroup flake8 iniconfig
     isort mypy nox packaging pip pluggy pre-commit pyflakes pylint pyright pytest pytest-black pytest-checkdocs
@@ -58,7 +55,7 @@ class SuiteGuess:
     """A guess of how a project's tests run, with doubts."""
 
     tests: TestSuite | None
-    """None if it has no tests that can run here."""
+    """How the tests run; None if no tests can run here."""
     doubts: tuple[str, ...] = ()
     source_dir: str = ""
 
@@ -71,8 +68,8 @@ def guess(
     Args:
         sources: path -> text of its ``.py`` files.
         files: path -> text of all files that were read.
-        declared: the requirements that it declares.
-        wheel: whether the package index has a wheel of it; if not, the suite lists the project's own requirements too.
+        wheel: whether the package index has a wheel of the project. If not, the suite lists the project's own
+            requirements too.
     """
     settings = pytest_settings({**files, **sources})
     paths, test_files = _test_files(sources, settings)
@@ -105,7 +102,6 @@ def _test_files(sources: Collection[str], settings: Mapping[str, Any]) -> tuple[
     """
     patterns = words(settings.get("python_files")) or ("test_*.py", "*_test.py")
     named = [place.strip("./") for place in words(settings.get("testpaths"))]
-    # pytest, too, searches everywhere if its settings name no existing place.
     named = [place for place in named if any(_below(path, place) for path in sources)]
     within = [path for path in sources if not named or any(_below(path, place) for place in named)]
     matching = [path for path in within if any(fnmatchcase(basename(path), pattern) for pattern in patterns)]
@@ -115,7 +111,6 @@ def _test_files(sources: Collection[str], settings: Mapping[str, Any]) -> tuple[
 
 
 def _below(path: str, place: str) -> bool:
-    """Return whether a path is a place (which may be a glob), or below it."""
     return not place or fnmatchcase(path, place) or fnmatchcase(path, f"{place}/*")
 
 
@@ -124,7 +119,6 @@ def _is_in_tests(path: str) -> bool:
 
 
 def _test_folder(path: str) -> str:
-    """Return the outermost folder of a test file that has a usual name, or the file's own folder."""
     parts = path.split("/")
     depth = next((place for place, part in enumerate(parts[:-1]) if part in _TESTS), None)
     return "/".join(parts[: depth + 1]) if depth is not None else dirname(path) or path
@@ -144,12 +138,10 @@ def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _import_root(sources: Collection[str], imports: Iterable[str], name: str) -> tuple[str, list[str]]:
-    """Return the folder from which most imports of the tests are found, and doubts.
+    """Return the folder from which most imports of the tests work, and doubts.
 
     Args:
-        sources: paths of all ``.py`` files.
-        imports: dotted names; if none is found, the project's own name is used.
-        name: the project's name.
+        imports: dotted names. If no import works, the project's own name is used.
     """
     roots = _roots(sources)
     votes = Counter(root for module in imports for root in _from(module, roots))
@@ -163,7 +155,7 @@ def _import_root(sources: Collection[str], imports: Iterable[str], name: str) ->
 
 
 def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
-    """Return dotted module name -> the folders to import it from, without packages and folders of tests."""
+    """Return dotted module name -> folders to import it from, without packages and folders of tests."""
     roots: dict[str, list[str]] = {}
     for path in sources:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
@@ -182,14 +174,12 @@ def _from(module: str, roots: Mapping[str, list[str]]) -> list[str]:
 
 
 def _beginnings(module: str) -> Iterator[str]:
-    """Yield a dotted name and its beginnings, the longest first."""
     while module:
         yield module
         module = module.rpartition(".")[0]
 
 
 def _imported(texts: Iterable[str]) -> dict[str, bool]:
-    """Return dotted name that files import -> whether some file cannot be imported without it."""
     imports: dict[str, bool] = {}
     for tree in map(asts.parse, texts):
         for name, is_needed in _imports(tree) if tree is not None else ():
@@ -219,7 +209,6 @@ def _requirements(
     *,
     wheel: bool,
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return the requirements of the tests, and the modules they import that no file declares."""
     own = {distribution(requirement) for requirement in declared.own}
     offered: dict[str, str] = {}
     listed: dict[str, str] = {}
@@ -242,11 +231,10 @@ def _requirements(
 
 
 def of_module(module: str, offered: Collection[str], internal: Collection[str]) -> str:
-    """Return the distribution that most likely contains a module; empty if there is none.
+    """Return the distribution that most likely contains a module; empty for modules of the project or of Python.
 
     Args:
-        module: its dotted name.
-        offered: normal names of declared distributions; the one that is the longest beginning of `module` wins.
+        offered: normal names of declared distributions. The longest one that begins `module` is returned.
         internal: names of the project's own modules, which are in no other distribution.
     """
     top = module.partition(".")[0]
@@ -269,7 +257,7 @@ _UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
 
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
-    """Return the names of all folders and modules of a repository, which do not mean distributions."""
+    """Return the names of all folders and modules of a repository. Imports of these names need no distribution."""
     paths = (path.removesuffix(".py").split("/") for path in tree if path.endswith(".py"))
     return frozenset(part for parts in paths for part in parts)
 
@@ -277,12 +265,11 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
 def mended(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
-    """Return a suite mended by what messages of pytest and pip say is missing; the same suite if they do not help.
+    """Add to a suite the parts that pytest or pip report as missing. Return the same suite if the messages do not help.
 
     Args:
-        tests: the suite that was tried.
-        declared: what the project declares.
-        messages: of this and all earlier suites, so that requirements that the index lacks are not added again.
+        messages: messages of this and all earlier suites, so that requirements that the index lacks are not added
+            again.
         internal: names of the project's own modules, which no index has.
     """
     text = "\n".join(messages)
@@ -305,16 +292,16 @@ def mended(
 
 
 def absent(text: str) -> frozenset[str]:
-    """Return the distributions that the index lacks for this Python, according to a text."""
+    """Return the distributions that pip's messages report as missing for this Python."""
     return frozenset(map(normal, _NO_DISTRIBUTION.findall(text)))
 
 
 PYTESTS = ("pytest<9", "pytest<8")
-"""Older versions, newest first: suites written for them may not run with today's version."""
+"""Older versions of pytest, newest first. Suites written for them may not run with today's version."""
 
 
 def older(tests: TestSuite) -> TestSuite:
-    """Return a suite with the next older pytest; the same suite if there is none."""
+    """Return a suite with the next older pytest; the same suite if it has the oldest."""
     others = tuple(item for item in tests.requirements if item not in PYTESTS)
     used = next((place for place, item in enumerate(PYTESTS) if item in tests.requirements), -1)
     return replace(tests, requirements=(*others, PYTESTS[min(used + 1, len(PYTESTS) - 1)]))

@@ -1,4 +1,4 @@
-"""Try a guessed suite in the sandbox, and mend it by what the tests and pip say is missing."""
+"""Try a guessed suite in the sandbox, and repair it by the missing parts that the tests and pip name."""
 
 from __future__ import annotations
 
@@ -22,23 +22,20 @@ from ctxbench.sandbox.types import Sandbox
 
 _NOTHING_COLLECTED = "pytest ended with status 5"
 _OF_PYTEST = re.compile(r"\b_?pytest\b|\bPytest\w*Warning")
-"""Matches failures and warnings of pytest itself."""
 ROUNDS = 8
-"""Maximum number of suites to try."""
 MOST_NAMED = 3
-"""Maximum number of tests that a doubt names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionTools:
-    """The means to run tests."""
+    """The tools to run tests."""
 
     sandbox: Callable[[], Sandbox]
-    """Opens a back end; called only if there are tests."""
+    """Opens a back end. Called only if there are tests."""
     lock: Lock
-    """Resolves the requirements of tests; may use the network."""
+    """Resolves the requirements of tests, perhaps over the network."""
     beside: Callable[[], Sandbox | None] = lambda: None
-    """Opens another back end, to compare the outcomes of tests; returns None if there is none."""
+    """Opens another back end, to compare the outcomes of tests; returns None if no other exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +43,12 @@ class Trial:
     """The result of trying a suite."""
 
     tests: TestSuite
-    """The suite that passed most tests, or the last one tried if none ran."""
+    """The suite that passed most tests, or the last suite tried if no test ran."""
     search: Search | None
-    """Outcomes and coverage of its tests; None if none ran."""
+    """Outcomes and coverage of its tests; None if no test ran."""
     fault: CtxbenchError | None = None
-    """Why no test ran."""
     doubts: tuple[str, ...] = ()
     back_ends: tuple[str, ...] = ()
-    """Names of the back ends in which it ran."""
 
     @property
     def states(self) -> Mapping[str, int]:
@@ -86,14 +81,10 @@ class FetchedProject:
 def tried(
     manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: AdoptionTools, report: Report
 ) -> Trial:
-    """Run the guessed tests, mend the suite by what is missing, and repeat until no change or round is left.
+    """Run the guessed tests, add what is missing, and repeat until nothing changes or `ROUNDS` suites were tried.
 
     Args:
-        manifest: the repository's manifest; its tests are replaced by the guess's.
-        guess: the guess from its files.
-        project: its files.
-        workbench: the means to run tests.
-        report: receives each line of progress text.
+        manifest: the repository's manifest. The guessed tests replace its tests.
 
     Raises:
         MachineFault: if the machine failed.
@@ -138,7 +129,6 @@ def _run(
 
 
 def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
-    """Return a trial with a doubt about tests that have another outcome in another back end."""
     try:
         other = run()
     except (InputFault, MachineFault) as error:
@@ -154,18 +144,16 @@ def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
 
 
 class _Attempts:
-    """The suites that were tried, and their messages."""
-
     def __init__(self, guess: Guess, internal: Collection[str]) -> None:
         self._guess, self._internal = guess, internal
         self._texts: list[str] = []
         self._uncollected: dict[str, str] = {}
         self._reduced: list[TestSuite] = []
         self.past: dict[TestSuite, CtxbenchError | None] = {}
-        """Suite -> why it could not run; None if it ran."""
+        """Suite -> the fault that stopped it; None if it ran."""
 
     def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
-        """Return the suite to try after one whose tests ran; the same suite if nothing is left to try."""
+        """Return the next suite after one whose tests ran; the same suite if nothing is left to try."""
         self.past[tests] = None
         causes = trial.failures.values()
         mended = self._mended(tests, causes)
@@ -173,7 +161,7 @@ class _Attempts:
         return self._older(tests) if mended == tests and is_odd else mended
 
     def after_fault(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
-        """Return the suite to try after a fault; the same suite if nothing is left to try."""
+        """Return the next suite after a fault; the same suite if nothing is left to try."""
         self.past[tests] = fault
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
@@ -228,7 +216,6 @@ class _Attempts:
         return uncollected[-1] if is_rest_empty else faults[-1] if faults else None
 
     def doubts(self, tests: TestSuite) -> tuple[str, ...]:
-        """Return the points of the chosen suite that a person should check."""
         guessed = self._guess.tests or TestSuite()
         own, text = self._guess.declared.own, "\n".join(self._texts)
         declared = (*own, *guessed.requirements)
@@ -270,7 +257,6 @@ def _last_line(text: str) -> str:
 
 
 def _difference(before: TestSuite, after: TestSuite) -> str:
-    """Return what a suite adds and drops: ``with requirements six and without attrs``."""
     changes = []
     for key in ("requirements", "deselect"):
         old, new = getattr(before, key), getattr(after, key)

@@ -47,10 +47,10 @@ class EngineCheck:
 
 
 def check(recipe: Recipe, sandbox: Sandbox | None, report: Report = lambda _: None) -> Iterator[EngineCheck]:
-    """Yield the outcome of each check; an engine that runs elsewhere needs no sandbox.
+    """Yield the outcome of each check. An engine that runs elsewhere needs no sandbox.
 
     Raises:
-        SandboxUnavailable: if what the engine needs cannot be installed, or no box can be started.
+        SandboxUnavailable: if the engine's requirements cannot be installed, or no box can be started.
     """
     if sandbox is not None:
         sandbox.prepare(living(recipe.environment), report)
@@ -78,9 +78,9 @@ def _tried(name: str, trial: Callable[[], str]) -> EngineCheck:
     except EngineRefused as refused:
         return EngineCheck(name=name, passed=False, detail=refused.what)
     except Raised as error:
-        return EngineCheck(name=name, passed=False, detail=f"it raised {error}")
+        return EngineCheck(name=name, passed=False, detail=f"the engine raised {error}")
     except SandboxError as error:
-        return EngineCheck(name=name, passed=False, detail=f"it was lost: {error.what}")
+        return EngineCheck(name=name, passed=False, detail=f"the engine was lost: {error.what}")
     except (AssertionError, ValueError, CtxbenchError) as error:
         return EngineCheck(name=name, passed=False, detail=str(error))
 
@@ -107,7 +107,7 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
     )
     answer = box.search(text, sample, top)
     if isinstance(answer, list) and len(answer) > top:
-        raise AssertionError(f"{len(answer)} places where {top} were asked for: the others are left out")
+        raise AssertionError(f"{len(answer)} places instead of {top}: the others are left out")
     return places(answer, box.lines, _TARGET, line, top, recipe.spec)
 
 
@@ -116,7 +116,7 @@ def _answers(box: EngineBox, recipe: Recipe) -> str:
     if not places:
         heard = "" if recipe.remote else " ".join(box.ask({"call": "heard"}, box.patience.search).split())
         began = f"; the server's last answer began: {heard}" if heard else ""
-        raise AssertionError(f"nothing is found for code that uses what other files define{began}")
+        raise AssertionError(f"the engine finds nothing for code that uses other files{began}")
     return f"{len(places)} places, the best in {places[0].place.path}"
 
 
@@ -144,17 +144,16 @@ def _single(box: EngineBox, recipe: Recipe) -> str:
 
 
 def _cut(box: EngineBox, recipe: Recipe) -> str:
-    """Check that the engine no longer answers with a removed file or removed lines."""
     box.update({_GONE: None, "shop/store.py": "from shop.cart import Cart\n"})
     located = _asked(box, recipe, "voucher = apply_voucher(cart, voucher_code)\nquote(", 20)
     if stale := [scored.place for scored in located if scored.place.path == _GONE]:
-        raise AssertionError(f"it answers with a file that is gone: {stale[0]}")
+        raise AssertionError(f"the engine answers with a removed file: {stale[0]}")
     box.update({_GONE: _TREE[_GONE], "shop/store.py": _TREE["shop/store.py"]})
     return "what is cut or gone is not found"
 
 
 def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
-    """Check that a box started from a base (see `bench.engines.boxes`) answers like one that indexed the whole tree."""
+    """Check that a box started from a base (see `bench.engines.boxes`) answers like one with the whole tree."""
     first = _asked(boxes[0], recipe)
     base = {path: text for path, text in _TREE.items() if sandbox is None or path not in _LATER}
     boxes.append(EngineBox(recipe, base, sandbox, whole=sandbox is None))
@@ -163,7 +162,7 @@ def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> s
             boxes.append(EngineBox(recipe, base, sandbox, whole=False, state=state))
         boxes[-1].fill(dict(_TREE))
     if _asked(boxes[-1], recipe) != first:
-        raise AssertionError("a fresh box, which was updated with some files, answers otherwise than the first one")
+        raise AssertionError("a new box, updated with some files, answers differently from the first one")
     return "the same places"
 
 

@@ -1,7 +1,7 @@
-"""What runs in an engine's box: it loads the engine's file and passes questions on. Standard library only.
+"""The program in an engine's box: it loads the engine's file and forwards questions. Standard library only.
 
-Questions and answers are lines of JSON. What the engine prints goes nowhere near them. An engine's file may import the
-functions for terms and windows: ``from ctxbench_engine import identifiers, best_windows``.
+Questions and answers are lines of JSON, separate from the engine's output. An engine's file may import the functions
+for terms and windows: ``from ctxbench_engine import identifiers, best_windows``.
 """
 
 from __future__ import annotations
@@ -35,17 +35,15 @@ _JAVA = (
 )
 _COMMON = frozenset([*keyword.kwlist, *_JAVA.split(), "self", "cls", "str", "list", "dict", "Object", "Override"])
 _LONGEST = 100
-"""Characters of an identifier; a longer one is a literal of some kind."""
+"""Most characters of an identifier. Longer words are literals."""
 _MOST = 600
-"""Characters of an exception that are passed on."""
 STATE = ".ctxbench-state"
-"""The file of a new box that holds the state of another one: all its files, and its engine."""
+"""File of a new box that contains the state of another box: all its files, and its engine."""
 PART = 2 << 20
-"""Bytes of a state in one answer."""
 
 
 def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None:
-    """Answer questions about the tree in the current folder until nobody asks any more."""
+    """Answer questions about the tree in the current folder until the channel closes."""
     os.environ["PATH"] = f"{_PACKAGES}:{os.environ.get('PATH', '')}"
     lines = channel.makefile("rw", encoding="utf-8", errors="replace", newline="\n")
     root = str(Path.cwd())
@@ -63,10 +61,10 @@ def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None
 
 
 class Session:
-    """One engine and its tree, in a box that serves one target file or one repository."""
+    """An engine and its tree, in a box that serves one target file or one repository."""
 
     def __init__(self, entry: str, arguments: dict[str, Any], root: str) -> None:
-        """Create the engine, or load the state that the box was given."""
+        """Create the engine, or load the state of another box."""
         self._root, self._saved = root, b""
         self._told: Any = None
         self._bytes = 0
@@ -101,7 +99,7 @@ class Session:
         return {"told": self._told, "bytes": self._bytes, "memory": _memory()}
 
     def _save(self, offset: int) -> str:
-        """Return a part of the state, as base64; nothing if the engine does not say that it can be saved."""
+        """Return a part of the state, as base64; empty if the engine does not declare ``saves``."""
         import tarfile  # noqa: PLC0415 - few boxes need it
 
         if not offset and self._told is not None and getattr(self._engine, "saves", False):
@@ -115,7 +113,6 @@ class Session:
         return base64.b64encode(self._saved[offset : offset + PART]).decode()
 
     def _load(self, state: Path) -> None:
-        """Restore all files of another box with their times, then its engine."""
         import tarfile  # noqa: PLC0415
 
         with tarfile.open(fileobj=io.BytesIO(state.read_bytes())) as tar:
@@ -126,7 +123,6 @@ class Session:
 
 
 def _write(root: str, texts: dict[str, str | None]) -> None:
-    """Give files another text; None removes one."""
     for path, text in texts.items():
         file = Path(root, path)
         if text is None:
@@ -138,7 +134,7 @@ def _write(root: str, texts: dict[str, str | None]) -> None:
 
 
 def _in_order(root: str) -> None:
-    """Enter all files into their folders anew: one that lists a folder finds them as if all were written at once."""
+    """Enter all files into their folders again, so that a listing looks as if all were written at once."""
     entered = {root}
     for file in sorted(f"{folder}/{name}" for folder, _, names in os.walk(root) for name in names):
         entry, entries = file, []
@@ -151,14 +147,13 @@ def _in_order(root: str) -> None:
 
 
 def _used(folder: str) -> int:
-    """Return how many bytes of the box's disk are in use."""
     sys.stdout.flush()
     status = os.statvfs(folder)
     return (status.f_blocks - status.f_bfree) * status.f_frsize
 
 
 def _memory() -> int:
-    """Return the bytes that the processes of the box have held at most, each at its own peak."""
+    """Return the sum of the peak memory in bytes of the processes in the box."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):  # it has ended
@@ -167,10 +162,7 @@ def _memory() -> int:
 
 
 def identifiers(text: str, lines: int = 20) -> dict[str, float]:
-    """Return the identifiers of the last lines of a text with weights: 1 in the last line, less before it.
-
-    Words of the languages, and those of one or two letters, are left out.
-    """
+    """Return the identifiers of the last lines of a text with weights: 1 in the last line, less before it."""
     weights: dict[str, float] = {}
     for age, line in enumerate(reversed(text.split("\n")[-lines:])):
         for name in _IDENTIFIER.findall(line):
@@ -182,13 +174,10 @@ def identifiers(text: str, lines: int = 20) -> dict[str, float]:
 def best_windows(
     hits: Iterable[tuple[str, int, str]], weights: Mapping[str, float], size: int, top: int
 ) -> list[tuple[str, int, int, float]]:
-    """Return the windows of lines that hold the most weight of terms, rare ones counting more; none overlap.
+    """Return the windows of lines with the most weight of terms. Rare terms count more, and windows do not overlap.
 
     Args:
         hits: (path, line from 0, term) each.
-        weights: term -> weight.
-        size: lines of a window.
-        top: windows at most.
     """
     stride = max(1, size // 2)
     # The first line of a window is a multiple of the stride; it overlaps with so many before it, and behind it.

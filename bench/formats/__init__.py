@@ -1,7 +1,7 @@
 """File formats of benchmarks, for reading and writing samples and predictions: one module per benchmark.
 
-A module registers a `BenchmarkFormat` (`register`). The entry-point group ``ctxbench.formats`` lists the modules,
-ctxbench's own and those of plugins.
+Each module registers a `BenchmarkFormat` (`register`). The entry-point group ``ctxbench.formats`` lists the modules of
+ctxbench and of plugins.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ Row = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """An open file."""
+    """A file of records."""
 
     name: str
-    """The file's name without folder and suffixes, e.g. ``line_completion_rg1_bm25``."""
+    """File name without folder and suffixes, e.g. ``line_completion_rg1_bm25``."""
     source: str
-    """Its path as given."""
     digest: str
-    """SHA-256."""
     rows: Iterable[Row]
 
 
@@ -38,28 +36,28 @@ class Options:
     """The caller's options for reading."""
 
     language: Language | None = None
-    """The language of files that do not state it; files in other languages are refused."""
+    """The language of files that do not state it. Files in other languages are errors."""
     docstring: str = "raw"
-    """CoderEval: ``raw`` for the original docstring, ``human`` for the one written by a person."""
+    """CoderEval: ``raw`` for the original docstring, ``human`` for a docstring written by a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One sample and its answer, read from the benchmark's files alone."""
+    """A sample and its answer, read from the benchmark's files alone."""
 
     sample: Sample
     reference: Reference
     where: str = field(default="", compare=False)
-    """Location of the record, as in `Row`; for messages."""
+    """Location of the record, as in `Row`, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A valid record that cannot become a sample; reported and counted, never dropped silently."""
+    """A valid record that cannot become a sample. Such records are reported and counted."""
 
     id: str
     reason: str
-    """A few words with underscores, e.g. ``empty_target``: the key of the count in the set's manifest."""
+    """A few words with underscores, e.g. ``empty_target``. The set's manifest counts the records per reason."""
     where: str
     detail: str = ""
     cure: str = ""
@@ -70,15 +68,15 @@ class SampleFiles:
     """A file format for a benchmark's samples."""
 
     shape: str
-    """The fields that it reads, for the command's help: one or a few sentences."""
+    """The fields that the format reads, for the command's help: a few sentences."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
-    """Read and join tables; `InputFault` at the first malformed record, with file, line, field and cure."""
+    """Read and join tables. `InputFault` at the first malformed record, with file, line, field and cure."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
-    """Write samples and their references (by id), so that reading the records gives equal samples.
+    """Write samples and their references (by id), so that reading the records returns equal samples.
 
     `InputFault` at a sample that the format cannot represent."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuild a task from its whole file; None if prompt and answer are not where the record says.
+    """Rebuild a task from its whole file; None if prompt and answer are not at the recorded place.
 
     None for a benchmark without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
@@ -87,24 +85,22 @@ class SampleFiles:
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
     """Return sentences that readers of the tasks' results must know."""
     document: str = ""
-    """The key of the list if a file is one JSON object; empty for JSON Lines."""
+    """Key of the list if a file is one JSON object; empty for JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAnswer:
-    """One completion in a file of predictions."""
+    """A completion in a file of predictions."""
 
     text: str
     """The text after the cursor; for functions the whole function, unless `behind` is true."""
     verdict: Verdict | None = None
-    """The outcome of its tests; None if the file has none."""
     reason: str = ""
-    """One short line; empty if it passed."""
+    """One short line; empty if the completion passed."""
     flags: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
-    """The flags of its verdict."""
     behind: bool = False
-    """Whether the text follows the cursor for functions too; the whole function is then built from it, as in a run."""
+    """Whether the text follows the cursor for functions too. The whole function is then built as in a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +108,8 @@ class RecordedSample:
     """The completions of one sample with the same labels, in any file format."""
 
     where: str
-    """``FILE:LINE`` of its (first) record; empty if it is to be written."""
+    """``FILE:LINE`` of the first record; empty for a sample that is to be written."""
     task: str
-    """The benchmark's id of the sample."""
     answers: tuple[RecordedAnswer, ...]
     sample: Sample | None = None
     """The sample, if the file contains enough of its fields."""
@@ -129,22 +124,21 @@ class PredictionFiles:
     """A file format for predictions."""
 
     shape: str
-    """The fields that it reads, one sentence: the cure for a malformed record."""
+    """The fields that the format reads, in one sentence: the cure for a malformed record."""
     read: Callable[[Iterable[Row]], list[RecordedSample]]
-    """Read all records; `InputFault` at the first malformed one, with file, line, field and cure."""
+    """Read all records. `InputFault` at the first malformed one, with file, line, field and cure."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Return the lines of one sample, given its record in the format `tasks` (empty if ids are the set's)."""
+    """Return the lines of one sample, from its record in the format `tasks` (empty if ids are the set's)."""
     kind: Kind | None = None
-    """The kind of the samples; None for either."""
+    """Kind of the samples; None for both kinds."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """The format of the tasks that predictions of these samples refer to (``metadata.task_id``); None if predictions
-    use the set's ids."""
+    """Return the format whose task ids predictions of these samples use (``metadata.task_id``). None if predictions use
+    the set's ids."""
     behind: bool = False
-    """Whether texts follow the cursor for functions too, rather than being whole functions."""
+    """Whether texts follow the cursor for functions too, instead of being whole functions."""
     single: bool = False
-    """Whether each sample has only one completion."""
     repeats: bool = False
-    """Whether the scorer needs equally many answers of each task; `--repeat` requires it."""
+    """Whether the scorer needs equally many answers of each task, as `--repeat` produces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +159,15 @@ def register(form: BenchmarkFormat) -> BenchmarkFormat:
     """Register a format under its name.
 
     Raises:
-        InputFault: if the name is taken, or the format has neither samples nor predictions.
+        InputFault: if the name is taken, or the format reads neither samples nor predictions.
     """
     files = form.samples or form.predictions
     if files is None:
-        raise InputFault("it has neither samples nor predictions", where=f"format {form.name}", cure="give one of them")
+        raise InputFault(
+            "the format has neither samples nor predictions",
+            where=f"format {form.name}",
+            cure="set samples or predictions",
+        )
     return _REGISTRY.add(form.name, form, origin=origin_of(files.read))
 
 
@@ -192,8 +190,8 @@ def samples(name: str) -> SampleFiles:
     """Return the format for samples called `name`.
 
     Raises:
-        UnknownName: if no format has this name.
-        InputFault: if its plug-in cannot be imported.
+        UnknownName: if no format for samples has this name.
+        InputFault: if the format's plugin cannot be imported.
     """
     files = _REGISTRY.get(name).samples
     if files is None:
@@ -205,8 +203,8 @@ def predictions(name: str) -> PredictionFiles:
     """Return the format for predictions called `name`.
 
     Raises:
-        UnknownName: if no format has this name.
-        InputFault: if its plug-in cannot be imported.
+        UnknownName: if no format for predictions has this name.
+        InputFault: if the format's plugin cannot be imported.
     """
     files = _REGISTRY.get(name).predictions
     if files is None:
@@ -217,10 +215,10 @@ def predictions(name: str) -> PredictionFiles:
 def tasks(
     form: PredictionFiles, of: Sequence[Sample], references: Mapping[str, Reference]
 ) -> dict[str, dict[str, Any]]:
-    """Return sample id -> the record of its task, which predictions refer to; empty if they use the set's ids.
+    """Return sample id -> the record of its task in the format that predictions use; empty if they use the set's ids.
 
     Raises:
-        InputFault: if the tasks' format cannot represent one of the samples.
+        InputFault: if the tasks' format cannot represent a sample.
     """
     if form.tasks is None:
         return {}

@@ -1,11 +1,11 @@
 """CoderEval: whole functions of real projects, judged by tests. Pure conversions.
 
 A task with its source file becomes a sample of that file. A task from a list of results becomes a sample of its prompt
-alone until the repository is given: it has no answer to compare with, so only tests can judge it.
+alone until the repository is given. Such a sample has no answer to compare with, so only tests can judge it.
 
 Tasks are in three kinds of file: the benchmark's own (``CoderEval4Python.json``, ``CoderEval4Java.json``), its prompts
-(``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``). Only the tasks are read from
-results, not the completions.
+(``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``). The completions in results are
+ignored.
 """
 
 from __future__ import annotations
@@ -39,16 +39,15 @@ SHAPE = (
     "(`*_out.jsonl`), of which only the tasks are read. Prompts that no task belongs to are counted."
 )
 _Prompts = dict[str, tuple[str, "PromptRecord"]]
-CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 EXTENSION = "ctxbench"
-"""Key of the added fields of an exported task without its file: signature and prompts."""
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
-"""CoderEval writes numbers as text."""
+"""A line number, which CoderEval writes as text."""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read the tables; prompts are joined with the tasks by id.
+    """Read the tables. Prompts are joined with the tasks by id.
 
     Raises:
         InputFault: at the first malformed record, if a prompt's docstring differs from its task's, or if there are
@@ -82,9 +81,9 @@ def _refuse_alone(prompts: Mapping[str, _Prompts]) -> None:
         for where, question in of_kind.values():
             language = JAVA if question.signature.endswith("{") else PYTHON
             results = f"CodeGen.{language.label}.Raw_Input.jsonl_out.jsonl"
-            cure = f"give recorded results of any model too, which list the tasks (such as {results})"
+            cure = f"add the recorded results of any model, which list the tasks (such as {results})"
             chosen = ", and --docstring human" if kind == "human" else ""
-            raise InputFault("it holds prompts without their tasks", where=where, cure=cure + chosen)
+            raise InputFault("the files contain prompts without their tasks", where=where, cure=cure + chosen)
 
 
 def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
@@ -100,7 +99,7 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
     if raw is not None and "".join(raw.docstring.split()) != "".join(record["docstring"].split()):
         at = prompts["raw"][record["_id"]][0]
         cure = "give the files of one benchmark; a file of human docstrings must have HumanLabel in its name"
-        raise InputFault(f"field docstring: is not the one of the task at {where}", where=at, cure=cure)
+        raise InputFault(f"field docstring: differs from the task's docstring at {where}", where=at, cure=cure)
     if human is not None and not record.get("human_label"):
         record["human_label"] = human.docstring
     question = raw or human
@@ -111,13 +110,12 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
 
 
 def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    """Return the task of a record, without position and text."""
     record = recorded_task.record
     java = recorded_task.language == JAVA
     human = options.docstring == "human"
     if human and not str(record.get("human_label", "")).strip():
         cure = f"give CE{recorded_task.language.label}HumanLabel.jsonl too, or --docstring raw"
-        detail = "it has no human docstring"
+        detail = "the task has no human docstring"
         return Unusable(id=record["_id"], reason="no_human_label", where=where, detail=detail, cure=cure)
     name = str(record.get("file_name") or f"{record['name']}.java")
     name = name if name.endswith(".java") else f"{name}.java"
@@ -156,7 +154,7 @@ def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Tas
         kind = "HumanLabel" if options.docstring == "human" else "Raw"
         other = "give --docstring human, or " if more.get("human_input") else "give "
         cure = f"{other}CE{recorded_task.language.label}{kind}.jsonl too"
-        detail = "neither its file nor its prompt is there"
+        detail = "the files contain neither the task's source file nor its prompt"
         return Unusable(id=task.sample.id, reason="no_prompt", where=task.where, detail=detail, cure=cure)
     cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
     begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")
@@ -174,7 +172,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return sentences that a reader of the results must know about the tasks."""
+    """Return sentences on the tasks that a reader of the results must know."""
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "its code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
@@ -191,7 +189,7 @@ def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
     """Yield the benchmark's original records of samples.
 
-    A task that came without its file has its signature and prompts under ``ctxbench``.
+    A task without its file has its signature and prompts under ``ctxbench``.
 
     Raises:
         InputFault: at a sample of another benchmark.
@@ -199,7 +197,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     for sample in samples:
         record = references[sample.id].fields.get("record")
         if sample.benchmark != BENCHMARK or not isinstance(record, dict):
-            cure = "export it as ctxbench; CoderEval's records hold what only CoderEval knows"
+            cure = "use --format ctxbench; CoderEval's format can hold only CoderEval's tasks"
             raise InputFault(f"{sample.id} is not a task of CoderEval", cure=cure)
         yield dict(record)
 
@@ -246,8 +244,6 @@ class _Extension(Strict):
 
 
 class _Listed(Strict):
-    """A task of an exported set without its file."""
-
     id: _Named = Field(alias="_id")
     name: _Named
     docstring: str
@@ -288,7 +284,7 @@ class PromptRecord(Strict):
 
 @dataclass(frozen=True, slots=True)
 class RecordedTask:
-    """One task, under the names of the benchmark's own file, and the language of its file."""
+    """A task, with the field names of the benchmark's own file."""
 
     record: Mapping[str, Any]
     language: Language
@@ -312,7 +308,7 @@ def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
     """
     question = checked(PromptRecord, row, where=where, cure=CURE)
     if question.signature not in question.input:
-        raise InputFault("field input: does not hold the signature", where=where, cure=CURE)
+        raise InputFault("field input: does not contain the signature", where=where, cure=CURE)
     return question
 
 
@@ -320,7 +316,7 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
     """Return a validated task.
 
     Raises:
-        InputFault: if the record has none of the formats, or a field is missing, of a wrong type or invalid.
+        InputFault: if the record matches no format, or a field is missing, of a wrong type or invalid.
     """
     with explained(where, CURE):
         if "generate_results" in row:
@@ -337,7 +333,6 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
 
 
 def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
-    """Return the task of a recorded result; a file of results lists the benchmark's tasks."""
     if "method_name" in row or "project_name" in row:
         java = checked(_JavaResult, row, where=where, cure=CURE)
         record = {"_id": java.id, "name": java.method_name, "docstring": java.docstring}
@@ -374,10 +369,10 @@ def _check(whole: _Whole) -> None:
 
 
 def number(field: str, value: str | int | None) -> int | None:
-    """Return a line number that may be written as text; None if it is missing.
+    """Return a line number, also one written as text; None if it is missing.
 
     Raises:
-        FieldError: if it is not a number from 1.
+        FieldError: if the value is not a number from 1.
     """
     if value is None or value == "":
         return None
@@ -388,17 +383,17 @@ def number(field: str, value: str | int | None) -> int | None:
 
 
 def _context(field: str, value: object) -> None:
-    """Check that a context is an object, or its text in JSON or Python. It is only kept for exports."""
+    """Check that a context is an object, or its text in JSON or Python. Contexts are kept for exports."""
     if value is None or value == "" or isinstance(value, dict):
         return
     if not isinstance(value, str):
-        raise FieldError(field, "is neither an object nor the text of one")
+        raise FieldError(field, "is neither an object nor text that contains one")
     try:
         read = json.loads(value)
     except ValueError:
         try:
             read = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise FieldError(field, "is the text of neither a JSON object nor a Python one") from None
+            raise FieldError(field, "is text that contains neither a JSON nor a Python object") from None
     if not isinstance(read, dict):
-        raise FieldError(field, "is not the text of an object")
+        raise FieldError(field, "is text that contains no object")

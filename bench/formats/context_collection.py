@@ -1,9 +1,9 @@
 """The Context Collection Competition of 2025: the code that a commit wrote between a prefix and a suffix.
 
 Pure conversions. A stage has a file of completion points (``python-public.jsonl``) and a file of answers
-(``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so no
-repository contains the answer. The file of a completion point may be older there, or missing, so views show its prefix
-as recorded. Other fields of the files are kept and exported, with the answer in the record.
+(``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so they
+contain no answer. The file of a completion point may be older there, or missing, so views show its prefix as recorded.
+Other fields of the files are kept and exported, with the answer in the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHAPE = (
 )
 BENCHMARK = "context_collection"
 _ANSWERS = "answers-"
-_CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+_CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 _Word = Annotated[str, Field(min_length=1)]
 
 
@@ -52,8 +52,8 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     """Read files of completion points, each with its file of answers.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another; if a file has no answers or a
-            different number of them.
+        InputFault: if a field is missing, of a wrong type, or contradicts another; if a file lacks answers or has too
+            many.
     """
     del options
     answers = {table.name: table for table in tables if table.name.startswith(_ANSWERS)}
@@ -68,11 +68,15 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
                 task = _task(point, middle, id_counts, where)
             yield task
         if middles is not None and (left := next(middles, None)) is not None:
-            raise InputFault(f"has more answers than {table.name} has records", where=left[0], cure="give both whole")
+            raise InputFault(
+                f"the file has more answers than {table.name} has records",
+                where=left[0],
+                cure="use both complete files",
+            )
     if answers:
         name, table = next(iter(answers.items()))
         cure = f"give {name.removeprefix(_ANSWERS)}.jsonl beside it"
-        raise InputFault("contains answers to a file that was not given", where=table.source, cure=cure)
+        raise InputFault("the file contains answers to a file that was not given", where=table.source, cure=cure)
 
 
 def _middles(table: Table | None) -> Iterator[Row] | None:
@@ -80,10 +84,10 @@ def _middles(table: Table | None) -> Iterator[Row] | None:
 
 
 def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str) -> str:
-    """Return the answer to the next record: its own, or the one at its position in the file of answers.
+    """Return the answer to the next record: its own, or the answer at its position in the file of answers.
 
     Raises:
-        InputFault: if there is none, or it is malformed or belongs to another record.
+        InputFault: if the answer is missing, malformed or belongs to another record.
     """
     if middles is None and point.middle is not None:
         return point.middle
@@ -93,7 +97,7 @@ def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str)
     answer = checked(_Answer, row, where=place, cure=_CURE)
     if point.id is not None and answer.id not in (None, point.id):
         what = f"field id is {point.id!r}, but the answer in its place ({place}) is of {answer.id!r}"
-        raise InputFault(what, where=where, cure="give both files as they were published")
+        raise InputFault(what, where=where, cure="use both files as they were published")
     return answer.middle
 
 
@@ -126,7 +130,7 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:
-    """Return the task as recorded: its repository is older than its answer, so there is nothing to compare with."""
+    """Return the task as recorded. Its repository is older than its answer, so there is nothing to compare with."""
     del texts
     return task
 
@@ -139,7 +143,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """
     for sample in samples:
         if sample.benchmark != BENCHMARK:
-            what = f"{sample.id} is of {sample.benchmark}: it belongs to no commit"
+            what = f"{sample.id} is of {sample.benchmark}: its samples belong to no commit"
             raise InputFault(what, cure="choose another --format, e.g. ctxbench")
         reference = references[sample.id]
         fields = reference.fields
@@ -156,7 +160,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 
 def remarks(tasks: Sequence[Task]) -> Sequence[str]:
-    """State how the competition scored, and how many answers are longer than a line."""
+    """Return a sentence on how the competition scored, and on how many answers are longer than a line."""
     several = sum("\n" in task.reference.target for task in tasks)
     return (
         f"{several} of {len(tasks)} answers go on over several lines; the competition compared whole completions, with "

@@ -1,12 +1,12 @@
 """CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved. Pure conversions.
 
 A release has one file without cross-file code (``line_completion``), and one file of the same tasks for each retrieval.
-Files given together are joined by task id, and each retrieval becomes a stored context named after its file, without
+Files given together are joined by task id. Each retrieval becomes a stored context named after its file, without
 ``line_completion_``. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's dependency graphs
-are read too, as the contexts ``definition`` and ``reference``.
+become the contexts ``definition`` and ``reference``.
 
-Data that the format has no field for (a context's name, further contexts) goes under ``metadata.ctxbench``, which other
-readers ignore. Data that a sample has no field for goes to the reference's fields and is exported again.
+Data without a field in the format (a context's name, further contexts) goes under ``metadata.ctxbench``, which other
+readers ignore. Data without a field in a sample goes to the reference's fields and is exported again.
 """
 
 from __future__ import annotations
@@ -44,14 +44,13 @@ SHAPE = (
     "the id; a context is named after its file."
 )
 _PREDICTION_SHAPE = 'one object a line: {"task_id": "…", "pred": "…"}'
-_CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+_CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 _ONE_RELEASE = "give files of one release"
 BENCHMARK = "crosscodeeval"
 GRAPHS = {
     "definition": "crossfile_definition_by_dependency_graph",
     "reference": "crossfile_reference_by_dependency_graph",
 }
-"""Name of a context from RepoFuse's dependency graphs -> its field."""
 _Line = Annotated[int, Field(ge=0)]
 _Word = Annotated[str, Field(min_length=1)]
 
@@ -82,7 +81,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 def in_repository(task: Task, text: str) -> Task | None:
     """Return the task with its prompt rebuilt from the whole file.
 
-    None if the file up to the cursor does not end with the prompt, or the answer does not follow it.
+    None if the file up to the cursor does not end with the prompt, or the answer does not follow.
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
@@ -100,7 +99,7 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of line samples, so that reading them gives equal samples.
+    """Yield the records of line samples. Reading them returns equal samples.
 
     Raises:
         InputFault: at a function, and at a line with masked imports, which the format cannot express.
@@ -109,16 +108,11 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
         if sample.kind is not Kind.LINE:
             raise InputFault(f"{sample.id} is a {sample.kind} sample", cure="CrossCodeEval has line samples only")
         if sample.masked:
-            raise InputFault(f"{sample.id} has masked lines", cure="use --format projbench, which can say so")
+            raise InputFault(f"{sample.id} has masked lines", cure="use --format projbench, which can store them")
         yield record_of(sample, references[sample.id])
 
 
 def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable:
-    """Return the task of one record.
-
-    Raises:
-        FieldError: if a field is invalid.
-    """
     data, name = record.metadata, record.metadata.task_id
     if "/" in inside("metadata.repository", data.repository):
         raise FieldError("metadata.repository", f"{data.repository!r} is not the name of a folder")
@@ -152,7 +146,7 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     """Merge the records of one task from two files.
 
     Raises:
-        FieldError: if they differ.
+        FieldError: if the records differ.
     """
     if isinstance(old, Unusable):
         return old
@@ -169,7 +163,7 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     }
     for field, (this, that) in same.items():
         if this != that:
-            raise FieldError(field, f"of {earlier.id!r} differs from the one at {old.where}")
+            raise FieldError(field, f"the value for {earlier.id!r} differs from the value at {old.where}")
     contexts = {context.name: context for context in earlier.stored}
     for context in later.stored:
         if contexts.setdefault(context.name, context) != context:
@@ -183,8 +177,6 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
 
 
 class _Loose(BaseModel):
-    """A model that is strict about its own fields and keeps unknown ones."""
-
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
 
@@ -218,7 +210,7 @@ class _Metadata(_Loose):
 
 
 _Maybe = Annotated[_Context | None, BeforeValidator(lambda value: value or None)]
-"""The authors' program writes an empty text or object if it found nothing."""
+"""A context, or None: the authors' program writes an empty text or object if it found nothing."""
 
 
 class CrossCodeEvalRecord(_Loose):
@@ -234,11 +226,10 @@ class CrossCodeEvalRecord(_Loose):
 
 
 def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, ...]:
-    """Return the contexts of a record, without empty ones, in the order of `ordered`.
+    """Return the contexts of a record that are not empty, in the order of `ordered`.
 
     Args:
-        record: the record.
-        file: the name of a context that the record does not name itself.
+        file: the name for a context without a name in the record.
 
     Raises:
         FieldError: if two contexts have the same name.
@@ -253,7 +244,6 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
             )
             for item in context.items or ()
         )
-        # The benchmark's authors mark a context that was retrieved with the answer in its name.
         oracle = "oracle" in name.lower() or any(_reaches_past(snippet, record) for snippet in snippets)
         contexts[name] = StoredContext(name=name, text=context.text or "", snippets=snippets, oracle=oracle)
     return ordered(contexts.values())
@@ -266,7 +256,7 @@ def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
 
 
 def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
-    """Return the fields that a sample cannot store: unknown ones of the record, its metadata and its pieces."""
+    """Return the fields that a sample cannot store: unknown fields of the record, its metadata and its pieces."""
     pieces = {
         name: [dict(item.model_extra or {}) for item in context.items or ()] for name, context in _named(record, file)
     }
@@ -323,7 +313,6 @@ def _named(record: CrossCodeEvalRecord, file: str) -> list[tuple[str, _Context]]
 
 
 def _reaches_past(piece: StoredSnippet, record: CrossCodeEvalRecord) -> bool:
-    """Return whether a piece is from the task's own file and not entirely before the cursor."""
     return piece.path == record.metadata.file and f"\n{_code(piece.text)}\n" not in f"\n{_code(record.prompt)}\n"
 
 
@@ -332,7 +321,6 @@ def _code(text: str) -> str:
 
 
 def _relation(extra: Mapping[str, Any]) -> str:
-    """Return a dependency graph's description of a piece, e.g. ``function Calls``."""
     return " ".join(str(extra[key]) for key in ("node_type", "relation") if extra.get(key))
 
 

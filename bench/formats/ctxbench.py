@@ -1,7 +1,7 @@
 """ctxbench's own format for a whole set in one file: each sample's record, with its reference under ``reference``.
 
-It contains everything except the environment that a set's tests need. Exported function samples are imported without
-it; to pass on such a set, copy its folder.
+The file contains everything except the environment of a set's tests, so imported function samples have none. To pass on
+such a set, copy its folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ctxbench.bench.types import Kind, Reference, Sample
 SHAPE = (
     "What `samples export --format ctxbench` writes: the fields of a sample, and `reference` with those of its answer."
 )
-_CURE = "mend that record, or export it again"
+_CURE = "correct that record, or export the set again"
 _PREDICTION_SHAPE = (
     'one object a line: {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator, '
     "verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS), reason and flags"
@@ -44,7 +44,7 @@ _PREDICTION_CURE = f"write {_PREDICTION_SHAPE}"
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files that `records` wrote; every record is a task.
+    """Read files that `records` wrote. Every record is a task.
 
     Raises:
         InputFault: if a field is missing, unknown, of a wrong type, or contradicts another.
@@ -69,7 +69,7 @@ def _check(sample: Sample, reference: Reference) -> None:
     if language_of(sample.path) is not sample.language:
         raise FieldError("path", f"{sample.path!r} is not a {sample.language} file")
     if not sample.id or reference.id != sample.id:
-        raise FieldError("reference.id", f"is {reference.id!r}, the sample's is {sample.id!r}")
+        raise FieldError("reference.id", f"is {reference.id!r}, but the sample's id is {sample.id!r}")
     if not reference.target.strip() and not reference.fields.get("no_reference"):
         raise FieldError("reference.target", "is empty")
     # The prefix is the whole file up to the cursor, or the benchmark's stored prompt.
@@ -100,7 +100,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 
 class CompletionRecord(Own):
-    """One line of a file of completions."""
+    """A line of a file of completions."""
 
     sample: Annotated[str, Field(min_length=1)]
     text: str
@@ -117,7 +117,7 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, in
 
     Raises:
         InputFault: at the first malformed record, at a repeated index, and at the second of two equal texts without an
-            index, which may be a repeated record or a second completion.
+            index, since it could be a repeated record or a second completion.
     """
     places: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     texts: dict[tuple[str, str, str, str], str] = {}
@@ -136,7 +136,6 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, in
 
 
 def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records; those of one sample, strategy and generator are merged and sorted by index."""
     wheres: dict[tuple[str, str, str], str] = {}
     grouped: dict[tuple[str, str, str], dict[int, RecordedAnswer]] = defaultdict(dict)
     for where, completion, index in completions(rows):
@@ -144,7 +143,9 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
             if completion.verdict is Verdict.BROKEN:
                 raise FieldError("verdict", "BROKEN means that the machine failed: leave it out")
             if len(completion.flags) > MOST_FLAGS or any(flag != short(flag) for flag in completion.flags):
-                raise FieldError("flags", f"more than {MOST_FLAGS}, or one that is too long or has line ends")
+                raise FieldError(
+                    "flags", f"there are more than {MOST_FLAGS} flags, or a flag is too long or has line ends"
+                )
         key = (completion.sample, completion.strategy, completion.generator)
         grouped[key][index] = RecordedAnswer(
             text=completion.text,

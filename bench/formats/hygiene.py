@@ -14,7 +14,8 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""A shorter rest of a line, such as ``= Cart()``, recurs by chance and reveals nothing."""
+"""Shortest rest of a line, in characters, that reveals an answer. A shorter one, such as ``= Cart()``, recurs by
+chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +30,9 @@ class Cleaned:
 
 
 class Copies:
-    """The files of a repository, searchable for exact copies of a function.
-
-    A copy has the same sequence of tokens; layout is ignored.
-    """
+    """The files of a repository, searchable for exact copies of a function: equal tokens in any layout."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Index whole files, path -> text."""
         self._flat = {path: _flat(text) for path, text in texts.items()}
 
     def elsewhere(self, target: str, path: str) -> tuple[str, ...]:
@@ -54,14 +51,10 @@ class Copies:
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
-    """Return tasks with those files hidden that contain an exact copy of their answer.
-
-    Lines that recur stay visible, as in the official sets.
+    """Hide the files that contain an exact copy of a task's answer; return the tasks.
 
     Args:
-        tasks: tasks of one repository.
-        texts: its files, path -> text.
-        hide: whether to hide copies; if not, they are only counted.
+        hide: whether to hide copies. Otherwise they are only counted.
     """
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
@@ -92,14 +85,13 @@ def _flat(text: str) -> str:
 
 
 class VerbatimIndex:
-    """The lines of a repository, searchable for repeated ones.
+    """The lines of a repository, searchable for repeated lines.
 
-    As in ProjBench, a whole line that recurs becomes no sample, but a line whose end recurs does: code that uses an API
-    recurs by nature, and excluding such lines would bias the set against retrieval. The builder counts them.
+    As in ProjBench, a whole line that recurs does not become a sample, but a line whose end recurs does: code that uses
+    an API recurs by nature, and excluding such lines would bias the set against retrieval. The builder counts them.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Index whole files, path -> text."""
         self._texts = texts
         self._count = Counter(line.strip() for text in texts.values() for line in text.split("\n"))
         self._reversed = sorted(line[::-1] for line in self._count)
@@ -124,7 +116,7 @@ class VerbatimIndex:
         return paths_of
 
     def rest_repeated(self, tail: str) -> bool:
-        """Return whether the rest of a line of the repository, if long enough, also ends a second line."""
+        """Return whether the end of a line, if long enough, also ends another line."""
         reversed_tail = tail.strip()[::-1]
         if len(reversed_tail) < SHORTEST_REST:
             return False

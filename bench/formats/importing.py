@@ -1,8 +1,4 @@
-"""Import a sample set from files in another benchmark's format, with its repositories if they are given.
-
-The set's manifest records each file, the unusable records with reasons, and the counts from the repositories: nothing
-is dropped silently.
-"""
+"""Import a sample set from files in another benchmark's format, with its repositories if they are given."""
 
 from __future__ import annotations
 
@@ -31,22 +27,21 @@ from ctxbench.bench.types import VERSION_MARK
 NO_REPOSITORIES = "imported without repositories: strategies had nothing to retrieve from"
 PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
-"""The remark on a set whose strategies may retrieve the answer."""
+"""Remark on a set whose strategies may retrieve the answer."""
 Report = Callable[[str], None]
 _MOST_LINES = 10
-"""Most records with the same reason that are reported one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The tasks of some files, and counts of what was read."""
+    """The tasks of some files, with counts of the records read."""
 
     tasks: tuple[Task, ...]
-    """At least one task; ids are unique."""
+    """At least one task. Ids are unique."""
     unusable: Mapping[str, int]
     """Reason -> number of records."""
     sources: tuple[Mapping[str, Any], ...]
-    """For each file ``source``, ``digest`` and ``rows``."""
+    """``source``, ``digest`` and ``rows`` of each file."""
 
 
 def import_set(  # noqa: PLR0913 - what the command line lets a user choose
@@ -65,30 +60,22 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     """Import files as a set.
 
     With `repos`, the repositories' source files are copied into the home folder and prompts are rebuilt from them. A
-    task whose answer is not where its record says is left out and counted. Without `repos`, prompts stay as stored.
+    task whose answer is not at the recorded place is left out and counted. Without `repos`, prompts stay as stored.
 
     Args:
-        format_name: one of `bench.formats.sample_names`.
+        format_name: a name from `bench.formats.sample_names`.
         refs: paths, see `bench.formats.rows.open_tables`.
-        home: the home folder for the set.
-        name: the set's name.
-        repos: a folder that holds each repository in a folder of its name, or is the only repository.
-        options: the caller's options.
-        hygiene: whether to hide copies of answers; if not, the set's remarks say so.
+        repos: a folder that contains each repository in a folder of its name, or is the only repository.
+        hygiene: whether to hide copies of answers. If not, the set's remarks mention it.
         packages: whether strategies may also search packages installed in the repositories' folders.
-        force: replace another set of that name.
-        report: called with what is left out, a line at a time.
+        report: called with a line for each task that is left out.
 
     Raises:
-        InputFault: at the first error in a file, with line and field, or if nothing can be used.
+        InputFault: at the first error in a file, with line and field, or if no record can be used.
     """
     sets.folder(home, name)
     form = formats.samples(format_name)
-    if repos is not None and form.in_repository is None and form.in_snapshot is None:
-        raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
-    if (packages or not hygiene) and repos is None:
-        about = "installed packages are among" if packages else "hygiene is about"
-        raise InputFault(f"{about} the files of repositories", cure="give them with --repos")
+    _check_repositories(format_name, repos, hygiene=hygiene, packages=packages)
     read = read_tasks(format_name, refs, options=options, report=report)
     attached = _attached(form, read.tasks, home, repos, report, hygiene=hygiene, packages=packages)
     unusable = Counter(read.unusable)
@@ -113,6 +100,15 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     return sets.save(home, name, samples, references, manifest, force=force)
 
 
+def _check_repositories(format_name: str, repos: Path | None, *, hygiene: bool, packages: bool) -> None:
+    form = formats.samples(format_name)
+    if repos is not None and form.in_repository is None and form.in_snapshot is None:
+        raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
+    if (packages or not hygiene) and repos is None:
+        about = "installed packages are among" if packages else "hygiene is about"
+        raise InputFault(f"{about} the files of repositories", cure="give them with --repos")
+
+
 def read_tasks(
     format_name: str,
     refs: Sequence[str],
@@ -120,7 +116,7 @@ def read_tasks(
     options: Options | None = None,
     report: Report = lambda _: None,
 ) -> Read:
-    """Read and check the tasks of files, without their repositories; see `import_set` for the arguments.
+    """Read and check the tasks of files, without their repositories. `import_set` describes the arguments.
 
     Raises:
         InputFault: at the first malformed record, at a repeated id, at a file in another language than `options` allow,
@@ -148,7 +144,7 @@ def read_tasks(
     left_out.end()
     if not tasks:
         what = "no task in the files" + (f" ({listed(left_out.counts)})" if left_out.counts else "")
-        raise InputFault(what, where=refs[0], cure=left_out.cure or f"give files of the shape {format_name}")
+        raise InputFault(what, where=refs[0], cure=left_out.cure or f"give files of the format {format_name}")
     return Read(
         tasks=tuple(tasks), unusable=left_out.counts, sources=tuple(counted_table.source() for counted_table in counted)
     )
@@ -169,7 +165,9 @@ def _attached(
     places = {repo: folder_of(repos, repo, alone=len(grouped) == 1) for repo in sorted(grouped)}
     if not any(places.values()):
         first = next(iter(places))
-        raise InputFault(f"holds no folder {first!r}", where=str(repos), cure=f"put the repository at {repos / first}")
+        raise InputFault(
+            f"the folder contains no folder {first!r}", where=str(repos), cure=f"put the repository at {repos / first}"
+        )
     attached: dict[str, Attached] = {}
     for repo, place in places.items():
         mine = grouped[repo]
@@ -222,23 +220,17 @@ def stored(tasks: Sequence[Task]) -> Attached:
 
 
 def missing(tasks: Sequence[Task]) -> Attached:
-    """Return an entry in which all tasks are left out, since their repository is missing."""
+    """Return an entry without tasks: all are left out, since their repository is missing."""
     return Attached((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
 def attach(
     form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, report: Report, hygiene: bool, packages: bool
 ) -> Attached:
-    """Rebuild the tasks of one repository from its files, and copy those into the home folder.
+    """Rebuild the tasks of one repository from its files, and copy the files into the home folder.
 
     Args:
-        form: the format of the tasks.
-        tasks: tasks of one repository and language.
-        root: its folder; nothing in it is changed or run.
-        home: the home folder for its source files.
-        report: called with each task that is left out.
-        hygiene: whether to hide copies of answers from strategies.
-        packages: whether strategies may search packages that are installed in it.
+        root: the repository's folder. Nothing in it is changed or run.
 
     Raises:
         InputFault: if the folder has no source file of the tasks' language.
@@ -281,19 +273,20 @@ def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | U
 
 
 def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
-    """Return the folder of a repository; None if it is missing.
+    """Return the folder of a repository, or None if it is missing.
 
     Args:
-        repos: holds each repository in a folder of its name (of ``owner---name`` also ``name``, of ``name@revision``
-            also ``name-revision``).
-        repo: its name.
-        alone: whether it is the only repository needed; `repos` may then be the repository itself.
+        repos: contains each repository in a folder of its name. Of ``owner---name``, the folder may be ``name``; of
+            ``name@revision``, it may be ``name-revision``.
+        alone: whether no other repository is needed. `repos` may then be the repository itself.
 
     Raises:
         InputFault: if `repos` is not a folder.
     """
     if not repos.is_dir():
-        raise InputFault("is not a folder", where=str(repos), cure="give the folder that holds the repositories")
+        raise InputFault(
+            "the path is not a folder", where=str(repos), cure="choose the folder that contains the repositories"
+        )
     names = (repo, repo.rpartition("---")[2], repo.replace(VERSION_MARK, "-"))
     folder = next((repos / name for name in names if (repos / name).is_dir()), None)
     if folder is not None or not alone:
@@ -311,7 +304,6 @@ def _account(tasks: Sequence[Task], rebuilt: Sequence[Task], drops: Counter[str]
 
 
 def _copied(read: Snapshot, home: Home) -> str:
-    """Copy a repository's source files into the home folder; return the folder below ``repos``."""
     key = f"{read.name}/imported-{read.digest[:16]}"
     place = home.repos / key
     if place.is_dir():
@@ -335,13 +327,12 @@ class LeftOut:
     """Counts of the records that are left out."""
 
     def __init__(self, report: Report) -> None:
-        """Start with zero counts; `report` is called with a line at a time."""
         self.counts: Counter[str] = Counter()
         self.cure = ""
         self._report = report
 
     def add(self, item: Unusable) -> None:
-        """Count a record, and report it unless many with its reason were reported already."""
+        """Count a record. Report it unless many with its reason were reported already."""
         self.counts[item.reason] += 1
         self.cure = self.cure or item.cure
         if self.counts[item.reason] <= _MOST_LINES:

@@ -40,9 +40,9 @@ SHAPE = (
 )
 BENCHMARK = "projbench"
 RELEASED = "sota_test"
-"""The benchmark of variant two: InferCom's release holds 70 such tasks, 50 of them those of the paper's section 6.4."""
+"""The benchmark of variant two. InferCom's release contains 70 such tasks, 50 of them from the paper's section 6.4."""
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
-_CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
+_CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 
 
@@ -119,10 +119,10 @@ def _no_place(sample: Sample, reference: Reference) -> str:
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of either variant; every record is a task.
+    """Read files of either variant. Every record is a task.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another; the message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
     """
     del options
     for table in tables:
@@ -134,7 +134,7 @@ def task(record: Mapping[str, Any], *, where: str) -> Task:
     """Read one record.
 
     Raises:
-        InputFault: see `read`.
+        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
     """
     parsed = checked(_Task, record, where=where, cure=_CURE)
     with explained(where, _CURE):
@@ -186,7 +186,6 @@ def _place(parts: list[str]) -> tuple[str, str, Language]:
 
 
 def _cursor(parsed: _Task) -> tuple[str, int]:
-    """Return the subkind and the column; the prompt must end at that column."""
     data = parsed.metadata
     field = "col" if data.col is not None else "col_no"
     column = data.col if data.col is not None else data.col_no
@@ -213,7 +212,6 @@ def _masked(data: _Metadata) -> tuple[Span, ...]:
 
 
 def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
-    """Return the prompt with every masked line empty, and the first line of the file in it."""
     data = parsed.metadata
     start, lines = data.context_start_lineno, parsed.prompt.split("\n")
     hidden = {line for span in masked for line in range(*span)}
@@ -233,9 +231,10 @@ def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt rebuilt from the whole file; None if prompt and answer are not in the file.
+    """Return the task with its prompt rebuilt from the whole file, or None if prompt and answer are not in the file.
 
-    A line that is blank in the stored prompt but not in the file counts as masked: `import_no` names at most one span.
+    A line that is blank in the stored prompt but not in the file counts as masked, since `import_no` names at most one
+    span.
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
@@ -297,10 +296,10 @@ INFERCOM = PredictionFiles(
     tasks=lambda _: BENCHMARK,
     single=True,
 )
-"""InferCom's predictions: the task's line with ``pred_res``, the model's text, and ``choices``, one line of it.
+"""InferCom's predictions: the task's line with ``pred_res``, the model's text, and ``choices``, one line of that text.
 
-``pred_res`` is imported: a run also stores the whole text, and the profile `infercom` cuts it as the authors did. Tasks
-with prompts of more than 8000 tokens are not in such files."""
+``pred_res`` is imported. A run also stores the whole text, and the profile `infercom` cuts it as the authors did. Such
+files omit tasks with prompts of more than 8000 tokens."""
 register(
     BenchmarkFormat(
         name=BENCHMARK,

@@ -1,6 +1,6 @@
 """RepoBench, v1.1 and v0: the next line of a file, with pieces of other files that its authors found. Pure conversions.
 
-The data contain no whole repositories, so strategies cannot search one. They can use the stored contexts ``context``
+The data contain no whole repositories, so strategies cannot search in one. They can use the stored contexts ``context``
 (the pieces), ``import_statement`` and ``cropped_code`` (the parts of the official prompt). ``gold`` (the piece that the
 answer uses) was retrieved with the answer, so no strategy sees it.
 """
@@ -25,8 +25,7 @@ SHAPE = (
 )
 BENCHMARK = "repobench"
 PIECES, IMPORTS, CROPPED, GOLD = "context", "import_statement", "cropped_code", "gold"
-"""Names of the stored contexts."""
-_CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+_CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 _Word = Annotated[str, Field(min_length=1)]
 
 
@@ -56,10 +55,10 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of one language or both; ids consist of repository, file and line.
+    """Read files of one language or both. Ids consist of repository, file and line.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another; the message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
     """
     del options
     id_counts: Counter[str] = Counter()
@@ -85,7 +84,6 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
         raise FieldError("gold_snippet_index", what)
     name = f"{record.repo_name}/{path}#L{line + 1}"
     id_counts[name] += 1
-    # The same line of a file may occur with several pieces.
     name = record.ctxbench.id if record.ctxbench else name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     target = record.next_line.rstrip()
     if not target:
@@ -114,7 +112,6 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
 
 
 def _code(record: _Record) -> tuple[str, str]:
-    """Return the text before the line, with plain newlines, and the name of its field."""
     field = "code" if record.all_code is None else "all_code"
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
@@ -143,7 +140,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """
     for sample in samples:
         if sample.benchmark != BENCHMARK:
-            what = f"{sample.id} is of {sample.benchmark}: it has no pieces"
+            what = f"{sample.id} is of {sample.benchmark}: its samples have no pieces"
             raise InputFault(what, cure="choose another --format, e.g. ctxbench")
         reference = references[sample.id]
         fields, stored = reference.fields, {context.name: context for context in sample.stored}

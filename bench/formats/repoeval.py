@@ -2,7 +2,7 @@
 
 Line and API tasks (``line_no``) begin at column 0. Function tasks (``lineno``) are function samples: the prompt ends
 after signature and docstring, and the answer is the body. The files contain no tests, so bodies are scored as texts.
-Prompts may end in a newline, or lack it as in the output of the authors' program, which joins lines.
+Prompts may end in a newline or not: the authors' program joins lines without a last newline.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHAPE = (
 )
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
 """RepoCoder's predictions: the task's line with ``choices``, each the text after the cursor, also for functions."""
-_CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
+_CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
 _DEF = re.compile(r"[ \t]*(async[ \t]+)?def[ \t]+(\w+)")
@@ -68,10 +68,10 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of any level.
+    """Read files of whole lines, API calls or functions.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another; the message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
     """
     del options
     for table in tables:
@@ -117,7 +117,7 @@ def _function(sample: Sample, reference: Reference, data: _Metadata, where: str)
         return Unusable(id=sample.id, reason="not_a_function", where=where, detail=detail)
     line = sample.context_start + sample.prefix.count("\n")
     declared, recorded_line = sample.context_start + head.line, data.lineno or 0
-    # The format does not say whether it counts the declaration or the body, or from 0 or 1. Other values are errors.
+    # The format does not say whether lineno is the line of the declaration or of the body, or counts from 0 or 1.
     if not declared <= recorded_line <= line + 1:
         raise FieldError(
             "metadata.lineno", f"is {recorded_line}, but the function's head is on lines {declared} to {line - 1}"
@@ -153,11 +153,10 @@ def _prompt(record: _Record, joined: bool) -> str:
     """Return the prompt with its last newline.
 
     Args:
-        record: the record.
-        joined: whether the prompts of its file are joined lines without the last newline.
+        joined: whether the prompts of its file lack the last newline.
 
     Raises:
-        FieldError: if the prompt does not end where the record says.
+        FieldError: if the prompt does not end at the recorded line.
     """
     data, prompt = record.metadata, plain_newlines(record.prompt)
     if data.line_no is None:
@@ -171,7 +170,7 @@ def _prompt(record: _Record, joined: bool) -> str:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt rebuilt from the whole file; None if the answer is not there."""
+    """Return the task with its prompt rebuilt from the whole file, or None if the file has no such answer there."""
     sample, reference, lines = task.sample, task.reference, text.split("\n")
     target_lines = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
     line = sample.cursor.line
@@ -218,7 +217,7 @@ def _no_place(sample: Sample, reference: Reference) -> str:
     if sample.language != PYTHON:
         return f"is of {sample.language}, and RepoEval is of Python"
     if sample.masked:
-        return "has masked lines, which RepoEval cannot say"
+        return "has masked lines, which RepoEval cannot store"
     if sample.cursor.column or not (sample.prefix.endswith("\n") or not sample.prefix):
         return "begins inside a line, and RepoEval has whole lines"
     if "/" in sample.repo:
@@ -228,12 +227,11 @@ def _no_place(sample: Sample, reference: Reference) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A function's declaration and docstring, at the end of a prompt."""
+    """The declaration and docstring of a function at the end of a prompt."""
 
     line: int
     """Line of the declaration in the prompt, 0-based; decorators are above it."""
     name: str
-    """The name without its class."""
     signature: str
     docstring: str | None
 
@@ -244,10 +242,9 @@ def head_of(prompt: str, body: str, name: str | None) -> Head | None:
     Args:
         prompt: ends with the newline before the body.
         body: the answer, with its indentation.
-        name: the function's name, if known.
 
     Returns:
-        None if no declaration forms one whole function with the rest of the prompt and the body.
+        None if the end of the prompt and the body together are not one whole function.
     """
     lines = prompt.split("\n")[:-1]
     for at in range(len(lines) - 1, -1, -1):
@@ -305,7 +302,7 @@ def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Itera
 
 
 def _tasks(samples: Sequence[Sample]) -> str:
-    """Return the format of the tasks: RepoCoder's scorer reads those of RepoEval and lines of ProjBench."""
+    """Return the format of the tasks: RepoCoder's scorer reads RepoEval's own and lines of ProjBench."""
     lines = all(sample.kind is Kind.LINE and sample.benchmark != BENCHMARK for sample in samples)
     return "projbench" if lines else BENCHMARK
 

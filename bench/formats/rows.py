@@ -1,7 +1,7 @@
 """Open files of records: JSON Lines, JSON documents, both also gzipped, and Parquet.
 
-JSON Lines and Parquet are streamed; a JSON document is read whole. Every error is one line with the file and the line,
-byte or record. The formats interpret the records.
+JSON Lines and Parquet are streamed. A JSON document is read whole. Every error is one line with the file and the line,
+byte or record. Other modules interpret the records.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ from ctxbench.bench.files import MAX_TEXT, explained, json_object, parse_json, r
 from ctxbench.bench.formats import Row, Table
 
 _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
-_AS_LINES = "write it as JSON Lines (.jsonl), a record a line"
+_AS_LINES = "write it as JSON Lines (.jsonl), one record per line"
 _BATCH = 256
-"""Most rows read at once."""
 _BATCH_BYTES = 256 << 20
-"""Most bytes for these rows, if each value is as large as its column allows."""
+"""Most bytes for the rows read at once, if each value is as large as its column allows."""
 MAX_COLUMN = 512 << 20
-"""Most unpacked bytes of one column in one row group; a page is read whole."""
+"""Most unpacked bytes of one column in one row group. A page is read whole."""
 
 
 def open_tables(refs: Sequence[str]) -> list[Table]:
-    """Open files; rows are read on demand, as often as needed.
+    """Open files. Rows are read on demand, as often as needed.
 
     Args:
         refs: paths. The suffixes ``.parquet`` and ``.json`` (one array, one object with a list, or one record) denote
-            these formats; others are JSON Lines. All but Parquet may also end with ``.gz``.
+            these formats. Other files are JSON Lines. All but Parquet may also end with ``.gz``.
 
     Raises:
-        InputFault: if a file is missing; while reading, at the first malformed record.
+        InputFault: if a file is missing, or, while rows are read, at the first malformed record.
     """
     return [_file(ref) for ref in refs]
 
@@ -70,7 +69,7 @@ def _document(path: Path) -> Iterator[Row]:
     for _, line in read_lines(path):
         size += len(line)
         if size > MAX_TEXT:
-            raise InputFault(f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure=_AS_LINES)
+            raise InputFault(f"the file is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure=_AS_LINES)
         pieces.append(line)
     text = "".join(pieces)
     pieces.clear()
@@ -85,7 +84,6 @@ def _document(path: Path) -> Iterator[Row]:
 
 
 def _list(document: Any) -> tuple[str, list[Any]]:
-    """Return the list of a document with its key: the document itself, or its only list."""
     if not isinstance(document, dict):
         return "", document if isinstance(document, list) else [document]
     lists = {key: value for key, value in document.items() if isinstance(value, list)}
@@ -103,7 +101,6 @@ class Rows:
     read: Callable[[], Iterator[Row]]
 
     def __iter__(self) -> Iterator[Row]:
-        """Read from the first row."""
         return self.read()
 
 
@@ -111,7 +108,7 @@ def parquet(path: Path) -> Iterator[Row]:
     """Yield the rows of a Parquet file, a batch at a time.
 
     Raises:
-        InputFault: if it is not a Parquet file, is cut off, or contains values that JSON cannot express.
+        InputFault: if the file is not Parquet, is cut off, or contains values that JSON cannot express.
     """
     library = _library("pyarrow.parquet", str(path))
     broken: type[Exception] = importlib.import_module("pyarrow").ArrowException
@@ -124,17 +121,17 @@ def parquet(path: Path) -> Iterator[Row]:
                     yield where, _plain_row(row, where)
                     number += 1
     except broken as error:
-        what = f"is not a valid Parquet file ({_first_line(error)})"
+        what = f"the file is not valid Parquet ({_first_line(error)})"
         raise InputFault(what, where=str(path), cure="the file may be cut off; fetch it again") from None
 
 
 def _rows_at_once(metadata: Any, path: Path) -> int:
-    """Return how many rows fit into memory: a value that is stored once may occur in every row."""
+    """Return how many rows fit into memory, given that a value that is stored once may occur in every row."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     columns = (group.column(number) for group in groups for number in range(group.num_columns))
     largest = max((column.total_uncompressed_size for column in columns), default=0)
     if largest > MAX_COLUMN:
-        what = f"holds {largest >> 20} MiB of one column in one group of rows, more than {MAX_COLUMN >> 20}"
+        what = f"a column has {largest >> 20} MiB in one row group, more than {MAX_COLUMN >> 20}"
         raise InputFault(what, where=str(path), cure="write it with smaller row groups (pyarrow: row_group_size=1000)")
     return max(1, min(_BATCH, _BATCH_BYTES // max(1, largest)))
 
@@ -143,7 +140,7 @@ def _library(module: str, where: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
-        what = f"needs the package {module.partition('.')[0]}, which is not installed"
+        what = f"reading the file needs the package {module.partition('.')[0]}, which is not installed"
         raise InputFault(what, where=where, cure="pip install 'ctxbench[parquet]'") from None
 
 

@@ -20,7 +20,6 @@ from ctxbench.bench.leakage import FileImports, SoughtLine, in_sight
 from ctxbench.bench.lines.candidates import (
     OURS,
     Cut,
-    LineCandidate,
     LineProtocol,
     analyse,
     candidates,
@@ -85,18 +84,13 @@ def sample_repository(
     for leaks. `added` restricts the lines that give samples.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
-    skipped: Counter[str] = Counter()
-    drops: Counter[str] = Counter()
-    line_candidates: list[LineCandidate] = []
     loads = snapshot.language.resolve(facts)
-    for path in snapshot.texts:
-        reason = _reason(path, snapshot, facts[path], excluded, protocol)
-        if reason:
-            skipped[reason] += 1
-            continue
-        usable, dropped = candidates(lines[path], facts[path], loads[path], protocol)
-        line_candidates += usable
-        drops += dropped
+    reasons = {path: _reason(path, snapshot, facts[path], excluded, protocol) for path in snapshot.texts}
+    in_files = [
+        candidates(lines[path], facts[path], loads[path], protocol) for path, reason in reasons.items() if not reason
+    ]
+    line_candidates = [candidate for usable, _ in in_files for candidate in usable]
+    drops = sum((dropped for _, dropped in in_files), Counter[str]())
     index = VerbatimIndex(snapshot.texts)
     cuts = [cut(candidate, repo=snapshot.name, seed=seed, protocol=protocol) for candidate in line_candidates]
     usable_cuts = _without(cuts, [fault(line_cut, index, protocol) for line_cut in cuts], drops)
@@ -116,7 +110,7 @@ def sample_repository(
         "files": len(snapshot.texts),
         "lines": sum(text.count("\n") for text in snapshot.texts.values()),
         "left_out": dict(snapshot.dropped),
-        "skipped_as_targets": dict(sorted(skipped.items())),
+        "skipped_as_targets": dict(sorted(Counter(filter(None, reasons.values())).items())),
         "candidates": len(line_candidates),
         "first_uses": sum(bool(candidate.masked) for candidate in line_candidates),
         "usable": len(usable_cuts),
@@ -256,43 +250,58 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
         InputFault: if two repositories have the same name, a repository has no usable line or no history, or another
             set has this name (see `force`).
     """
-    from ctxbench.bench.repositories import checkout, git  # noqa: PLC0415 - readers of sets need neither
+    from ctxbench.bench.repositories import git  # noqa: PLC0415 - readers of sets do not need it
 
     sets.folder(home, name)
     per_repo = protocol.per_repo if per_repo is None else per_repo
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
     if since is not None:
         ordered = [git.with_history(manifest) for manifest in ordered]
-    snapshots, origins, added = [], {}, dict[str, Added]()
-    for manifest in ordered:
-        fetched = checkout.fetch(manifest, home, report=report)
-        snapshots.append(snapshot.load(manifest.name, fetched.root, manifest.language, manifest.source_dir))
-        origins[manifest.name] = {
-            **manifest.account(),
-            "source": fetched.source,
-            "checkout": fetched.root.relative_to(home.repos).as_posix(),
-            "source_dir": manifest.source_dir,
-            "exclude": list(manifest.exclude),
-        }
-        if since is not None:
-            past = git.open_history(manifest, home, since, report=report)
-            added[manifest.name] = Added(
-                functools.partial(
-                    past.days, root=fetched.root, texts=snapshots[-1].texts, workers=workers, progress=progress
-                ),
-                functools.partial(past.earlier, suffix=manifest.language.suffix),
-            )
-            # `repo fetch` takes the first source, which may be another one.
-            cure = f"build the set again with --since {since}"
-            origins[manifest.name] |= {"since": str(since), "commit": past.commit, "cure": cure}
+    origins = [_origin(manifest, home, since, workers, report, progress) for manifest in ordered]
+    snapshots = [origin.snapshot for origin in origins]
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
+    added = {origin.snapshot.name: origin.added for origin in origins if origin.added is not None}
     built = build_samples(
         snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded, added=added, protocol=protocol
     )
     for repo, counts in built.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
-    about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo, protocol=protocol)
+    entries = {origin.snapshot.name: origin.entry for origin in origins}
+    about = manifest_of(built, snapshots, entries, seed=seed, per_repo=per_repo, protocol=protocol)
     return sets.save(home, name, built.samples, built.references, about, force=force)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where the samples of a repository come from."""
+
+    snapshot: Snapshot
+    entry: Mapping[str, Any]
+    """Its part of the set's manifest."""
+    added: Added | None
+
+
+def _origin(
+    manifest: RepoManifest, home: Home, since: Since | None, workers: int, report: Report, progress: Progress
+) -> _Origin:
+    from ctxbench.bench.repositories import checkout, git  # noqa: PLC0415 - readers of sets need neither
+
+    fetched = checkout.fetch(manifest, home, report=report)
+    files = snapshot.load(manifest.name, fetched.root, manifest.language, manifest.source_dir)
+    entry = {
+        **manifest.account(),
+        "source": fetched.source,
+        "checkout": fetched.root.relative_to(home.repos).as_posix(),
+        "source_dir": manifest.source_dir,
+        "exclude": list(manifest.exclude),
+    }
+    if since is None:
+        return _Origin(files, entry, None)
+    past = git.open_history(manifest, home, since, report=report)
+    days = functools.partial(past.days, root=fetched.root, texts=files.texts, workers=workers, progress=progress)
+    # `repo fetch` takes the first source, which may be another one.
+    entry |= {"since": str(since), "commit": past.commit, "cure": f"build the set again with --since {since}"}
+    return _Origin(files, entry, Added(days, functools.partial(past.earlier, suffix=manifest.language.suffix)))
 
 
 def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:

@@ -1,8 +1,8 @@
 """`Checkout`: a fetched repository as a read-only folder of the home, complete or absent.
 
 ``repos/<name>/<key>/`` contains the files. ``<key>.json`` beside it, written last, marks them as complete. The key is
-the version and the first digits of the source's own hash. A fetch looks for the checkout, locks, looks again, fetches
-into a temporary folder and renames it. The next fetch removes what a killed one left.
+the version and the first digits of the source's own hash. A fetch writes to a temporary folder and renames it. The next
+fetch removes the remains of a killed one.
 """
 
 from __future__ import annotations
@@ -42,18 +42,17 @@ _FETCH: Mapping[type[Source], Callable[[Any, Destination], date | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """One fetched version of a repository."""
+    """A fetched version of a repository."""
 
     name: str
     root: Path
-    """The read-only folder with its files."""
     key: str
     source: str
-    """Where it came from, e.g. ``pypi:fasta2a==2.1.1``."""
+    """The source, e.g. ``pypi:fasta2a==2.1.1``."""
     published: date | None = None
-    """Day of publication (UTC) according to the source; None if the source does not say."""
+    """Day of publication (UTC) by the source; None if the source does not state it."""
     left_out: tuple[str, ...] = ()
-    """What the checkout omits of its source, such as ``3 links``."""
+    """Parts of the source that the checkout omits, such as ``3 links``."""
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
@@ -81,17 +80,12 @@ def at(home: Home, name: str, key: str) -> Checkout | None:
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
-    """Return the checkout, fetching it from the first source that can be reached.
+    """Return the checkout. If it is missing, fetch it from the first source that can be reached.
 
-    Safe to call from several threads and processes at once: one of them fetches.
-
-    Args:
-        manifest: what to fetch.
-        home: the home to keep it in.
-        report: receives each line of progress text.
+    Several threads and processes may call this at once; only one fetches.
 
     Raises:
-        InputFault: if a source delivers content with the wrong hash; nothing is kept.
+        InputFault: if a source delivers content with the wrong hash. Nothing is kept.
         MachineFault: if no source can be reached, or the disk is full.
     """
     checkout = find(manifest, home)
@@ -108,11 +102,11 @@ def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
                 return _bring(manifest, source, home, folder, report)
             except Unreachable as error:
                 reasons.append(f"{source} ({error.what})")
-                report(f"{manifest.name}: cannot be had from {source}: {error.what}")
+                report(f"{manifest.name}: cannot be fetched from {source}: {error.what}")
     raise MachineFault(
-        f"none of its sources can be reached: {', '.join(reasons)}",
+        f"no source can be reached: {', '.join(reasons)}",
         where=manifest.name,
-        cure='check the network, or copy its manifest and give a [[source]] with kind = "local" and the path of a copy',
+        cure='check the network, or copy the manifest and add a [[source]] with kind = "local" and the path of a copy',
     )
 
 
@@ -155,10 +149,9 @@ def _key(manifest: RepoManifest, source: Source, home: Home) -> str | None:
 
 
 def _sealed(tree: Path, manifest: RepoManifest) -> dict[str, object]:
-    """Make everything below `tree` read-only; return the digest, number and size of its files."""
     if not (tree / manifest.source_dir).is_dir():
         raise InputFault(
-            f"the files hold no folder {manifest.source_dir!r}", where=manifest.name, cure="mend its source_dir"
+            f"the files contain no folder {manifest.source_dir!r}", where=manifest.name, cure="correct source_dir"
         )
     lines, size = [], 0
     for folder, _, leaves in os.walk(tree):
@@ -170,7 +163,9 @@ def _sealed(tree: Path, manifest: RepoManifest) -> dict[str, object]:
         if folder != str(tree):
             Path(folder).chmod(0o555)
     if not lines:
-        raise InputFault("the source holds no file", where=manifest.name, cure="check the [[source]] in its manifest")
+        raise InputFault(
+            "the source contains no file", where=manifest.name, cure="check the [[source]] in its manifest"
+        )
     return {"digest": sha256("".join(sorted(lines))), "files": len(lines), "bytes": size}
 
 
@@ -179,11 +174,9 @@ def _marker(folder: Path, key: str) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder with its content, even if its folders are read-only."""
     if not path.exists():
         return
     with explained(path):
         for folder, _, _ in os.walk(path):
-            # A read-only folder can be listed but not emptied.
             Path(folder).chmod(0o755)
         shutil.rmtree(path)

@@ -1,8 +1,8 @@
 """The ``debian`` source: the upstream tarball of a source package, fetched by apt without root.
 
 apt runs with a private configuration: the machine's own archives with their type set to source, its ``Acquire``
-settings (proxies, certificates), and lists in the home's cache, so that a second package needs no second update. apt
-checks the archive's signatures; this module checks the tarball's hash.
+settings (proxies, certificates), and lists in the home's cache, which all packages share. apt checks the archive's
+signatures; this module checks the tarball's hash.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", 
 def fetch(source: DebianSource, to: Destination) -> None:
     """Download the ``.orig.tar`` of the source package, check its hash and unpack it.
 
-    The day of publication stays unknown: Debian records only when it packaged a version.
+    The day of publication stays unknown: Debian records only the day when it packaged a version.
 
     Raises:
-        Unreachable: if apt is missing, or the archive cannot be reached or has another version now.
+        Unreachable: if apt is missing, or the archive cannot be reached or no longer has this version.
         InputFault: if the tarball's hash differs from the manifest's.
     """
     # apt cannot read its lists while another process writes them.
@@ -52,7 +52,7 @@ def fetch(source: DebianSource, to: Destination) -> None:
             try:
                 archive = apt.download()
             except Unreachable:
-                to.report("apt: the lists kept in the cache do not serve; reading them anew")
+                to.report("apt: the cached lists are out of date; reading them again")
                 apt.update()
                 archive = apt.download()
         else:
@@ -63,16 +63,13 @@ def fetch(source: DebianSource, to: Destination) -> None:
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:
-    """Return the source of a package as the archive offers it now, with the hash of its tarball.
+    """Return the source of a package in the archive, with the hash of its tarball.
 
     Args:
-        package: the source package.
         version: the upstream or the Debian version; empty if there is only one upstream version.
-        home: the home whose cache contains apt's lists.
-        report: receives each line of progress text.
 
     Raises:
-        InputFault: if the archive has no such version, or several.
+        InputFault: if the archive has no such version, or several versions match.
         Unreachable: if apt or the package is missing, or the archive cannot be reached.
     """
     sought = DebianSource(package=package, version=version, sha256="")
@@ -89,15 +86,13 @@ def latest(package: str, version: str, home: Home, report: Report) -> DebianSour
     ]
     versions = sorted({upstream.rpartition("_")[2] for _, upstream, _ in offers})
     if len({source.version for source in sources}) != 1:
-        what = "no such version" if version else "several versions"
+        what = "no such version of the package" if version else "several versions of the package"
         cure = f"give one of {', '.join(f'debian:{package}={upstream}' for upstream in versions)}"
-        raise InputFault(f"the archive has {what} of it", where=f"debian:{package}", cure=cure)
+        raise InputFault(f"the archive has {what}", where=f"debian:{package}", cure=cure)
     return sources[0]
 
 
 class _Apt:
-    """apt with its own lists in `folder`."""
-
     def __init__(self, folder: Path, source: DebianSource, to: Destination) -> None:
         self._folder, self._source, self._to = folder, source, to
         self._stamp = folder / "updated"
@@ -111,7 +106,7 @@ class _Apt:
         """Read the archive's lists of source packages (25 MB on disk for Debian 12).
 
         Raises:
-            MachineFault: if the disk is too full for them.
+            MachineFault: if the disk has too little space for the lists.
             Unreachable: if no archive answers.
         """
         with explained(self._folder):
@@ -135,7 +130,6 @@ class _Apt:
         self._stamp.touch()
 
     def download(self) -> Path:
-        """Download the tarball of the manifest's version into the scratch folder and return its path."""
         package, offers = self._source.package, self.offers()
         of_version = [offer for offer in offers if offer[1].endswith(f"_{self._source.version}")]
         if not of_version:
@@ -152,7 +146,7 @@ class _Apt:
         """Return (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each version of the package.
 
         Raises:
-            Unreachable: if there is none; the message suggests similar names.
+            Unreachable: if the archive has no such package. The message suggests similar names.
         """
         package = self._source.package
         offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
@@ -163,7 +157,6 @@ class _Apt:
         return offers
 
     def _near(self, package: str) -> list[str]:
-        """Return the likely source packages for a wrong name: those that build it, or those with similar names."""
         built = _PACKAGE.findall(self._run("apt-cache", "showsrc", package))
         if built:
             return sorted(set(built))
@@ -174,7 +167,6 @@ class _Apt:
         return sorted(holding, key=len)[:_HINTS] or difflib.get_close_matches(package, names, n=_HINTS)
 
     def _offers(self, text: str) -> Iterator[tuple[str, str, str]]:
-        """Yield (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each record."""
         for record in text.split("\n\n"):
             version = re.search(r"^Version: (\S+)$", record, re.MULTILINE)
             tarball = _TARBALL.search(record)
@@ -216,7 +208,6 @@ class _Apt:
 
 
 def _source_lists() -> Iterator[tuple[str, str]]:
-    """Yield the machine's lists of archives, with their types set to source packages."""
     for path in (_SYSTEM / "sources.list", *sorted((_SYSTEM / "sources.list.d").glob("*"))):
         if not path.is_file() or path.suffix not in (".list", ".sources"):
             continue

@@ -1,12 +1,12 @@
 """Git: the files of one commit, exactly as they are stored, and the history of their lines.
 
-The git configuration, hooks, attributes and filters of the user and the machine are ignored, so that a commit gives the
+The git configuration, hooks, attributes and filters of the user and the machine are ignored, so that a commit has the
 same files everywhere. Certificates and proxies of the environment are used.
 
-A `History` returns the lines that were added after a day or a commit, and the day of each, by `git blame`. A line is as
-old as its text: new white space, or a move or copy from a file of the same commit, does not make it new. Its day is the
-earlier one of writing and committing, in UTC, so that neither a rebase nor a wrong clock makes old code look new. Git
-is asked on a bare copy of the whole history.
+`History` finds the lines that were added after a day or a commit, and the day of each, by `git blame`. A line is as old
+as its text: new white space, or a move or copy from a file of the same commit, does not make it new. Its day is the
+earlier day of writing and committing, in UTC, so that neither a rebase nor a wrong clock makes old code look new. All
+queries run on a bare copy of the whole history.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ _PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
 # export-ignore) and rewrite nothing.
 _ATTRIBUTES = "* -export-ignore -export-subst -text !eol -ident !filter !working-tree-encoding\n"
 _LINK = "120000"
-"""The mode of a symbolic link in a tree."""
 
 
 def fetch(source: GitSource, to: Destination) -> date:
@@ -70,7 +69,7 @@ def fetch(source: GitSource, to: Destination) -> date:
 
 
 def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: object) -> None:
-    """Create a bare repository and fetch a commit into it, with its whole history unless `options` limit it.
+    """Create a bare repository and fetch a commit into it, with its whole history unless `options` limit the depth.
 
     Raises:
         Unreachable: if git is not installed, the server cannot be reached or does not have the commit.
@@ -83,12 +82,7 @@ def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: objec
 
 
 def git(bare: Path, *arguments: str, source: object) -> str:
-    """Run git on a bare repository and return what it prints.
-
-    Args:
-        bare: the repository.
-        arguments: git's arguments.
-        source: the source, for messages.
+    """Run git on a bare repository and return its output.
 
     Raises:
         Unreachable: if git is not installed, or fails.
@@ -119,14 +113,14 @@ _BLAMED = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
 """Groups: commit, first line in the current file (from 1), number of lines."""
 
 Since = date | str
-"""A day, or a commit's hash or the beginning of one; lines of that same day or commit are not after it."""
+"""A day, or the hash of a commit or its beginning. Lines of that same day or commit are not after it."""
 
 
 def read_since(text: str) -> Since:
-    """Return the day, written as ``YYYY-MM-DD``, or the commit that a user gave.
+    """Return the day, written as ``YYYY-MM-DD``, or the commit that a user named.
 
     Raises:
-        ValueError: if it is neither.
+        ValueError: if the text is neither a day nor a commit.
     """
     if _COMMIT.fullmatch(text):
         return text
@@ -137,7 +131,7 @@ def read_since(text: str) -> Since:
 
 
 def with_history(manifest: RepoManifest) -> RepoManifest:
-    """Return the manifest with its first source that has a history, and no other source.
+    """Return the manifest with only its first source that has a history.
 
     Raises:
         InputFault: if no source has a history.
@@ -146,24 +140,20 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
         if isinstance(source, GitSource) or (isinstance(source, LocalSource) and _top(source.path) is not None):
             return replace(manifest, sources=(source,))
     raise InputFault(
-        "none of its sources has a history",
+        "no source has a history",
         where=manifest.name,
-        cure='give its manifest a [[source]] with kind = "git", or kind = "local" and the path of a clone of yours',
+        cure='add to its manifest a [[source]] with kind = "git", or kind = "local" and the path of a clone of yours',
     )
 
 
 Days = Mapping[int, date]
-"""Line (from 0) -> the day on which it was added."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Newer:
-    """The part of a history after some point."""
-
     days: Mapping[str, date]
-    """Commit after the point -> its day."""
     walked: Set[str]
-    """These commits and their descendants; only they can contain new lines."""
+    """Commits after the point and their descendants. Only they can contain new lines."""
     ends: tuple[str, ...]
     """Arguments that stop git from looking further back."""
 
@@ -175,10 +165,9 @@ class History:
     bare: Path
     commit: str
     folder: str
-    """Folder of the repository's files in the history, ended by ``/``; empty for its root."""
+    """Folder of the repository's files in the history, ended by ``/``; empty for the root."""
     since: Since
     name: str
-    """The repository's name, for messages."""
 
     def days(
         self,
@@ -189,17 +178,14 @@ class History:
         workers: int = 1,
         progress: Progress = silent,
     ) -> dict[str, Days | None]:
-        """Return the lines, among those asked for, that were added after the point.
+        """Return the lines, among those to check, that were added after the point.
 
-        Results are stored beside the history. A file is blamed again only if a commit changed it, for an earlier
-        point, or for other lines.
+        Results are stored beside the history. A file is blamed again only if a commit changed it, for an earlier point,
+        or for other lines.
 
         Args:
-            asked: path -> lines (from 0).
-            root: the folder of the files.
+            asked: path -> lines (from 0) to check.
             texts: path -> text of the file, with line ends as ctxbench reads them.
-            workers: number of files to blame at once.
-            progress: shows the number of blamed files.
 
         Returns:
             Path -> new lines and their days; None for a file that differs from the history.
@@ -231,7 +217,6 @@ class History:
         workers: int,
         progress: Progress,
     ) -> None:
-        """Blame some files, add the results to `blamed` and store all of it, even if interrupted."""
         pool = ThreadPoolExecutor(workers)
         try:
             with progress(f"{self.name}: ages of lines, files", len(files)) as tick:
@@ -244,7 +229,6 @@ class History:
             write_atomic(self._place(self._point), json.dumps(blamed, default=str))
 
     def _kept(self) -> dict[str, Days | None]:
-        """Return the stored results for this point and, if it is a day, for earlier days."""
         points = [self._point]
         if isinstance(self.since, date):
             points = sorted(place.stem for place in self._place("").parent.glob("????-??-??.json"))
@@ -269,8 +253,8 @@ class History:
     def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
         """Blame a file of `count` lines back to the point.
 
-        Git is slow at finding moved or copied lines. The search only makes lines older, so it covers only stretches
-        that are new without it.
+        Git is slow at finding moved or copied lines. That search can only date lines earlier, so it covers only
+        stretches that are new without it.
         """
         owners = self._owners(path)
         if len(owners) != count:
@@ -285,19 +269,17 @@ class History:
         return {line: dated[owners[line]] for line in asked if owners.get(line) in dated}
 
     def _owners(self, path: str, *options: str) -> dict[int, str]:
-        """Return line (from 0) -> the commit that wrote it, or a commit before the point."""
         place, ends = self.folder + path, self._newer.ends
         return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
-        """Return the text up to the point: all files with a suffix then, and every line that some files ever had.
+        """Return the code before the point: all files with a suffix at that time, and all lines some files ever had.
 
         Args:
             paths: files whose earlier versions count too.
-            suffix: suffix of the files to read.
 
         Returns:
-            Two texts, each of many files; none if nothing precedes the point.
+            Two texts, each of many files; an empty mapping if nothing precedes the point.
         """
         cutoff = self._cutoff
         if not cutoff or not paths:
@@ -316,7 +298,6 @@ class History:
 
     @cached_property
     def _point(self) -> str:
-        """The day, or the full hash of the commit."""
         if isinstance(self.since, date):
             return self.since.isoformat()
         try:
@@ -324,14 +305,13 @@ class History:
             return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", asked).strip()
         except Unreachable:
             raise InputFault(
-                f"its history has no commit {self.since}",
+                f"the history has no commit {self.since}",
                 where=self.name,
                 cure="give more of its digits, an earlier commit of the same branch, or a day such as 2024-06-01",
             ) from None
 
     @cached_property
     def _cutoff(self) -> str:
-        """The last commit that is not after the point; empty if all are."""
         if not isinstance(self.since, date):
             return self._point
         until = f"--until={self._point}T23:59:59Z"
@@ -356,21 +336,17 @@ class History:
         return _Newer(days, walked, tuple(ends))
 
     def _is_after(self, day: date) -> bool:
-        """Return whether a commit is after the point. If the point is a commit, git lists only those after it."""
+        """Return whether a commit is after the point. If the point is a commit, git lists only later ones."""
         return not isinstance(self.since, date) or day > self.since
 
     @cached_property
     def _tips(self) -> Mapping[str, str]:
-        """Path -> the last commit of the main line that changed it; files unchanged since the point are missing.
-
-        Blaming a file from that commit gives the same ages as blaming it from the end of the history.
-        """
+        """Path -> last commit of the main line that changed it. Files unchanged since the point are missing."""
         if self.commit not in self._newer.walked:
             return {}
         main = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--name-only", "-z")
         tips: dict[str, str] = {}
         commit = ""
-        # No path begins with a slash.
         for word in self._git("log", *main, "--format=/%H", self.commit, *self._newer.ends).split("\0"):
             if word.startswith("/"):
                 commit = word[1:]
@@ -380,7 +356,6 @@ class History:
 
     @cached_property
     def _blobs(self) -> Mapping[str, str]:
-        """Path -> hash of the content in the commit."""
         entries = (entry.partition("\t") for entry in self._git("ls-tree", "-r", "-z", self.commit).split("\0"))
         return {path: about.split()[2] for about, _, path in entries if path}
 
@@ -389,11 +364,11 @@ class History:
 
 
 def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Report) -> History:
-    """Fetch, keep and return the whole history of the manifest's first source, which must have one.
+    """Fetch and keep the whole history of the manifest's first source, which must have one.
 
     Raises:
-        InputFault: if the history is empty, or shallow: its oldest lines would look newer than they are.
-        Unreachable: if it cannot be fetched.
+        InputFault: if the history is empty or shallow. The oldest lines of a shallow history look too new.
+        Unreachable: if the history cannot be fetched.
     """
     source = manifest.sources[0]
     folder = ""
@@ -403,7 +378,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
         url, folder = str(top), source.path.resolve().relative_to(top).as_posix()
         commit = _asked(source.path, "rev-parse", "--verify", "HEAD") or ""
         if not commit:
-            raise InputFault("has no commit yet", where=str(top), cure="commit its files")
+            raise InputFault("the repository has no commit yet", where=str(top), cure="commit its files")
     else:
         raise ValueError(f"{source} has no history")
     place = home.cache / "history" / f"{manifest.name}-{sha256(url)[:10]}"
@@ -413,7 +388,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
 
 
 def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> None:
-    """Fetch the missing history of a commit; a branch of that name, written last, marks it as complete."""
+    """Fetch the missing history of a commit. A branch named after the commit, written last, marks it as complete."""
     kept = f"refs/heads/{commit}"
     if (bare / "HEAD").is_file() and git(bare, "for-each-ref", kept, source=source):
         return
@@ -421,12 +396,11 @@ def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> No
     fetch_commit(bare, url, f"{commit}:{kept}", "--update-shallow", source=source)
     if git(bare, "rev-parse", "--is-shallow-repository", source=source).strip() == "true":
         shutil.rmtree(bare)
-        cure = "bring the rest with `git fetch --unshallow` there"
-        raise InputFault("its history is cut off, so that old lines look new", where=source, cure=cure)
+        cure = "fetch the rest with `git fetch --unshallow` there"
+        raise InputFault("the history is cut off, so old lines look new", where=source, cure=cure)
 
 
 def _top(path: Path) -> Path | None:
-    """Return the root of the git repository around a folder; None if there is none."""
     top = _asked(path, "rev-parse", "--show-toplevel") if path.is_dir() else None
     return Path(top).resolve() if top else None
 
@@ -434,7 +408,7 @@ def _top(path: Path) -> Path | None:
 def head(folder: Path) -> GitSource | None:
     """Return the commit whose files a folder contains; None if it is not a git repository, or has other content.
 
-    The files are compared here: `git status` would run the filters and the monitor named in the folder's own
+    The files are compared here, because `git status` would run the filters and the monitor named in the folder's own
     configuration, which is not trusted.
     """
     if _top(folder) != folder.resolve():
@@ -455,7 +429,6 @@ def head(folder: Path) -> GitSource | None:
 
 
 def _asked(folder: Path, *arguments: str) -> str | None:
-    """Run the user's git in a folder of theirs and return its output; None if it fails."""
     try:
         # If git started this process, its variables point to another repository. Nothing is fetched.
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -468,13 +441,11 @@ def _asked(folder: Path, *arguments: str) -> str | None:
 
 
 def _blob(raw: bytes, digits: int) -> str:
-    """Return the hash under which git stores a file's content."""
     algorithm = hashlib.sha1 if digits == hashlib.sha1().digest_size * 2 else hashlib.sha256  # noqa: S324 - as git does
     return algorithm(b"blob %d\0" % len(raw) + raw).hexdigest()
 
 
 def _blamed(text: str) -> dict[int, str]:
-    """Parse the output of ``git blame --incremental``: line (from 0) -> commit."""
     owners: dict[int, str] = {}
     for blamed in _BLAMED.finditer(text):
         first, count = int(blamed[2]) - 1, int(blamed[3])
@@ -483,7 +454,6 @@ def _blamed(text: str) -> dict[int, str]:
 
 
 def _stretches(numbers: Collection[int]) -> list[Span]:
-    """Return the runs of consecutive numbers among sorted ones, as (first, last)."""
     firsts = [number for number in numbers if number - 1 not in numbers]
     return list(zip(firsts, [number for number in numbers if number + 1 not in numbers], strict=True))
 

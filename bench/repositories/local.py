@@ -1,6 +1,6 @@
-"""The ``local`` source: a folder or an archive on this machine, copied.
+"""The ``local`` source: a copy of a folder or an archive on this machine.
 
-A folder is copied without links, caches and files that ``.gitignore`` names, which may be secret; an archive, whole.
+The copy of a folder omits links, caches and files that ``.gitignore`` names, since these may be secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ve
 
 
 def identity(source: LocalSource, home: Home) -> str | None:
-    """Return the hash of the current file or folder at the path; None if there is none."""
+    """Return the hash of the file or folder at the path, or None if the path does not exist."""
     if source.path.is_file():
         return sha256_file(source.path)
     return digest(source.path, home) if source.path.is_dir() else None
@@ -37,13 +37,12 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 
 def files(root: Path, home: Home) -> list[Path]:
-    """List the regular files that a copy contains, as sorted relative paths; `home` itself is left out."""
+    """List the regular files that a copy contains, as sorted relative paths. `home` itself is left out."""
     regular = (place for place in _leaves(root, home) if not place.is_symlink() and place.is_file())
     return sorted(path.relative_to(root) for path in regular)
 
 
 def _leaves(root: Path, home: Home) -> list[Path]:
-    """List everything in a folder except folders; links are included."""
     paths: list[Path] = []
     # A home folder inside the repository would otherwise be copied into itself.
     kept_out = home.root.resolve()
@@ -67,7 +66,6 @@ def _leaves(root: Path, home: Home) -> list[Path]:
 
 
 _Rules = tuple[Path, GitIgnoreSpec]
-"""A folder and the rules of its ``.gitignore``."""
 
 
 def _rules_of(folder: Path) -> Iterator[_Rules]:
@@ -91,7 +89,7 @@ def _rules_above(root: Path) -> list[_Rules]:
 
 
 def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
-    """Return whether a file (or a folder, if `end` is a slash) is ignored; the innermost matching rules decide."""
+    """Return whether a file (or a folder, if `end` is a slash) is ignored. The innermost matching rules decide."""
     for folder, spec in reversed(rules):
         inner = path if path.is_relative_to(folder) else path.resolve()
         is_ignored = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
@@ -101,11 +99,11 @@ def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
-    """Copy or unpack the source into the destination's tree; the day of publication stays unknown.
+    """Copy or unpack the source into the destination's tree. The day of publication stays unknown.
 
     Raises:
         Unreachable: if the path does not exist.
-        InputFault: if its hash differs from the manifest's.
+        InputFault: if the hash differs from the manifest's.
         MachineFault: if a file changed while it was copied.
     """
     source_digest = identity(source, to.home)
@@ -124,7 +122,7 @@ def fetch(source: LocalSource, to: Destination) -> None:
             shutil.copyfile(source.path / path, target, follow_symlinks=False)
     to.skip_links(sum(place.is_symlink() for place in _leaves(source.path, to.home)))
     if _digest(to.tree, paths) != source_digest:
-        raise MachineFault("changed while it was copied", where=str(source), cure="run the same command again")
+        raise MachineFault("a file changed while it was copied", where=str(source), cure="run the same command again")
 
 
 def _raise(error: OSError) -> None:

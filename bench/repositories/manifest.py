@@ -1,7 +1,7 @@
 """Manifests: the facts about repositories, and the TOML files that contain them.
 
-The shipped manifests are in ``bench/repos/``; any other is named by its path. All faults of a file are reported at
-once. A key is read into a field of a dataclass and written from it; the field says what is valid and what to do if not.
+The shipped manifests are in ``bench/repos/``. Others are named by their paths. Each key of a file is a field of a
+dataclass, which also defines the valid values and the cure for others. All faults of a file are reported at once.
 """
 
 from __future__ import annotations
@@ -78,85 +78,82 @@ class TestSuite:
     __pydantic_config__ = STRICT
 
     requirements: tuple[Filled, ...] = field(
-        default=(), metadata=cure('give a list of pip requirements, e.g. ["attrs", "pyyaml"]')
+        default=(), metadata=cure('write a list of pip requirements, e.g. ["attrs", "pyyaml"]')
     )
     """Requirements of the tests apart from the package itself: pip requirements; for Java, Debian packages."""
     pythonpath: _Inside = field(
-        default=".", metadata=cure('give the folder that is put on the import path, e.g. "src"')
+        default=".", metadata=cure('write the folder that is put on the import path, e.g. "src"')
     )
-    """The folder that goes first on the import path."""
-    paths: tuple[_Inside, ...] = field(default=(), metadata=cure('give a list of folders or files, e.g. ["tests"]'))
-    """Folders and files of the tests; empty: the runner finds them by itself."""
+    paths: tuple[_Inside, ...] = field(default=(), metadata=cure('write a list of folders or files, e.g. ["tests"]'))
+    """Folders and files of the tests. If empty, the test runner finds them."""
     arguments: tuple[Filled, ...] = field(
-        default=(), metadata=cure('give a list of arguments, e.g. ["-o", "addopts="]')
+        default=(), metadata=cure('write a list of arguments, e.g. ["-o", "addopts="]')
     )
     """More arguments of the test runner; for Java, of the virtual machine."""
     deselect: tuple[_Inside, ...] = field(
-        default=(), metadata=cure('give a list of test files or tests, e.g. ["tests/test_cli.py"]')
+        default=(), metadata=cure('write a list of test files or tests, e.g. ["tests/test_cli.py"]')
     )
-    """Test files and tests left out, as node ids."""
-    notes: str = field(default="", metadata=cure("give a text"))
+    notes: str = field(default="", metadata=cure("write a text"))
     jars: tuple[_Jar, ...] = field(
-        default=(), metadata=cure('give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
+        default=(), metadata=cure('write a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     )
     """Java: files of ``/usr/share/java`` that the required packages install."""
-    release: _Release = field(default="", metadata=cure('give a Java version, e.g. "8" or "17"'))
-    """Java: the value of ``javac --release``; empty: the one in ``pom.xml``."""
-    encoding: _Encoding = field(default="", metadata=cure('give an encoding, e.g. "ISO-8859-1"'))
-    """Java: encoding of the source files; empty: the one in ``pom.xml``."""
-    wheel: bool = field(default=True, metadata=cure("give false if the index has no wheel of the project"))
-    """Python: whether the package index has a wheel of the project, which lists its requirements. Without one,
+    release: _Release = field(default="", metadata=cure('write a Java version, e.g. "8" or "17"'))
+    """Java: value of ``javac --release``. If empty, the value in ``pom.xml``."""
+    encoding: _Encoding = field(default="", metadata=cure('write an encoding, e.g. "ISO-8859-1"'))
+    """Java: encoding of the source files. If empty, the encoding in ``pom.xml``."""
+    wheel: bool = field(default=True, metadata=cure("write false if the index has no wheel of the project"))
+    """Python: whether the package index has a wheel of the project, which lists its requirements. Without a wheel,
     `requirements` must list them all, and the project's own metadata is not installed."""
     lock: tuple[_Pinned, ...] = field(
-        default=(), metadata=cure('give a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
+        default=(), metadata=cure('write a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     )
-    """Python: the versions to install, each as ``name==version``, so that the tests still run in years; empty: the
-    newest that `requirements` allow."""
+    """Python: the versions to install, each as ``name==version``, so that the tests still run in years. If empty, the
+    newest versions that `requirements` allow."""
     added: Place | None = field(
-        default=None, metadata=cure("give a folder of Python tests, relative to the manifest's folder")
+        default=None, metadata=cure("write a folder of Python tests, relative to the manifest's folder")
     )
     """A folder of added tests, copied into the repository's tree as ``ctxbench_tests/``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepoManifest:
-    """A repository, the sources of its copies, and the files that give samples."""
+    """A repository, the sources of its copies, and the files for samples."""
 
     __pydantic_config__ = STRICT
 
-    name: _Name = field(metadata=cure("give the file's name without .toml"))
-    language: Language = field(metadata=cure('give the language of its source files, e.g. "python"'))
-    license: _Licence = field(metadata=cure('give an SPDX expression, e.g. "MIT" or "BSD-3-Clause"'))
-    """Licence as an SPDX expression."""
-    version: Version = field(metadata=cure('give the version that every source holds, e.g. "1.2.0"'))
+    name: _Name = field(metadata=cure("write the file's name without .toml"))
+    language: Language = field(metadata=cure('write the language of its source files, e.g. "python"'))
+    license: _Licence = field(metadata=cure('write an SPDX expression, e.g. "MIT" or "BSD-3-Clause"'))
+    version: Version = field(metadata=cure('write the version of every source, e.g. "1.2.0"'))
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
-        metadata={"alias": "source", **cure("give at least one [[source]] table")}
+        metadata={"alias": "source", **cure("write at least one [[source]] table")}
     )
     """Copies of the same version, in the order to try."""
     released: _Day | None = field(
-        default=None, metadata=cure('give the day it was published, in quotes, e.g. "2024-06-01"')
+        default=None, metadata=cure('write the day it was published, in quotes, e.g. "2024-06-01"')
     )
-    """Day (UTC) on which this version was published; None if the manifest does not say."""
-    source_dir: _Inside = field(default="", metadata=cure('give a folder inside the repository, e.g. "src"'))
-    """The only folder of the repository to read; empty: all of it."""
+    """Day (UTC) on which this version was published; None if unknown."""
+    source_dir: _Inside = field(default="", metadata=cure('write a folder inside the repository, e.g. "src"'))
+    """The only folder of the repository to read. If empty, the whole repository."""
     exclude: tuple[_Inside, ...] = field(
-        default=(), metadata=cure('give a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
+        default=(), metadata=cure('write a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
-    """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
-    sets: tuple[_Name, ...] = field(default=(), metadata=cure('give a list of names, e.g. ["recent"]'))
+    """Globs of paths without samples; ``*`` also matches ``/``."""
+    sets: tuple[_Name, ...] = field(default=(), metadata=cure('write a list of names, e.g. ["recent"]'))
     codereval: tuple[_Slug, ...] = field(
-        default=(), metadata=cure('give a list of projects, e.g. ["pexip/os-python-cachetools"]')
+        default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
     """CoderEval projects whose tasks are rebuilt on it, as ``owner/repository`` or a folder's name (Java)."""
-    tests: TestSuite | None = field(default=None, metadata=cure("give a [tests] table"))
+    tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
-        """Return this release's entry in the account of a sample set: licence, version, and day if known."""
+        """Return this release's entry in a set's manifest: licence, version, and day if known."""
         dated = {} if self.released is None else {"released": self.released.isoformat()}
         return {"license": self.license, "version": self.version, **dated}
 
     def excludes(self, path: str) -> bool:
-        """Return whether the file at this path (POSIX, inside the repository) gives no samples."""
+        """Return whether a file (POSIX path inside the repository) is excluded from samples."""
         return any(
             fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
             for glob in self.exclude
@@ -165,7 +162,7 @@ class RepoManifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestProblem:
-    """One thing that is wrong with a manifest."""
+    """An error in a manifest."""
 
     where: str
     """``FILE: key``."""
@@ -173,19 +170,18 @@ class ManifestProblem:
     cure: str
 
     def __str__(self) -> str:
-        """Return ``FILE: key: what; cure``."""
         return " ".join(f"{self.where}: {self.what}; {self.cure}".split())
 
 
 class ManifestFault(InputFault):
-    """Raised when a manifest is invalid; `faults` lists all problems."""
+    """Raised when a manifest is invalid. `faults` lists all problems."""
 
     def __init__(self, faults: Sequence[ManifestProblem]) -> None:
         self.faults = tuple(faults)
         super().__init__(" | ".join(str(fault) for fault in self.faults))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the faults, so that worker processes can raise it."""
+        """Pickle with the faults, so that worker processes can raise the error."""
         return ManifestFault, (self.faults,)
 
 
@@ -199,7 +195,7 @@ def load(ref: str) -> RepoManifest:
 
     Raises:
         UnknownName: if no shipped manifest has this name.
-        ManifestFault: if the file is not a valid manifest; it lists every fault.
+        ManifestFault: if the file is not a valid manifest. The fault lists all problems.
         InputFault: if the file cannot be read.
     """
     if ref.endswith(".toml") or "/" in ref:
@@ -237,12 +233,11 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
     """Parse the text of a manifest.
 
     Args:
-        text: TOML.
-        path: path of its file, which need not exist; local sources are relative to its folder.
+        path: path of its file, which need not exist. Local sources are relative to its folder.
         label: the file's name in messages.
 
     Raises:
-        ManifestFault: if it is not a valid manifest; it lists every fault.
+        ManifestFault: if the text is not a valid manifest. The fault lists all problems.
     """
     # Imported late: pydantic costs every command a tenth of a second, and few commands read a manifest.
     from ctxbench.bench.checking import validated  # noqa: PLC0415
@@ -251,7 +246,13 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # invalid TOML, a number of thousands of digits, deeply nested lists
         raise ManifestFault(
-            [ManifestProblem(label, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
+            [
+                ManifestProblem(
+                    label,
+                    f"the file is not valid TOML: {error}",
+                    "compare it with the output of `ctxbench repo sample`",
+                )
+            ]
         ) from None
     manifest, problems = validated(RepoManifest, data)
     wrong = {key for key, _, _ in problems}
@@ -267,7 +268,6 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
 
 
 def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (key, problem, cure) for each value that is valid alone, but not beside another or in this file."""
     name, version, tests, sources = (data.get(key) for key in ("name", "version", "tests", "source"))
     if isinstance(name, str) and name != path.stem:
         yield "name", f"{name!r} is not the file's name {path.stem!r}", "make the two equal"
@@ -275,7 +275,11 @@ def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, 
         own = source.get("version") if isinstance(source, dict) else None
         if isinstance(own, str) and isinstance(version, str) and own != version:
             what = f"{own!r} is not the manifest's version {version!r}"
-            yield f"source[{number}].version", what, "all sources of a manifest hold one version; leave it out here"
+            yield (
+                f"source[{number}].version",
+                what,
+                "all sources of a manifest have the same version; leave it out here",
+            )
     added = tests.get("added") if isinstance(tests, dict) else None
     if isinstance(added, str):
         if data.get("language") != PYTHON:
@@ -286,12 +290,10 @@ def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, 
 
 
 def _resolved(place: Path, path: Path) -> Path:
-    """Resolve a path relative to the folder of a manifest's file."""
     return (path.parent / place.expanduser()).resolve()
 
 
 def _placed(source: Source, version: str, path: Path) -> Source:
-    """Return a source with its path resolved, or with the version of its manifest."""
     match source:
         case LocalSource():
             return replace(source, path=_resolved(source.path, path))
@@ -306,17 +308,16 @@ def text_of(
     doubts: Sequence[str] = (),
     untried: TestSuite | None = None,
 ) -> str:
-    """Return the text of a manifest's file; `parse` reads it back to an equal manifest.
+    """Return the text of a manifest's file. `parse` reads it back to an equal manifest.
 
     Args:
-        manifest: the manifest to write.
         remarks: observations of the trial, one comment each.
         doubts: points that a person should check, one comment each.
-        untried: tests that could not be run; written as a comment.
+        untried: tests that could not be run, written as a comment.
     """
     lines = [*_comment(remarks, "# ", "# ")]
     if doubts:
-        lines += ["#", "# To be looked at:", *_comment(doubts, "# - ", "#   ")]
+        lines += ["#", "# To check:", *_comment(doubts, "# - ", "#   ")]
     lines += ["", *_entries(manifest, leave_out=("sources", "tests"))]
     for source in manifest.sources:
         lines += ["", "[[source]]", f"kind = {toml_value(source.kind)}", *_entries(source, leave_out=("version",))]
@@ -328,7 +329,6 @@ def text_of(
 
 
 def _entries(table: RepoManifest | Source | TestSuite, leave_out: Collection[str] = ()) -> Iterator[str]:
-    """Yield the keys and values of a table, without defaults."""
     for key in fields(table):
         value = getattr(table, key.name)
         if key.name not in leave_out and value != key.default:

@@ -1,8 +1,8 @@
-"""The ``pypi`` source: the offers of an index, and the sdist of a release, unpacked without running its code.
+"""The ``pypi`` source: the releases on a package index, and the sdist of a release, unpacked without running its code.
 
-pip supplies the index address from its defaults, configuration files and environment variables. Pages are read as
-PEP 691 JSON or PEP 503 HTML, through the machine's proxies and with its certificates. Only time-outs, answers that are
-cut off and 5xx are retried.
+pip supplies the address of the index from its defaults, configuration files and environment variables. Pages are read
+as PEP 691 JSON or PEP 503 HTML, through the machine's proxies and with its certificates. Only time-outs, answers that
+are cut off and 5xx errors are retried.
 """
 
 from __future__ import annotations
@@ -49,17 +49,16 @@ print(json.dumps({
 """
 T = TypeVar("T")
 PAUSES = (0.5, 2.0)
-"""Seconds before the second and the third try."""
 
 
 def fetch(source: PypiSource, to: Destination) -> date | None:
     """Download the sdist from the configured index, check its hash and unpack it.
 
     Returns:
-        The day of its upload; None if the index does not say.
+        The day of its upload; None if the index does not state it.
 
     Raises:
-        Unreachable: if no configured place offers it.
+        Unreachable: if no configured index or folder offers the sdist.
         InputFault: if every offered sdist has another hash than the manifest's.
     """
     configuration = configured()
@@ -90,7 +89,7 @@ class Configuration:
     """The package index that this machine uses."""
 
     indices: tuple[str, ...]
-    """Addresses of simple APIs, in the order to ask."""
+    """Addresses of simple APIs, in the order to query."""
     links: tuple[str, ...] = ()
     """Folders or pages with archives (pip's ``find-links``)."""
     certificates: str | None = None
@@ -100,14 +99,14 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One sdist that an index offers."""
+    """An sdist on an index."""
 
     filename: str
     url: str
     sha256: str
-    """Empty if the index does not say."""
+    """SHA-256 of the sdist; empty if the index does not state it."""
     uploaded: date | None = None
-    """None if the index does not say."""
+    """Day of the upload; None if the index does not state it."""
 
 
 @functools.cache
@@ -115,7 +114,7 @@ def configured() -> Configuration:
     """Return pip's configuration, or uv's default index if pip is not installed.
 
     Raises:
-        Unreachable: if neither exists.
+        Unreachable: if neither is configured.
     """
     for python in (sys.executable, "python3", "python"):
         try:
@@ -133,10 +132,9 @@ def configured() -> Configuration:
             proxy=settings["proxy"],
             seconds=float(settings["seconds"]),
         )
-    # These are settings of uv, not of ctxbench, so the command line does not read them.
     default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
     if not default:
-        raise Unreachable("no pip is installed to say where the package index is")
+        raise Unreachable("the package index is unknown: pip is not installed and UV_DEFAULT_INDEX is not set")
     return Configuration(indices=(default,))
 
 
@@ -146,16 +144,16 @@ def normal(name: str) -> str:
 
 
 def offers(name: str, version: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[Offer]:
-    """Yield the sdists of one release, nearest place first; add to `reasons` why a place has none."""
+    """Yield the sdists of one release, nearest place first. Add to `reasons` why a place has no sdist."""
     for place, files in _listed(name, web, configuration, reasons):
         sdists = [offer for offer in files if _is_sdist(offer.filename, name, version)]
         if not sdists:
-            reasons.append(f"{without_password(place)}: has no sdist of version {version}")
+            reasons.append(f"{without_password(place)}: no sdist of version {version}")
         yield from sdists
 
 
 def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -> bool:
-    """Return whether any configured place offers a wheel of one release, for any machine."""
+    """Return whether any configured place offers a wheel of a release, for any machine."""
     wheels = (
         offer.filename.split("-")
         for _, files in _listed(name, web, configuration, [])
@@ -166,7 +164,6 @@ def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -
 
 
 def _listed(name: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[tuple[str, list[Offer]]]:
-    """Yield each reachable place with its files of a project, or of all projects."""
     pages = [*((place, place) for place in configuration.links)]
     pages += [(place, f"{place.rstrip('/')}/{normal(name)}/") for place in configuration.indices]
     for place, address in pages:
@@ -183,7 +180,7 @@ def _read(address: str, web: Web) -> Iterable[Offer]:
     try:
         return _of_folder(folder, address)
     except OSError as error:
-        raise Unreachable(f"cannot be read ({error.strerror})", where=address) from error
+        raise Unreachable(f"the file cannot be read ({error.strerror})", where=address) from error
 
 
 def _of_folder(folder: Path, address: str) -> Iterable[Offer]:
@@ -218,14 +215,13 @@ def _parse(page: Page) -> list[Offer]:
                 for file in json.loads(page.body)["files"]
             ]
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Unreachable("the index's answer is not in the form of PEP 691", where=page.url) from None
+            raise Unreachable("the index's answer does not follow PEP 691", where=page.url) from None
     links = _Links(page.url)
     links.feed(page.body.decode("utf-8", "replace"))
     return links.offers
 
 
 def _day(timestamp: object) -> date | None:
-    """Return the day of a PEP 700 timestamp."""
     with contextlib.suppress(ValueError):
         return date.fromisoformat(timestamp[:10]) if isinstance(timestamp, str) else None
     return None
@@ -240,8 +236,6 @@ def _is_sdist(filename: str, name: str, version: str) -> bool:
 
 
 class _Links(html.parser.HTMLParser):
-    """Collects the links of a PEP 503 page."""
-
     def __init__(self, base: str) -> None:
         super().__init__()
         self._base = base
@@ -262,7 +256,7 @@ class _Links(html.parser.HTMLParser):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answer of a server."""
+    """A server's answer."""
 
     url: str
     """Address after redirects."""
@@ -277,9 +271,8 @@ class Web:
         """Create a client.
 
         Args:
-            certificates: a bundle of authorities; None for the system's (OpenSSL honours SSL_CERT_FILE by itself).
+            certificates: a file or folder of authorities; None for the system's (OpenSSL reads SSL_CERT_FILE itself).
             proxy: proxy for http and https; None for the environment's.
-            seconds: maximum wait for an answer.
         """
         bundle = Path(certificates) if certificates else None
         self._context = ssl.create_default_context(
@@ -293,7 +286,7 @@ class Web:
         """Return a page.
 
         Raises:
-            Unreachable: if it cannot be fetched.
+            Unreachable: if the page cannot be fetched.
         """
 
         def whole(answer: httpx.Response) -> Page:
@@ -306,7 +299,7 @@ class Web:
         """Save the content of an address, or of a file on this machine, to a file.
 
         Raises:
-            Unreachable: if it cannot be fetched whole.
+            Unreachable: if the content cannot be fetched completely.
             MachineFault: if the disk is full.
         """
         local = _folder(url)
@@ -356,7 +349,7 @@ class Web:
         raise Unreachable(reason, where=address)
 
     def _password(self, url: str) -> tuple[str, str] | None:
-        """Return user and password for a host. Those of an index serve its files too, but no other host."""
+        """Return user and password for a host. An index's password is also used for its files, but nowhere else."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         if parts.username:

@@ -5,7 +5,7 @@ so the next source is tried. A wrong hash is an `InputFault` and ends the fetch.
 
 Unpacking writes only regular files, inside the target folder. Links and devices are dropped: snapshots do not read
 them, and a link could lead a later member outside. If a member's *name* leaves the folder, or the archive would fill
-disk or memory, the whole archive is refused. Sizes are added up before anything is unpacked.
+disk or memory, the whole archive is rejected. Sizes are added up before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ctxbench.bench.home import Home
 
 Report = Callable[[str], None]
 MAX_BYTES = 1 << 30
-"""Unpacked bytes of all members together; the largest repositories of the benchmark have a tenth of it."""
+"""Largest total of all unpacked members in bytes, ten times the size of the benchmark's largest repository."""
 MAX_MEMBERS = 100_000
 _MAX_HEADER = 1 << 20
-"""Bytes of a member's long name or extended header, which `tarfile` reads into memory whole."""
+"""Largest size in bytes of a member's long name or extended header, which `tarfile` reads into memory whole."""
 _MAX_DICTIONARY = 256 << 20
-"""Bytes of memory that an xz stream may ask for; ``xz -9`` asks for 65 MiB."""
+"""Most bytes of memory that an xz stream may need. ``xz -9`` needs 65 MiB."""
 _LONG_HEADERS = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -47,7 +47,7 @@ _LONG_HEADERS = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
-_TRUST = "if you trust it, unpack it yourself and give the folder as a local source"
+_TRUST = "if you trust the archive, unpack it yourself and use the folder as a local source"
 
 
 class Unreachable(MachineFault):
@@ -59,7 +59,7 @@ class Check:
     """A check of a value in a manifest, for `Annotated`. Pydantic runs it, and is imported only then."""
 
     check: Callable[[Any], Any]
-    """Returns the value, or raises a ValueError with what is wrong."""
+    """A function that returns the value, or raises a ValueError that describes the error."""
     first: bool = False
     """Whether the check runs before the value is converted to its type."""
 
@@ -84,7 +84,7 @@ def matches(pattern: str, what: str) -> Check:
 
 
 def cure(text: str) -> dict[str, str]:
-    """Return the metadata of a manifest's field: how to cure a wrong value."""
+    """Return the metadata of a manifest's field: how to correct a wrong value."""
     return {"description": text}
 
 
@@ -95,7 +95,7 @@ def _filled(value: object) -> object:
 
 
 STRICT = {"extra": "forbid", "strict": True}
-"""Settings of pydantic for the tables of a manifest: no other keys, and no values of another type."""
+"""Pydantic's settings for the tables of a manifest: no other keys, and no values of another type."""
 Filled = Annotated[str, Check(_filled)]
 Place = Annotated[Path, Check(_filled, first=True)]
 Version = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
@@ -104,8 +104,8 @@ _Commit = Annotated[str, matches(r"[0-9a-f]{40}", "a full commit")]
 _Url = Annotated[str, matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "a repository's URL without password")]
 _Project = Annotated[str, matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
 _Package = Annotated[str, matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
-_COMMIT = "give its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
-_HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
+_COMMIT = "write its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
+_HASH = "write the 64 hexadecimal digits that `sha256sum FILE` prints"
 _VERSION = cure("leave it out: it is the manifest's version")
 
 
@@ -116,9 +116,9 @@ class GitSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["git"] = "git"
-    url: _Url = field(metadata=cure("give an https, ssh, git or file URL; passwords belong in no manifest"))
+    url: _Url = field(metadata=cure("write an https, ssh, git or file URL; passwords belong in no manifest"))
     commit: _Commit = field(metadata=cure(_COMMIT))
-    """40 hexadecimal digits; git itself checks that the content has this hash."""
+    """40 hexadecimal digits. Git checks that the content has this hash."""
 
     def __str__(self) -> str:
         return f"git+{self.url}@{self.commit}"
@@ -126,12 +126,12 @@ class GitSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PypiSource:
-    """The sdist of one release on the package index that pip is configured for."""
+    """The sdist of a release on the package index that pip is configured for."""
 
     __pydantic_config__ = STRICT
 
     kind: Literal["pypi"] = "pypi"
-    name: _Project = field(metadata=cure("give the project's name on the package index"))
+    name: _Project = field(metadata=cure("write the project's name on the package index"))
     version: Version = field(default="", metadata=_VERSION)
     sha256: _Hash = field(metadata=cure(_HASH + " for the sdist"))
 
@@ -141,16 +141,15 @@ class PypiSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebianSource:
-    """The upstream tarball of a Debian source package; Debian's own patches are not applied."""
+    """The upstream tarball of a Debian source package, without Debian's own patches."""
 
     __pydantic_config__ = STRICT
 
     kind: Literal["debian"] = "debian"
     package: _Package = field(
-        metadata=cure("give the name of the source package, as `apt-cache showsrc NAME` knows it")
+        metadata=cure("write the name of the source package, as `apt-cache showsrc NAME` knows it")
     )
     version: Version = field(default="", metadata=_VERSION)
-    """The upstream version."""
     sha256: _Hash = field(metadata=cure(_HASH + " for the .orig.tar file"))
 
     def __str__(self) -> str:
@@ -164,7 +163,7 @@ class LocalSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["local"] = "local"
-    path: Place = field(metadata=cure("give a folder or an archive, relative to the manifest's folder"))
+    path: Place = field(metadata=cure("write a folder or an archive, relative to the manifest's folder"))
     sha256: _Hash = field(default="", metadata=cure(_HASH + " for an archive, or leave it out"))
     """Hash of the archive, or `bench.repositories.local.digest` of the folder; empty: not pinned."""
 
@@ -173,12 +172,11 @@ class LocalSource:
 
 
 Source = GitSource | PypiSource | DebianSource | LocalSource
-"""A source; messages and records use its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfKind:
-    """A marker for `Annotated`: a table is read as the dataclass that has its ``kind``."""
+    """A marker for `Annotated`. A table is read as the dataclass that has its ``kind``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
@@ -191,7 +189,7 @@ class OfKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The folders that one fetch writes to, and the receiver of its reports."""
+    """The folders that a fetch writes to, and the receiver of its reports."""
 
     tree: Path
     """An empty folder that becomes the repository's root."""
@@ -200,10 +198,10 @@ class Destination:
     home: Home
     report: Report
     left_out: list[str] = field(default_factory=list)
-    """What the tree omits of the source, such as ``3 links``; a fetch adds to it."""
+    """The parts of the source that the tree omits, such as ``3 links``. A fetch adds to the list."""
 
     def unpack(self, archive: Path, *, strip: bool) -> None:
-        """Unpack an archive into the tree; see the function `unpack` for the arguments and faults."""
+        """Unpack an archive into the tree. The function `unpack` describes the arguments and faults."""
         self.skip_links(unpack(archive, self.tree, strip=strip))
 
     def skip_links(self, count: int) -> None:
@@ -216,13 +214,13 @@ def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
     """Compare two hashes.
 
     Raises:
-        InputFault: if they differ; the message names both.
+        InputFault: if the hashes differ. The message names both.
     """
     if expected != actual:
         raise InputFault(
             f"the sha256 of {name} is {actual}, but the manifest expects {expected}",
             where=where,
-            cure="nothing was kept; if the manifest is wrong, mend its sha256, otherwise do not trust this source",
+            cure="nothing was kept; if the manifest is wrong, correct its sha256, otherwise do not trust this source",
         )
 
 
@@ -233,7 +231,8 @@ def run_program(
 
     Raises:
         MachineFault: if the disk is full.
-        Unreachable: if it is not installed, fails or takes longer than `seconds`; then it and its children are killed.
+        Unreachable: if the program is not installed, fails, or takes longer than `seconds` and is killed with its
+            children.
     """
     try:
         process = subprocess.Popen(
@@ -277,16 +276,14 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
     """Unpack a tar (any compression) or zip archive into `tree`.
 
     Args:
-        archive: the file.
-        tree: an existing folder.
         strip: remove the top folder that all members share, as in sdists.
 
     Returns:
         Number of links and devices, which are dropped.
 
     Raises:
-        InputFault: if it is not a whole archive, a member's name leaves the folder, it has more than `MAX_MEMBERS`
-            members, or they unpack to more than `MAX_BYTES`.
+        InputFault: if the archive is cut off, a member's name leaves the folder, or the archive exceeds `MAX_MEMBERS`
+            members or `MAX_BYTES` unpacked bytes.
     """
     try:
         with _opened(archive) as members:
@@ -298,9 +295,9 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
             return sum(member.kind == "other" for member in members)
     except _BROKEN as error:
         raise InputFault(
-            f"not a whole archive ({error or type(error).__name__})",
+            f"the file is not a whole archive ({error or type(error).__name__})",
             where=str(archive),
-            cure="give a .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file; it may be cut off",
+            cure="use a whole .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file",
         ) from None
 
 
@@ -318,7 +315,7 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
 
 
 class _ShortHeader(tarfile.TarInfo):
-    """A tar header that refuses overlong headers before they are read into memory."""
+    """A tar header that rejects overlong headers before they are read into memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
         # Called before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.
@@ -329,7 +326,6 @@ class _ShortHeader(tarfile.TarInfo):
 
 
 def _check_dictionary(archive: Path) -> None:
-    """Raise `lzma.LZMAError` if an xz archive asks for more than `_MAX_DICTIONARY` bytes of memory."""
     with explained(archive), archive.open("rb") as stream:
         start = stream.read(1 << 12)
     if start.startswith(b"\xfd7zXZ"):
@@ -337,16 +333,15 @@ def _check_dictionary(archive: Path) -> None:
 
 
 def _within_limits(members: Iterable[tuple[_Member, int]], archive: Path) -> list[_Member]:
-    """Return the members, given with their sizes; raise `InputFault` if they are too many or too large."""
     listed: list[_Member] = []
     size = 0
     for member, length in members:
         listed.append(member)
         size += length
         if len(listed) > MAX_MEMBERS:
-            raise InputFault(f"has more than {MAX_MEMBERS} members", where=str(archive), cure=_TRUST)
+            raise InputFault(f"the archive has more than {MAX_MEMBERS} members", where=str(archive), cure=_TRUST)
         if size > MAX_BYTES:
-            raise InputFault(f"unpacks to more than {MAX_BYTES >> 20} MiB", where=str(archive), cure=_TRUST)
+            raise InputFault(f"the archive unpacks to more than {MAX_BYTES >> 20} MiB", where=str(archive), cure=_TRUST)
     return listed
 
 
@@ -366,7 +361,7 @@ def _parts(name: str, archive: Path) -> tuple[str, ...]:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise InputFault(
-            f"its member {name!r} lies outside the folder it unpacks to",
+            f"the archive's member {name!r} lies outside the target folder",
             where=str(archive),
             cure="nothing was kept; do not trust this archive",
         )

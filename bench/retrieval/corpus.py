@@ -1,8 +1,4 @@
-"""`Corpus`: the searchable units of a set of files; and the search over two corpora.
-
-A search covers the shared corpus of a snapshot without the target file's units, and the few units of the target file
-that the view itself shows. The result is the same as if both had been indexed together from scratch.
-"""
+"""`Corpus`: the searchable units of a set of files; and the search over two corpora."""
 
 from __future__ import annotations
 
@@ -43,38 +39,37 @@ class Ranker(Protocol):
         ...
 
     def query(self, text: str) -> Any:
-        """Return the query for `scores`; None if it cannot find anything."""
+        """Return the query for `scores`; None if the text matches nothing."""
         ...
 
     def scores(self, query: Any, shared: Any, own: Any, skip: Span) -> Scores:
-        """Return the scores of the shared texts, then of the own ones; texts in `skip` affect no score."""
+        """Return the scores of the shared texts, then of the own texts. Texts in `skip` affect no score."""
         ...
 
 
 class Corpus:
-    """Units, in path and line order. Immutable; threads may share it."""
+    """Units, in path and line order. A corpus never changes, so threads can share it."""
 
     def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
-        """Store units; nothing is indexed yet.
+        """Store units. The first search builds an index.
 
         Args:
-            units: of one or more files.
-            built: called for each new index with the ranker's spec and seconds.
+            built: called for each new index with the ranker's spec and the seconds.
         """
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
         self.units = tuple(sorted(units, key=lambda unit: unit.place))
         keys = [unit.keys or (unit.text,) for unit in self.units]
         self.keys = tuple(key for several in keys for key in several)
-        """The texts that queries are compared with, unit by unit."""
+        """Texts that queries are compared with, unit by unit."""
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
-        """Unit -> its first key, with one more entry at the end."""
+        """Unit -> number of its first key, with one more entry at the end."""
         self.characters = sum(map(len, self.keys))
         self._indices: SharedCache[Any] = SharedCache(_KEPT_INDICES)
         self._built = built
 
     def index(self, name: str, ranker: Ranker) -> Any:
-        """Return a ranker's index of the keys, by the ranker's spec."""
+        """Return the index of the keys for a ranker, which `name` identifies."""
         return self._indices.get(name, lambda: self._index(name, ranker))
 
     def _index(self, name: str, ranker: Ranker) -> Any:
@@ -85,7 +80,7 @@ class Corpus:
         return index
 
     def of_file(self, path: str) -> Span:
-        """Return the units of a file as ``[start, end)``; empty at the insertion point if there are none."""
+        """Return the units of a file as ``[start, end)``, or an empty span where they would be."""
         return (
             bisect_left(self.units, path, key=lambda unit: unit.place.path),
             bisect_right(self.units, path, key=lambda unit: unit.place.path),
@@ -98,13 +93,10 @@ def search(
     """Return the units most like a text, best first; ties by path and line.
 
     Args:
-        text: the query; a text without anything to compare matches nothing.
+        text: the query. A text without words matches nothing.
         shared: the units of a snapshot.
-        own: replaces the units of one file.
-        path: that file.
-        name: the ranker's spec.
-        ranker: the ranker.
-        top: largest number of units; units of score 0 fill up the list.
+        own: units that replace those of one file.
+        top: largest number of units. Units of score 0 complete the list.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -140,7 +132,7 @@ def search(
 
 
 def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
-    """Return the similarity of a text to each candidate; words are weighted over these. 0 for a blank text."""
+    """Return the similarity of a text to each candidate; 0 for a blank text. Word weights come from the candidates."""
     query = ranker.query(text) if text.strip() else None
     if query is None or not candidates:
         return (0.0,) * len(candidates)

@@ -1,10 +1,10 @@
 """Rankers: BM25 and the Jaccard index compare words, `Dense` compares meanings by the cosine of two vectors.
 
 The word rankers are ctxbench's own, because their statistics (document frequency, number of texts, average length) may
-count only the texts that a view shows. An index holds the shared texts of a snapshot once; each query leaves out a span
-of them (those of the target file) and adds a few of its own. No score depends on a text that is left out, not even in
-its last digit: sums are computed text by text, in the order of the query's words. Scores are equal to the last bit on
-every processor.
+count only the texts that a view shows. An index contains the shared texts of a snapshot. Each query leaves out a span
+of them (the target file) and adds a few of its own. No score depends on a text that is left out, not even in its last
+digit, since sums are computed text by text, in the order of the query's words. Scores are bit for bit equal on every
+processor.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _PART = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Postings:
-    """An index from tokens to the texts that contain them, with counts. Immutable; threads may share it."""
+    """An index from tokens to the texts that contain them, with counts. It never changes, so threads can share it."""
 
     def __init__(self, texts: Sequence[Counter[str]]) -> None:
-        """Index texts, each given by its tokens."""
+        """Index texts, given as counted tokens."""
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
         postings: dict[str, tuple[list[int], list[int]]] = {}
@@ -58,12 +58,12 @@ class Postings:
         """Text -> number of distinct tokens."""
 
     def of(self, token: str) -> tuple[Ints, Ints]:
-        """Return the texts that contain a token, in order, and its counts in them."""
+        """Return the numbers of the texts that contain a token, in order, and its count in each."""
         return self._postings.get(token, self._none)
 
 
 class BM25:
-    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper names only BM25).
+    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper states only the name).
 
     A word in n of N texts has the weight ``ln(1 + (N - n + 0.5) / (n + 0.5))``, which is never negative. A word that
     occurs f times in a text of L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L /
@@ -88,17 +88,14 @@ class BM25:
         return Postings([Counter(self._words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return the tokens to look for; None if there are none."""
+        """Return the tokens of a query; None if the query has no tokens."""
         return Counter(self._query_words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the score of every shared text and then of every own one; texts in `skip` do not count.
+        """Return the score of every shared text, then of every own text. Texts in `skip` do not count.
 
         Args:
-            query: the result of `query`.
-            shared: an index.
-            own: another index, of texts that count equally.
-            skip: shared texts ``[start, end)`` that are left out; their own scores are meaningless.
+            skip: span ``[start, end)`` of shared texts to leave out. Their own scores are meaningless.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -130,11 +127,11 @@ class Jaccard:
         return Postings([Counter(set(pieces(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return the tokens to look for; None if there are none."""
+        """Return the tokens of a query; None if the query has no tokens."""
         return Counter(set(pieces(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the score of every shared text and then of every own one, as `BM25.scores` does."""
+        """Return the score of every shared text, then of every own text, as `BM25.scores` does."""
         import numpy as np  # noqa: PLC0415
 
         kinds = np.concatenate([shared.kinds, own.kinds])
@@ -145,7 +142,6 @@ class Jaccard:
 
 
 def _both(token: str, shared: Postings, own: Postings) -> tuple[Ints, Ints]:
-    """Return the texts with a token and its counts, with own texts numbered after the shared ones."""
     import numpy as np  # noqa: PLC0415
 
     numbers, counts = shared.of(token)
@@ -162,8 +158,8 @@ def _lower_words(text: str) -> list[str]:
 def words(text: str) -> list[str]:
     """Return every word of a text, each followed by its parts, in lower case.
 
-    A word is a run of ``[A-Za-z0-9_]``; it is split at underscores and where the case changes, as identifiers are read:
-    ``loadCart`` gives ``loadcart``, ``load``, ``cart``; ``HTTPServer`` gives ``httpserver``, ``http``, ``server``.
+    A word is a run of ``[A-Za-z0-9_]``. Its parts end at underscores and case changes: ``loadCart`` becomes
+    ``loadcart``, ``load``, ``cart``; ``HTTPServer`` becomes ``httpserver``, ``http``, ``server``.
     """
     all_words: list[str] = []
     for word in _WORD.findall(text):
@@ -175,7 +171,7 @@ def words(text: str) -> list[str]:
 
 
 DIGITS = 5
-"""Decimal places of a similarity: encoders agree to about 1e-6 between processors."""
+"""Decimal places of a similarity. Vectors differ by about 1e-6 between processors."""
 
 
 class Dense:
@@ -187,20 +183,13 @@ class Dense:
         """Rank by an encoder.
 
         Args:
-            encoder: the encoder.
-            spec: its canonical spelling.
-            vectors: the cache of vectors.
-            progress: called at intervals with the number of encoded texts and the total; an exception stops encoding.
+            progress: called at intervals with the number of encoded texts and the total. An exception stops encoding.
         """
         self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
 
     @property
     def slack(self) -> float:
-        """Return the largest difference of the fast product from `exact`: one rounding per term, and that of the score.
-
-        Its last digits depend on the processor and on the number of texts, including those that a view leaves out;
-        `exact` does not.
-        """
+        """Largest difference of `scores` from `exact`: one rounding per term, and that of the score."""
         return self._encoder.width * 2.0**-23 + 10.0**-DIGITS
 
     def index(self, texts: Sequence[str]) -> Floats:
@@ -208,18 +197,18 @@ class Dense:
         return self._vectors.of(self._encoder, self._spec, texts, progress=self._progress)
 
     def query(self, text: str) -> Floats | None:
-        """Return the vector of a text; None if it is blank."""
+        """Return the vector of a text; None if the text is blank."""
         vector: Floats | None = self.index([text])[0] if text.strip() else None
         return vector
 
     def scores(self, query: Floats, shared: Floats, own: Floats, skip: Span) -> Scores:
-        """Return the score of every shared text and then of every own one, up to `slack`."""
+        """Return the score of every shared text, then of every own text, with an error of at most `slack`."""
         import numpy as np  # noqa: PLC0415
 
         return np.concatenate([shared @ query, own @ query]).astype(np.float64)
 
     def exact(self, query: Floats, vector: Floats) -> float:
-        """Return the score of one text, rounded to `DIGITS`, so that machines with different vectors rank alike."""
+        """Return the score of one text, rounded to `DIGITS`, so that machines with other vectors rank alike."""
         import numpy as np  # noqa: PLC0415
 
         return round(math.fsum(np.multiply(query, vector, dtype=np.float64).tolist()), DIGITS)

@@ -1,7 +1,7 @@
 """`Retrieval`: the resources shared by all searches: corpora of snapshots, vectors, and the writer of summaries.
 
-Each run opens one and shares it between threads. It holds whole files with answers, so it belongs to the trusted side.
-Units come from the visible part of the target file (`VisibleTarget`), or from other files.
+Each run opens one retrieval for all its threads. It contains whole files with answers, so only trusted code uses it.
+Units come from the visible part of the target file (`VisibleTarget`) and from other files.
 """
 
 from __future__ import annotations
@@ -33,30 +33,28 @@ if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
-"""Rankers that compare words; with any parameters, they read only the texts."""
+"""Rankers that compare words. They read only the texts, whatever their parameters."""
 _BROUGHT = ("hashed", "minilm")
 """Encoders that need no file of the user's, unless their spec names one."""
 _COMMIT = re.compile("[0-9a-f]{40}")
-"""A hub's revision that never changes its meaning."""
 _KEPT_CORPORA = 32
-"""Number of corpora to cache, several per repository; samples are processed repository by repository."""
+"""Number of corpora to cache, several per repository. Samples are processed repository by repository."""
 _KEPT_CHARACTERS = 32_000_000
-"""Characters of all cached corpora; an index takes about 15 bytes per character."""
+"""Most characters of all cached corpora. An index needs about 15 bytes per character."""
 _KEPT_OWN = 256
 """Number of corpora of target files to cache, for the samples in progress."""
 _KEPT_RANKERS = 16
 _MANY = 1000
-"""Number of texts to encode from which progress is reported."""
 _EVERY_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
 class NoRanker(InputFault):
-    """Raised when an encoder does not exist or cannot be used here. Not the strategy's fault, so it ends a run."""
+    """Raised when an encoder does not exist or cannot be used here. It ends a run; the strategy is not at fault."""
 
 
 def lexical_of(spec: str) -> tuple[str, Ranker] | None:
-    """Return a lexical ranker and its canonical spelling; None if the spec names none.
+    """Return a lexical ranker and its canonical spelling; None if the spec names another ranker.
 
     Raises:
         InputFault: if a parameter does not fit.
@@ -73,7 +71,7 @@ def check_ranker(spec: str) -> None:
     """Check that a ranker exists, without looking for its weights.
 
     Raises:
-        InputFault: if it does not exist, or a parameter does not fit.
+        InputFault: if the ranker does not exist, or a parameter does not fit.
     """
     if lexical_of(spec) is None:
         _canonical(spec)
@@ -83,7 +81,8 @@ def encoder_of(spec: str) -> tuple[str, Encoder]:
     """Return an encoder, and the spelling under which its vectors are stored.
 
     Raises:
-        InputFault: if it does not exist or cannot be used here; an unknown name lists the lexical rankers too.
+        InputFault: if the encoder does not exist or cannot be used here. For an unknown name, the message lists the
+            lexical rankers too.
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
 
@@ -100,12 +99,12 @@ def _canonical(spec: str) -> str:
 
 
 def weights_of(spec: str) -> str:
-    """Return the version of an encoder whose weights the user provides and may change under the same spec.
+    """Return the version of an encoder whose weights may change although its spec stays the same.
 
-    Empty if the spec names no encoder, or one whose vectors are fixed by spec and ctxbench version.
+    Empty for other specs, and for encoders whose spec fixes the weights.
 
     Raises:
-        InputFault: if it cannot be used here.
+        InputFault: if the encoder cannot be used here.
     """
     parsed = specs.parse(spec)
     name, path = parsed.name.partition(":")[0], parsed.arguments.get("path")
@@ -122,17 +121,16 @@ class IndexedFiles:
     """The files of a snapshot that a view may show."""
 
     digest: str
-    """Digest of the other fields; the key of everything built from the files."""
+    """Digest of the other fields, the key of everything built from the files."""
     texts: Mapping[str, str]
     language: Language
     repo: str = ""
-    """The repository's name, for reports."""
 
 
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
-    """Return the units of the target file that may be found.
+    """Return the units of the target file that a search may find.
 
-    A function may be found unless it contains the cursor. The visible text does not show whether a function that ends
+    A function can be found unless it contains the cursor. The visible text does not show whether a function that ends
     right before the cursor is complete, so the function with the last line before the cursor is left out.
     """
     units = cut(target.path, _parsable(target, language), language)
@@ -143,7 +141,7 @@ def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[U
 
 
 def _parsable(target: VisibleTarget, language: Language) -> str:
-    """Return the text with a body for the function that lost it; otherwise it would absorb the next one."""
+    """Return the text with a body for the function without one. Otherwise, it would absorb the next function."""
     before, after = target.text[: target.cut], target.text[target.cut :]
     bare = before.rstrip()
     if language.indented and after and bare.endswith(":"):
@@ -162,13 +160,12 @@ class Retrieval:
         built: Built | None = None,
         tokens: Tokens = code_tokens.pieces,
     ) -> None:
-        """Create a retrieval; nothing is read or built yet.
+        """Create a retrieval. Nothing is read or built yet.
 
         Args:
             folder: the folder for vectors across runs; None: in memory only.
-            summarise: writes the summaries for ``summary`` units; None: the plain ones of `bench.apis`.
-            built: called with everything built from whole repositories, and its seconds.
-            tokens: the tokens that windows are compared by.
+            summarise: writes the summaries for ``summary`` units; None: the plain summaries of `bench.apis`.
+            built: called with everything built from whole repositories, and the seconds.
         """
         self.tokens = tokens
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
@@ -183,7 +180,7 @@ class Retrieval:
         self._rankers: SharedCache[tuple[str, Ranker]] = SharedCache(_KEPT_RANKERS)
 
     def close(self) -> None:
-        """Stop work in other threads: those waiting for vectors get a `MachineFault`."""
+        """Stop work in other threads. Threads that wait for vectors raise a `MachineFault`."""
         self._closed.set()
 
     def note(self, repo: str, what: str, seconds: float) -> None:
@@ -197,12 +194,8 @@ class Retrieval:
         """Return the units most like a text, best first.
 
         Args:
-            text: code or prose.
             files: the files to search; their version of the target file is not used.
             target: replaces the target file.
-            unit: the kind of unit, as a spec.
-            ranker: the ranker, as a spec.
-            top: largest number of units.
 
         Raises:
             InputFault: if the unit does not exist; `NoRanker` if the ranker does not exist or cannot be used here.
@@ -248,7 +241,7 @@ class Retrieval:
     def _go_on(self, encoder: str, encoded: int, of: int) -> None:
         if self._closed.is_set():
             raise MachineFault(
-                f"stopped with {encoded} of {of} texts encoded", cure="run the same command again to go on from there"
+                f"the run stopped with {encoded} of {of} texts encoded", cure="run the same command again to continue"
             )
         if of >= _MANY and (time.monotonic() - self._last_report >= _EVERY_SECONDS or encoded == of):
             self._last_report = time.monotonic()

@@ -1,9 +1,9 @@
-"""Cut files into units by a spec such as ``chunk(lines=10)``. Pure: a unit depends only on its file's text.
+"""Cut files into units by a spec such as ``chunk(lines=10)``. Pure.
 
 ==========================  =========================================================================================
 ``function``                a function, method or constructor with a body, decorators, docstring or Javadoc; inner
                             functions belong to the outer one (ICL-strategies paper; ctxbench chose the spans)
-``chunk(lines=10)``         that many non-blank lines in a row, not overlapping (CrossCodeEval's lists)
+``chunk(lines=10)``         that many nonblank lines in a row, not overlapping (CrossCodeEval's lists)
 ``mini-block(lines=15)``    pieces between blank lines, neighbours joined up to that many lines (RLCoder)
 ``words(count=300)``        that many words between blanks (ReACC)
 ``usage``, ``summary``      an API, found by its usage examples or by its summary (InferCom paper; `bench.apis`)
@@ -35,29 +35,29 @@ class Unit:
     text: str
     """The text that a strategy sees: the function, the chunk, or the API's signature."""
     keys: tuple[str, ...] = ()
-    """Texts that queries are compared with; the best one determines the score. Empty: `text`."""
+    """Texts that queries are compared with. The best one determines the score. Empty: `text`."""
     name: str = ""
-    """The name of a function with its classes (``Cart.add``)."""
+    """Name of a function with its classes (``Cart.add``)."""
     code: str = ""
-    """The source of an API's function, for a model's summary."""
+    """Source of an API's function, for a model's summary."""
     summary: str = ""
-    """The plain summary of an API, written without a model."""
+    """Plain summary of an API, written without a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A unit that was found."""
+    """A unit found by a search."""
 
     place: Place
     text: str
     score: float
     name: str = ""
     matched: str = ""
-    """The key most like the query (a usage example, a summary); empty if it is the text itself."""
+    """The key most like the query (a usage example, a summary); empty if the key is the unit's text."""
 
 
 Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
-"""APIs with their `code` -> one short sentence each, empty if there is none."""
+"""APIs with their `code` -> a short sentence for each, or an empty text."""
 
 Built = Callable[[str, str, float], None]
 """Called for everything built from a repository for searches, with the repository, a description, and wall-time
@@ -73,12 +73,13 @@ class VisibleTarget:
     path: str
     text: str
     cut: int
-    """The cursor's offset in characters; in a function sample, the text after the answer begins there."""
+    """The cursor's offset in characters. In a function sample, the text after the answer begins there."""
     context_start: int
-    """A stretch of text is a retrieval candidate only if it ends at or before this line."""
+    """Line at which the prompt begins. A stretch of text is a retrieval candidate only if it ends at or before this
+    line."""
     trusted: bool
-    """Whether the snapshot's file is the one that the sample was built from. If it is another version or missing, its
-    lines cannot be split at the cursor. Then only the sample's stored text is shown, and no windows of the file."""
+    """Whether the snapshot's file is the version that the sample was built from. Otherwise its lines cannot be split at
+    the cursor: only the sample's stored text is shown, and no windows of the file."""
 
 
 MOST_LINES = 5000
@@ -102,7 +103,7 @@ class Cutter:
 
     @property
     def of_text(self) -> bool:
-        """Whether its units are pieces of text, which may end anywhere, rather than functions."""
+        """Whether its units are pieces of text, which can end anywhere, rather than functions."""
         return self.name in _OF_TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:
@@ -126,10 +127,10 @@ def cutter(spec: str) -> Cutter:
 
 
 def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ...]:
-    """Return the units of one file in line order, so that the next unit follows a found one.
+    """Return the units of one file in line order, as `cutter` defines them.
 
     Raises:
-        InputFault: if the spec is wrong.
+        InputFault: if the spec is invalid.
     """
     return cutter(spec)(path, text, language)
 
@@ -161,7 +162,6 @@ def _mini_blocks(path: str, text: str, _: Language, *, lines: Size = 15) -> Iter
 
 
 def _pieces(text: str, size: int) -> Iterator[list[tuple[int, str]]]:
-    """Yield the pieces between blank lines, split so that no unit has more than `size` lines."""
     piece: list[tuple[int, str]] = []
     for row, line in _filled(text, MOST_LINES):
         if piece and (row != piece[-1][0] + 1 or len(piece) == size):

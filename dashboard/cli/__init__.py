@@ -1,4 +1,4 @@
-"""The commands of the dashboard, registered as entry points in a table that `harness.cli.main` reads."""
+"""The commands of the dashboard, registered as entry points that `harness.cli.main` reads."""
 
 COMMANDS = {
     "runs": (
@@ -11,4 +11,4 @@ COMMANDS = {
         "Write the leaderboard as one file, for a paper or a web page.",
     ),
 }
-"""Name -> place of the command (``module:attribute``), and its line in the list of commands."""
+"""Name -> the command's place (``module:attribute``) and its line in the list of commands."""

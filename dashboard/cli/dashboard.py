@@ -1,4 +1,4 @@
-"""`ctxbench dashboard`: the stored runs as web pages; and `ctxbench report`: the leaderboard as one file."""
+"""`ctxbench dashboard` shows the stored runs as web pages; `ctxbench report` writes the leaderboard as one file."""
 
 from __future__ import annotations
 
@@ -31,27 +31,31 @@ _LOCAL = "127.0.0.1"
 
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="Port to listen at; 0: any free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8501,
+    show_default=True,
+    help="Port to listen on; 0: any free port.",
 )
 @click.option(
     "--host",
     default=_LOCAL,
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen at. Any but a local one shows the results to everyone who can reach it.",
+    help="Address to listen on. Any other than a local address shows the results to everyone who can reach it.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
-    help="URL of the pages behind a proxy, e.g. https://lab.example/ctxbench. The proxy must keep its path.",
+    help="URL of the pages behind a proxy, e.g. https://lab.example/ctxbench. The proxy must keep the path.",
 )
 @home_option
 @db_option
 def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: str | None) -> None:
-    """Show the stored runs as web pages, on this machine; end it with Ctrl-C."""
+    """Show the stored runs as web pages on this machine; stop with Ctrl-C."""
     if importlib.util.find_spec("streamlit") is None:
         cure = "run `pip install 'ctxbench[dashboard]'`"
-        raise InputFault("the dashboard's pages need Streamlit", cure=cure)
+        raise InputFault("the dashboard needs Streamlit", cure=cure)
     from ctxbench.harness.store.store import open_reader
 
     public = None if public_url is None else _public(public_url)
@@ -62,16 +66,11 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
     os.environ["CTXBENCH_DB"] = db or home.database
     bracketed = f"[{host}]" if ":" in host else host
     path = "" if public is None else public.path.rstrip("/")
-    click.echo(f"http://{bracketed}:{port}{path}  (Ctrl-C ends it)")
+    click.echo(f"http://{bracketed}:{port}{path}  (stop with Ctrl-C)")
     serve(_options(host, port, public))
 
 
 def _public(url: str) -> SplitResult:
-    """Parse the address at which a proxy shows the pages.
-
-    Raises:
-        InputFault: if it is malformed.
-    """
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
@@ -85,17 +84,12 @@ def _public(url: str) -> SplitResult:
         or not re.fullmatch(r"[\w./~-]*", parts.path, re.ASCII)
     ):
         raise InputFault(
-            f"{url!r} is not a site's address", where="--public-url", cure="write it as https://lab.example/ctxbench"
+            f"{url!r} is not the URL of a site", where="--public-url", cure="write it as https://lab.example/ctxbench"
         )
     return parts
 
 
 def _free(host: str, port: int) -> int:
-    """Return a free port.
-
-    Raises:
-        InputFault: if the port is taken, or the address is not this machine's.
-    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as tried:
@@ -104,20 +98,20 @@ def _free(host: str, port: int) -> int:
             tried.bind((host, port))
             return int(tried.getsockname()[1])
     except OSError as error:
-        cure = "give another with --port, or --port 0 for any that is free"
+        cure = "give another --port, or --port 0 for any free port"
         raise InputFault(
-            f"cannot listen there ({error.strerror or error})", where=f"{host}:{port}", cure=cure
+            f"cannot listen on this address ({error.strerror or error})", where=f"{host}:{port}", cure=cure
         ) from None
 
 
 def _options(host: str, port: int, public: SplitResult | None = None) -> dict[str, Any]:
-    """Return Streamlit's options: no browser opened, no files watched, no statistics sent, no deployment offered."""
+    """Return Streamlit's options: open no browser, watch no files, send no statistics, offer no deployment."""
     local = host in {_LOCAL, "localhost", "::1"}
     outside = [] if public is None else [str(public.hostname)]
     proxied = (
         {
             "server_baseUrlPath": public.path.strip("/"),
-            # Without it the server looks up its own address in the network before it accepts a foreign origin.
+            # Without this option the server looks up its own address in the network before it accepts a foreign origin.
             "browser_serverAddress": str(public.hostname),
             "server_corsAllowedOrigins": [f"{public.scheme}://{public.netloc}"],
         }
@@ -147,14 +141,14 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
 
 
 def serve(options: dict[str, Any]) -> None:
-    """Run the pages until the process is told to end."""
+    """Run the pages until a signal ends the process."""
     from streamlit.web import bootstrap
 
     script = str(Path(__file__).parents[1] / "start" / "main.py")
     bootstrap.load_config_options(options)
-    # Once started, the server ends at either signal. Before that, both must end the process as quietly.
+    # Once started, the server ends at either signal. Before that, both must end the process just as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # It prints on stdout that it ends, and would not end if nobody read that any more.
+    # The server prints a message on stdout when it ends, and would hang if nobody reads it.
     with (
         contextlib.suppress(KeyboardInterrupt),
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
@@ -168,10 +162,9 @@ def serve(options: dict[str, Any]) -> None:
 @board_options
 @click.option("--format", "form", type=click.Choice(list(_REPORTS)), help="Format to write; default: by FILE's ending.")
 def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
-    """Write the leaderboard as one self-contained file, with the commands that make its rows again.
+    """Write the leaderboard as one self-contained file, with the commands that repeat its rows.
 
-    The numbers equal those of `ctxbench leaderboard` with the same options. Reports of the same runs are identical,
-    whenever they are written.
+    The numbers equal those of `ctxbench leaderboard` with the same options. Reports of the same runs are identical.
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.dashboard import report as reports
@@ -189,12 +182,11 @@ def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
 
 
 def _check(out: Path) -> None:
-    """Refuse an output path that cannot be written, before the work is done."""
     if out.is_dir():
-        raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
+        raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
     if not out.absolute().parent.is_dir():
         raise InputFault(
-            "there is no such folder", where=str(out.absolute().parent), cure="create it, or give --out another path"
+            "the folder does not exist", where=str(out.absolute().parent), cure="create it, or give --out another path"
         )
 
 

@@ -26,7 +26,6 @@ class _Runs(click.Group):
     """A group whose first word is optional: `ctxbench runs` lists, `ctxbench runs RUN` shows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; words other than a command are arguments of `show`."""
         if not args or args[0] not in (*self.commands, *ctx.help_option_names):
             args = [_SHOW, *args]
         return super().parse_args(ctx, args)
@@ -34,23 +33,23 @@ class _Runs(click.Group):
 
 @click.group(cls=_Runs)
 def runs() -> None:
-    """List the stored runs, or show, name and delete them: `ctxbench runs`, `ctxbench runs RUN` and the commands.
+    """List, show, name or delete stored runs.
 
-    RUN is an id, the start of one, or a name given before.
+    `ctxbench runs` lists the runs and `ctxbench runs RUN` shows one. RUN is an id, its beginning, or a name of the run.
     """
 
 
 @runs.command(_SHOW)
 @click.argument("run", required=False)
-@click.option("--samples", metavar="NAME", help="Only runs over this sample set; limited ones (NAME[:N]) too.")
+@click.option("--samples", metavar="NAME", help="Only runs over this sample set, including limited runs (NAME[:N]).")
 @format_option("table", "json")
 @home_option
 @db_option
 def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str | None) -> None:
-    """List the stored runs, the latest first; for one RUN show its attempts, its errors and its command.
+    """List the stored runs, the latest first; for a RUN, show its attempts, errors and command.
 
-    The command makes the same run again and does only what is missing. Nothing is written, so you can use this during a
-    run. The word `show` is optional.
+    The command repeats the run and does only what is missing. Nothing is written, so you can list runs while they are
+    active. The word `show` is optional.
     """
     from ctxbench.harness.store.work import flags_of
 
@@ -67,7 +66,7 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterable[str]) -> ResultFrame:
-    """Return the stored runs as a frame, the latest first: the table's columns, and the choices of each run.
+    """Return the stored runs as a frame, the latest first: the columns of the table, and each run's choices.
 
     Args:
         home: the home folder.
@@ -76,7 +75,7 @@ def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterab
         columns: as for `ResultFrame.chosen`; by default the first 20.
 
     Raises:
-        InputFault: if no run is stored, or there is no such sample set or column.
+        InputFault: if no run is stored, or the sample set or a column does not exist.
     """
     from ctxbench.harness.frames import ResultFrame
 
@@ -89,7 +88,6 @@ def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterab
 def _listed(
     home: Home, db: str | None, run: str | None, samples: str | None
 ) -> Iterator[tuple[Store, list[RunWork], list[str]]]:
-    """Open the database; yield it, the selected runs, and the options of commands that name it."""
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
@@ -97,7 +95,7 @@ def _listed(
 
     url = db or home.database
     if db is None and not exists(url):
-        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
+        raise NothingStored("no runs are stored", where=str(home.root), cure=NOTHING_CURE)
     with open_reader(url) as store:
         stored = works(store, None if run is None else [_id(store, run)])
         if not stored:
@@ -114,13 +112,13 @@ _RUN = click.argument("run")
 @home_option
 @db_option
 def name(*, run: str, text: str, home: Home, db: str | None) -> None:
-    """Name a RUN: TEXT then works in place of its id; an empty TEXT removes the name."""
+    """Name a RUN: TEXT then works in place of its id. An empty TEXT removes the name."""
     from ctxbench.harness.store.notes import add_name
 
     with _opened(home, db) as store:
         id_ = _id(store, run)
         add_name(store, id_, text)
-    click.echo(f"{id_} is called {text.strip()!r}" if text.strip() else f"{id_} has no name")
+    click.echo(f"{id_} is now named {text.strip()!r}" if text.strip() else f"{id_} has no name now")
 
 
 @runs.command()
@@ -129,7 +127,7 @@ def name(*, run: str, text: str, home: Home, db: str | None) -> None:
 @home_option
 @db_option
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
-    """Delete each RUN for good. Models' answers and verdicts stay, because other runs use them too."""
+    """Delete each RUN permanently. Models' answers and verdicts stay, because other runs use them too."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.store.tables import delete_run
     from ctxbench.harness.store.work import idle
@@ -140,7 +138,7 @@ def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> No
             click.echo(
                 f"{work.id}  {_cell(work.choices.strategy)}  {work.finished} of {work.planned} samples", err=True
             )
-        if not yes and not click.confirm("Delete for good?", err=True):
+        if not yes and not click.confirm("Delete permanently?", err=True):
             raise InputFault("nothing was deleted", cure="answer y, or give --yes")
         for id_ in ids:
             idle(store, [id_])  # a run may have started while the question was open
@@ -148,14 +146,13 @@ def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> No
 
 
 def _opened(home: Home, db: str | None) -> Store:
-    """Open an existing database for writing."""
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.store import exists
 
     url = db or home.database
     if db is None and not exists(url):
-        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
+        raise NothingStored("no runs are stored", where=str(home.root), cure=NOTHING_CURE)
     return open_store(url, create=False)
 
 
@@ -166,11 +163,6 @@ def _id(store: Store, prefix: str) -> str:
 
 
 def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
-    """Return the runs over a sample set.
-
-    Raises:
-        UnknownName: if there are no such runs.
-    """
     from ctxbench.bench.errors import UnknownName
     from ctxbench.dashboard.views.runs import label
 
@@ -228,10 +220,11 @@ def _details(
     versions = ", ".join(
         f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
-    yield f"\nwith {versions} this is the same run, and does what is missing; with others a new one:"
+    yield f"\nWith {versions}, this command does what the run lacks; with other versions it makes a new run:"
     yield repeat_command(work.choices, work.file, options=options)
     if work.unjudged:
-        yield f"\nthis judges what has no verdict:\n{judge_command(work.choices, work.id, options=options)}"
+        yield "\nThis command judges completions without a verdict:"
+        yield judge_command(work.choices, work.id, options=options)
     if work.attempts:
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
@@ -244,7 +237,6 @@ def _details(
 
 
 def _flat(work: RunWork, options: Sequence[str]) -> dict[str, Any]:
-    """Return a run as a flat row of a frame: the table's columns first, then its choices."""
     from ctxbench.dashboard.views.runs import row
 
     record, shown = _record(work, (), {}, options), row(work)

@@ -1,1 +1,1 @@
-"""The pages: only layout. `dashboard.views` builds their tables and charts from stored rows."""
+"""The pages: only layout. `dashboard.views` builds their tables and charts."""

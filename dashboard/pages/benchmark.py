@@ -1,4 +1,4 @@
-"""The Benchmark page: the contents of a sample set and its protection of answers. Layout only."""
+"""The Benchmark page: the contents of a sample set, and how its answers are protected. Layout only."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ctxbench.harness.store.samples import contents
 
 
 def page() -> None:
-    """Show one sample set, of the home folder or of stored runs."""
+    """Show one sample set, from the home folder or of stored runs."""
     sample_sets = view.all_sets(_home_sets(), [(choice.samples, choice.name, choice.digest) for choice in data.sets()])
     if not sample_sets:
-        show.empty("No sample set is here yet.", "ctxbench quickstart")
+        show.empty("There is no sample set yet.", "ctxbench quickstart")
         return
     top, where = st.container(), show.choices()
     sample_set = choices.choose(
@@ -30,14 +30,12 @@ def page() -> None:
         sample_sets,
         name="samples",
         label_of=lambda sample_set: sample_set.samples,
-        help="The tasks that runs are made over.",
+        help="The tasks that runs complete.",
         where=where,
     )
     if sample_set.limited:
         with top:
-            show.note(
-                f"Runs over {sample_set.samples} take a part of {sample_set.name}, which is shown here as a whole."
-            )
+            show.note(f"Runs over {sample_set.samples} use a part of {sample_set.name}; this page shows all of it.")
     if sample_set.manifest is None:
         _stored(sample_set, top)
         return
@@ -76,25 +74,29 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
             {"sample": mark.sample_id, "mark": mark.mark, "reason": mark.reason, "image": mark.image} for mark in marks
         ]
         _table(
-            "Invalid samples", rows, {"mark": "Samples that leaderboards leave out.", "image": "What its tests ran in."}
+            "Invalid samples",
+            rows,
+            {"mark": "Why leaderboards leave the sample out.", "image": "Image in which its tests ran."},
         )
     mutants = view.mutants(manifest)
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
     _table("Lengths", view.length_summary(measured), view.LENGTH_HELP)
     _table("What was left out", benchmark.drops(manifest), benchmark.DROP_HELP)
-    _table("How it was made", view.about(manifest), {})
+    _table("How the set was built", view.about(manifest), {})
 
 
 def _stored(sample_set: view.SetInfo, top: DeltaGenerator) -> None:
     counted = data.cached(contents, sample_set.digest)
     with top:
         planned = sum(count.samples for count in counted)
-        show.answer(f"{planned} samples that runs were planned over.", sample_set.samples)
+        show.answer(f"{planned} samples are planned by stored runs.", sample_set.samples)
         show.note(
-            f"The home folder {data.home().root} does not hold this set (digest {sample_set.digest[:12]}), or holds "
-            "another one of its name. Here is what the stored runs tell; lengths, licences and what was left out are "
-            "kept with the set."
+            f"The home folder {data.home().root} does not contain this set (digest {sample_set.digest[:12]}), or "
+            "contains "
+            "another set with its name. This page shows what stored runs contain; lengths, licences and left out "
+            "samples "
+            "are stored with the set."
         )
         _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
     _table("Repositories", view.stored_repositories(counted), view.REPO_HELP)

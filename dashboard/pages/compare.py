@@ -1,4 +1,4 @@
-"""The Compare page: runs beside a baseline, and the parts of their difference. Layout only."""
+"""The Compare page: runs compared with a baseline, and the parts of their difference. Layout only."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
     "difference": "This run minus the baseline.",
-    "difference [95%]": "Mean of this run minus the baseline on the samples that both completed, with its interval.",
-    "over": "What the interval generalises to: more repositories like these, or only more samples of these.",
-    "p": "Sign-flip permutation test over repositories, or files of a single one, corrected for the runs shown.",
-    "better": "Samples at which this run is better than the baseline.",
-    "equal": "Samples at which both have the same value.",
-    "worse": "Samples at which this run is worse than the baseline.",
-    "common": "Samples that both completed: only these are compared.",
-    "repositories": "Repositories that these samples are from: the test's units.",
-    "files": "Files that these samples are from: the test's units, because all samples are of one repository.",
-    "baseline": "Mean of the baseline on the samples that both completed.",
-    "this run": "Mean of the run that is taken apart, on the samples that both completed.",
+    "difference [95%]": "Mean of this run minus the baseline, over the samples that both completed, with its interval.",
+    "over": "What the interval covers: other repositories like these, or only more samples of these.",
+    "p": "Sign-flip permutation test over repositories, or over files of a single repository, corrected for the "
+    "runs shown.",
+    "better": "Samples on which this run is better than the baseline.",
+    "equal": "Samples on which both have the same value.",
+    "worse": "Samples on which this run is worse than the baseline.",
+    "common": "Samples that both completed; only these are compared.",
+    "repositories": "Repositories of these samples: the units of the test.",
+    "files": "Files of these samples: the units of the test, because there is only one repository.",
+    "baseline": "Mean of the baseline over the samples that both completed.",
+    "this run": "Mean of the compared run over the samples that both completed.",
     "samples": "Samples that both completed.",
-    "solved": "Samples with the best possible value, of those that all of the runs completed.",
-    "only this one": "Samples that this run solves and no other of those shown.",
-    "letter": "Stands for the run in the table of who solves what.",
-    "sample": "Its id in the sample set.",
-    "solved by": "The runs that solve these samples; no other one shown does.",
+    "solved": "Samples with the best possible value, among those that all runs completed.",
+    "only this one": "Samples that only this run solves, among the runs shown.",
+    "letter": "Letter of the run in the table below.",
+    "sample": "Id in the sample set.",
+    "solved by": "The runs that solve these samples; no other run shown does.",
 }
 OPENED = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
 
@@ -46,20 +47,18 @@ class _Choice:
     """The baseline's table first."""
 
     def link(self, **query: str | list[str]) -> str:
-        """Return the address of a sample of these runs."""
         run = self.tables[0].run
         common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
         return choices.link("samples", **common, **query)
 
     @property
     def names(self) -> dict[str, str]:
-        """Return run id -> its name on this page."""
         runs = [table.run for table in self.tables]
         return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
 
 
 def page() -> None:
-    """Show two or more runs of one sample set and language: answer, chart, table, choices; then the parts."""
+    """Show two or more runs of a sample set and language: answer, chart, table and choices; then the parts."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()
@@ -71,11 +70,12 @@ def page() -> None:
     if len(tables) < 2:
         with top:
             show.empty(
-                "A comparison needs two runs of one sample set in one language; choose them below, or make one.",
+                "A comparison needs two runs over the same sample set, in the same language; choose them below, or "
+                "start one.",
                 "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
             )
         return
-    # A fault here (another build of the set, a metric that one run lacks) is shown as one line.
+    # A fault (another build of the set, a metric that a run lacks) is shown as one line.
     compared = compare(tables, metric=choice.metric)
     with top:
         show.answer(view.headline(compared, names), choice.samples, tables[0].run.language, tables[0].run.generator)
@@ -89,17 +89,17 @@ def page() -> None:
             name="detail",
             label_of=lambda pair: names[pair.this.id],
             key_of=lambda pair: pair.this.id,
-            help="Which difference to the baseline is taken apart below.",
+            help="The difference that is split below.",
         )
     by_unit, by_level, by_sample, who_solves = st.tabs(
-        [f"By {detailed.difference.unit.noun}", "By level", "Sample by sample", "Which samples only some solve"]
+        [f"By {detailed.difference.unit.noun}", "By level", "Sample by sample", "Who solves what"]
     )
     with by_unit:
         show.note(f"{names[detailed.this.id]} and the baseline {names[detailed.other.id]}.")
         show.frame(view.unit_rows(detailed), help=HELP, key="by-unit")
     with by_level:
         show.frame(view.level_rows(detailed), help=HELP, key="by-level")
-        show.note("Levels are described, not tested: each has its interval and no p-value.")
+        show.note("Levels are not tested: each has an interval but no p-value.")
     with by_sample:
         _by_sample(detailed, choice)
     with who_solves:
@@ -124,7 +124,7 @@ def _choose() -> _Choice | None:
             "Generators",
             generators,
             name="generator",
-            help="Only runs of these models can be chosen below; none: of all.",
+            help="Only runs of these models can be chosen below; if empty, runs of all models.",
         )
     among = [table for table in every if not chosen_generators or table.run.generator in chosen_generators] or every
     several = len({table.run.generator for table in among}) > 1
@@ -142,7 +142,7 @@ def _choose() -> _Choice | None:
         default=view.usual_baseline(usual),
         label_of=spelled,
         key_of=lambda table: table.run.id,
-        help="The run that every other one is compared with.",
+        help="The run that the others are compared with.",
         where=baseline_column,
     )
     others = [table for table in among if table.run.id != first.run.id]
@@ -153,8 +153,9 @@ def _choose() -> _Choice | None:
         default=view.usual_others(others, first, metric),
         label_of=spelled,
         key_of=lambda table: table.run.id,
-        help="Runs over the same build of the set, in this language and profile, of any generator: others cannot be "
-        "paired by sample. p-values are corrected for as many as are shown.",
+        help="Runs over the same build of the set, in this language and profile, by any generator; other runs "
+        "cannot be "
+        "paired by sample. p-values are corrected for the number of runs shown.",
         most=view.MOST_RUNS - 1,
         where=others_column,
     )
@@ -168,11 +169,11 @@ def _by_sample(pair: Compared, choice: _Choice) -> None:
 
     rows = view.sample_rows(pair, address)
     if not rows:
-        show.note("Both have the same value at every sample.")
+        show.note("Both have the same value on every sample.")
         return
     show.frame(rows, help=HELP, key="by-sample", open=OPENED)
     if len(rows) == view.MOST_ROWS:
-        show.note(f"The {view.MOST_ROWS} samples that differ most.")
+        show.note(f"The table shows the {view.MOST_ROWS} samples that differ most.")
 
 
 def _who_solves(choice: _Choice) -> None:
@@ -180,16 +181,17 @@ def _who_solves(choice: _Choice) -> None:
     outcome = solved(tables, metric)
     if outcome is None:
         show.note(
-            f"{metric} is not right or wrong here, so nothing is solved or not: choose em, or pass@1 of runs with one "
-            "completion a sample."
+            f"{metric} has more than two values here, so samples are not simply solved: choose em, or pass@1 of "
+            "runs with one "
+            "completion per sample."
         )
         return
     if not outcome.n:
-        show.note("There is no sample that all of these runs completed.")
+        show.note("No sample was completed by all of these runs.")
         return
     show.frame(solved_by.run_rows(outcome, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
     show.frame(solved_by.region_rows(outcome), help=HELP, key="regions")
-    show.note(f"Of the {outcome.n} samples that all of these runs completed.")
+    show.note(f"Counts are among the {outcome.n} samples that all of these runs completed.")
     _region(outcome, choice)
 
 
@@ -201,12 +203,12 @@ def _region(outcome: Solved, choice: _Choice) -> None:
         default=next((candidate for candidate in outcome.regions if len(candidate.runs) == 1), None),
         label_of=lambda region: solved_by.region_name(region, outcome.count),
         key_of=solved_by.region_key,
-        help="Choose which samples are listed.",
+        help="The samples to list.",
     )
     tables = choice.tables
     repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))
     solving = tables[region.runs[0] if region.runs else 0].run
-    # Show a solving run beside one that does not solve the sample.
+    # Beside a run that solves the sample, show one that does not.
     others = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
     rows = [
         {

@@ -1,4 +1,4 @@
-"""The Cost page: accuracy against tokens, calls, seconds and money. Layout only."""
+"""The Cost page: a metric plotted against tokens, calls, seconds or price. Layout only."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ctxbench.harness.leaderboard.sections import Blank, curves
 from ctxbench.harness.leaderboard.selection import load_of
 
 HELP: Mapping[str, str] = {
-    "point": "Its number in the drawing, the cheapest first.",
+    "point": "Number of the point in the chart, the cheapest first.",
     **{title: COLUMNS[name].help for name, title in view.COSTS.items()},
-    "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
+    "front": "On the Pareto front: no other ranked strategy is at least as good in both cost and value and "
+    "better in one.",
 }
 
 
@@ -27,11 +28,11 @@ class _Choice:
     group: Group
     metric: str
     cost: str
-    """One of `view.COSTS`; empty if none is known."""
+    """One of `view.COSTS`; empty if no cost is known."""
 
 
 def page() -> None:
-    """Show accuracy against cost of one sample set, language and generator; then budgets."""
+    """Show accuracy against cost for a sample set, language and generator; then over budgets."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()
@@ -91,7 +92,7 @@ def _choose() -> _Choice | None:
 def _against(choice: _Choice) -> None:
     group, metric, name = choice.group, choice.metric, choice.cost
     if not name:
-        show.note("The costs of these runs are not known: they were recorded elsewhere.")
+        show.note("The costs of these runs are unknown, because they were recorded elsewhere.")
         return
     scale, points = group.scales[metric], view.points(group, metric, name)
     show.answer(view.headline(points, metric, scale.unit, name), group.samples, group.language, group.generator)
@@ -99,12 +100,12 @@ def _against(choice: _Choice) -> None:
     show.frame(view.rows(points, metric, name), help=HELP, key="costs")
     better = "lower is better" if scale.lower_is_better else "higher is better"
     show.note(
-        f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
-        "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
+        f"{metric} ({scale.unit}, {better}) with its 95% interval; points are numbered as in the table. The dashed "
+        "line is the Pareto front of the means. Strategies with overlapping intervals may change places."
     )
     undrawn = view.undrawn(points)
     if undrawn:
-        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(undrawn)}.")
+        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is unknown: {', '.join(undrawn)}.")
 
 
 def _over_budgets(group: Group, metric: str) -> None:

@@ -28,18 +28,18 @@ class _Choice:
     group: Group
     invalid: data.Invalid
     more: list[str]
-    """Additional columns, after the usual ones."""
 
 
 def page() -> None:
-    """Show one group of comparable runs, with one language and model: answer, table, choices."""
+    """Show a group of comparable runs of one language and model: answer, table, choices."""
     tabs, top, where = st.container(horizontal=True), st.container(), show.choices()
     with where:
         choice = _choose(tabs)
     if choice is None:
         with top:
             show.empty(
-                "No run of this sample set, language and generator has scores of this metric profile.",
+                "No run over this sample set, in this language and by this generator, has scores of this metric "
+                "profile.",
                 "ctxbench run --help",
             )
         return
@@ -70,7 +70,7 @@ def _choose(tabs: Any) -> _Choice | None:
         name="invalid",
         label_of=_INVALID.__getitem__,
         key_of=str,
-        help="Samples whose answer fails their tests, or whose tests an empty body passes.",
+        help="Samples whose answer fails the tests, or whose tests pass an empty body.",
         where=invalid_column,
     )
     generator = choices.choose("Generator", samples.generators, name="generator", where=tabs, tabs=True)
@@ -104,18 +104,21 @@ def _choose(tabs: Any) -> _Choice | None:
         board = rank(baseline)
     group = view.at_level(board, level)
     more = choices.choose_many(
-        "More columns", view.more_columns(group), name="columns", help="Behind those of the table.", where=more_column
+        "More columns",
+        view.more_columns(group),
+        name="columns",
+        help="Columns to add at the right of the table.",
+        where=more_column,
     )
     return _Choice(samples=samples.samples, after=after, board=board, group=group, invalid=invalid, more=more)
 
 
 def _links(choice: _Choice) -> dict[str, dict[str, str]]:
-    """Return run -> column -> address behind its cells: the run's samples, or the test of the difference."""
     group, base = choice.group, choice.group.base
     common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
     common |= {"metric": group.metric, "generator": group.generator}
     level = "" if group.level == ALL_LEVELS else group.level
-    # Link to Compare only where it shows the same numbers: all levels together, whole runs, no invalid samples.
+    # Link to Compare only if it shows the same numbers: all levels together, whole runs, no invalid samples.
     can_compare = base is not None and not level and choice.invalid == "exclude"
     links = {}
     for row in group.rows:

@@ -1,4 +1,4 @@
-"""The Runs page: progress, faults and repeat commands of the stored runs. Layout only."""
+"""The Runs page: progress, faults and repeat commands of stored runs. Layout only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.harness.run.spec import judge_command, place_options, repeat_comma
 from ctxbench.harness.store.work import RunWork, faults_of, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
-"""Seconds between two refreshes: while a run may be active, and otherwise."""
+"""Seconds between refreshes: while a run may be active, and otherwise."""
 _ALL = "all"
 _FAULTS = 10
 
@@ -32,10 +32,9 @@ def page() -> None:
 
 
 def _choose(names: list[str]) -> tuple[str, str, bool]:
-    """Let the reader choose the sample set and a run; also return whether a run may be active."""
     set_column, run_column = st.columns([2, 4])
     samples = choices.choose(
-        "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=set_column
+        "Samples", [_ALL, *names], name="samples", help="Show only runs over this sample set.", where=set_column
     )
     runs = _runs_over(samples)
     run_id = choices.choose(
@@ -44,7 +43,7 @@ def _choose(names: list[str]) -> tuple[str, str, bool]:
         name="run",
         label_of=_run_label,
         key_of=lambda run: run.id,
-        help="The run that is shown below the table.",
+        help="The run shown below the table.",
         where=run_column,
     ).id
     return samples, run_id, any(map(_may_go_on, runs))
@@ -65,26 +64,25 @@ def _runs_over(samples: str) -> list[RunWork]:
         return runs
     sample_set = next((choice for choice in data.sets() if choice.samples == samples), None)
     if sample_set is None:
-        # Its last run was deleted while the page was open.
+        # The set's last run was deleted while the page was open.
         return []
     limited = samples.removesuffix(f" {sample_set.digest[:12]}")
     return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 
 
 _Part = Callable[[list[RunWork], str], None]
-"""Renders a part of the page for some runs and the chosen run."""
+"""Shows a part of the page for some runs and the chosen run."""
 
 
 def _refreshed(part: _Part, samples: str, run_id: str, going: bool) -> None:
-    """Render a part that changes during runs; a fault may be gone at the next refresh."""
     try:
         runs = _runs_over(samples)
         if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
-            # The whole page decides the refresh interval and the choices.
+            # Only the whole page can change the refresh interval and the choices.
             st.rerun()
         part(runs, run_id)
     except CtxbenchError as fault:
-        # Both parts meet the same fault, so only one shows it.
+        # Both parts have the same fault; one shows it.
         if part is _overview:
             show.fault(fault)
 
@@ -117,18 +115,19 @@ def _details(work: RunWork) -> None:
 
 
 def _repeat(work: RunWork) -> None:
-    st.markdown("**Run it again**")
+    st.markdown("**Repeat the run**")
     options = place_options(data.home(), data.database(), data.store().where)
     st.code(repeat_command(work.choices, work.file, options=options), language=None, wrap_lines=True)
     if work.unjudged:
-        show.note("Its completions without a verdict are judged by:")
+        show.note("This command judges completions without a verdict:")
         st.code(judge_command(work.choices, work.id, options=options), language=None, wrap_lines=True)
     versions = ", ".join(f"{name} {version}" for name, version in work.versions.items())
     if work.imported is not None:
-        show.note(f"The file's SHA-256 is {work.imported.sha256}; the same file gives the same run.")
+        show.note(f"The file's SHA-256 is {work.imported.sha256}. The same file gives the same run.")
     show.note(
-        f"With the same sample set (digest {work.samples_digest[:12]}…) and versions ({versions}) it is this run, "
-        "and does only what is missing; with others it is a new one. How much is done at once decides its seconds."
+        f"With the same sample set (digest {work.samples_digest[:12]}…) and versions ({versions}), the command "
+        "continues "
+        "this run and does only what is missing; otherwise it makes a new run. Parallel work affects measured seconds."
     )
 
 
@@ -136,7 +135,7 @@ def _faults(work: RunWork) -> None:
     groups = data.cached(faults_of, work.id)
     st.markdown("**Faults**")
     if not groups:
-        show.note("None is stored.")
+        show.note("No faults are stored.")
         return
     show.frame(view.fault_rows(groups), help=view.FAULT_HELP, key="faults")
     for number, fault in enumerate(groups[:_FAULTS]):

@@ -1,4 +1,4 @@
-"""The Samples page: search and filter the samples of one or two runs, and open one. Layout only."""
+"""The Samples page: search and filter the samples of one or two runs, and open a sample. Layout only."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
 [data-testid=stLayoutWrapper]:has(> .st-key-{_LIST}) {{ order: 1; }}
 }}</style>"""
-"""On a phone the list follows the sample, so that the model's text is visible without scrolling."""
+"""On a phone, the list is below the sample, so that the model's text is visible without scrolling."""
 _TALL = 145
-"""Height of the list in pixels: a heading and three samples, so that the model's text is visible without scrolling."""
+"""Height of the list in pixels: a heading and three samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,7 @@ def page() -> None:
         return
     differs = view.ANY
     if choice.second:
-        differs = choices.choose(
-            "Show", list(view.DIFFERS), name="differs", help="By the metric that is chosen.", where=top
-        )
+        differs = choices.choose("Show", list(view.DIFFERS), name="differs", help="By the chosen metric.", where=top)
     st.html(PHONE_STYLE)
     opened = _listing(choice, differs, more)
     if opened:
@@ -80,12 +78,6 @@ def page() -> None:
 
 
 def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
-    """Let the reader choose runs and metric.
-
-    Args:
-        main: container of the main choices.
-        more: columns for the rarely used choices.
-    """
     samples = choices.sample_set(main)
     language = choices.language(samples, more[0])
     profile = choices.profile(more[1])
@@ -103,7 +95,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         default=by_id.get(leader),
         label_of=view.spelled,
         key_of=lambda run: run.id,
-        help="The run whose samples are listed.",
+        help="Run whose samples are listed.",
         where=main,
     )
     second = choices.choose(
@@ -113,7 +105,7 @@ def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
         default=by_id.get(base),
         label_of=lambda run: view.spelled(run) if run else view.NONE,
         key_of=lambda run: run.id if run else view.NONE,
-        help="A second run, to see where the two differ.",
+        help="A second run to compare with.",
         where=main,
     )
     run_facets = data.cached(facets, first.id)
@@ -149,14 +141,15 @@ def _generator(samples: StoredSet, where: Any) -> str:
 
 
 def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Order, str, Any]:
-    """Let the reader filter the samples; return the filters, the order, a typed id, and the column for the page."""
     with more:
         upper, middle, lower = st.columns(4), st.columns(4), st.columns(4)
     facet = choice.facets
     words = choices.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
     orders = view.COMPARED_ORDERS if choice.second else view.ORDERS
     order = choices.choose("Order", list(orders), name="order", where=upper[1])
-    typed = choices.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
+    typed = choices.text(
+        "Sample", name="sample", help="Id of a sample to open, even if the filters exclude it.", where=upper[3]
+    )
     status = _facet("Status", tuple(map(str, Status)), "status", middle[2])
     filters = SampleFilter(
         run=choice.first.id,
@@ -187,7 +180,7 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
     is_planned = bool(typed) and data.cached(place_in_plan, choice.first.id, typed) is not None
     opened = typed if is_planned else samples[0].id if samples else ""
     if typed and not is_planned:
-        show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
+        show.note(f"Run A has no sample {typed}; the first sample found is shown.")
     if not samples:
         show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
     if opened:
@@ -198,13 +191,11 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
             _table(rows, f"found/{hash((filters, order, page, opened))}")
             count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
             noun = "disagreement" if filters.differs else "one"
-            show.note(f"{count} Key n opens the next {noun}, p the previous one.")
+            show.note(f"{count} Key n opens the next {noun}, key p the previous one.")
     return opened
 
 
 def _table(rows: list[dict[str, object]], key: str) -> None:
-    """Show samples to choose from; cells are text, which a table never reads as markup."""
-
     def choose() -> None:
         selected = st.session_state[key]["selection"]["rows"]
         if selected:
@@ -234,7 +225,7 @@ def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) ->
 
     def open_sample(sample: str, place: int) -> None:
         choices.put("sample", sample)
-        # Show the list's page with this sample.
+        # Show the page of the list that has this sample.
         choices.put("page", 1 + max(place - 1, 0) // view.PAGE)
 
     noun = "disagreement" if filters.differs else "sample"
@@ -247,18 +238,18 @@ def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) ->
                 disabled=sample is None,
                 on_click=open_sample,
                 args=(sample or "", place),
-                help=f"Of the samples found, in their order. Key: {key}",
+                help=f"Among the samples found, in their order. Key: {key}",
                 width="stretch",
             )
 
 
 BLOCKS = 60
-"""Limit of blocks shown singly; the whole prompt shows all of them."""
+"""Most blocks shown one by one; the whole prompt contains all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One run's part of the page."""
+    """The part of the page that shows one run."""
 
     letter: str
     run: StoredRun
@@ -269,19 +260,12 @@ class Side:
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _answers(root: str) -> Answers:
-    """Return the home's sample sets, cached because reading them finds the positions of their records."""
+    """Return the home's sample sets, cached because opening them indexes their records."""
     return Answers(Home(Path(root)))
 
 
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
-    """Show one sample as completed by one or two runs.
-
-    Args:
-        samples: the set.
-        runs: ``A`` and optionally ``B``, each with its run.
-        sample: its id, from A's set.
-        profile: the profile of the scores.
-    """
+    """Show one sample as completed by one or two runs."""
     sides = _sides(runs, sample)
     first = sides[0].detail
     st.header(show.plain(sample), anchor=False)
@@ -305,7 +289,7 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
         try:
             sample_detail = data.cached(detail, run.id, sample)
         except UnknownName:
-            show.note(f"{letter}: the run {run.id} was not to do the sample {sample}.")
+            show.note(f"{letter}: the run {run.id} does not include the sample {sample}.")
             continue
         at = 0
         if len(sample_detail.completions) > 1:
@@ -315,7 +299,7 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
                 len(sample_detail.completions),
                 name=f"completion{letter}",
                 default=1,
-                help="Which of its completions is shown; scores are of this one.",
+                help="The completion to show, with its scores.",
             )
         completion = sample_detail.completions[at] if sample_detail.completions else None
         texts = data.cached(completion_texts, run.id, sample, completion.idx) if completion else None
@@ -324,7 +308,6 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
 
 
 def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
-    """Return the sample's task with its answer, or show a note if the set is not on this machine."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
     except CtxbenchError as error:
@@ -333,13 +316,13 @@ def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
     if task is None:
         show.note(
             f"The reference is not on this machine: the home folder has no sample set {samples.name} of digest "
-            f"{sample_detail.set_digest[:12]}. What the runs stored is shown without it."
+            f"{sample_detail.set_digest[:12]}. Stored results are shown without it."
         )
     return task
 
 
 def _show_task(task: AnsweredTask, language: str) -> None:
-    st.markdown("**Task**", help="The file before the cursor ▏, its last lines; the model is to write on from there.")
+    st.markdown("**Task**", help="The last lines before the cursor ▏, where the model continues.")
     show.text(view.before_cursor(task), language=language, key="task")
     if task.original_import:
         with st.expander("Masked import lines", key="masked"):
@@ -348,7 +331,7 @@ def _show_task(task: AnsweredTask, language: str) -> None:
         if task.has_answer:
             show.text(task.target, language=language, key="reference-text")
         else:
-            show.note("This benchmark gives no reference for it: its tests alone judge.")
+            show.note("This benchmark has no reference for the sample; only tests judge it.")
         if task.tests:
             show.text("\n".join(task.tests), key="reference-tests")
 
@@ -356,7 +339,7 @@ def _show_task(task: AnsweredTask, language: str) -> None:
 def _scores(sides: Sequence[Side], profile: str) -> None:
     rows = view.score_rows([(side.letter, side.completion) for side in sides], profile)
     if rows:
-        st.markdown("**Scores**", help="Of this sample alone: what the mean of the leaderboard is made of.")
+        st.markdown("**Scores**", help="Scores of this sample; the leaderboard shows their mean over all samples.")
         show.frame(rows, help=view.DETAIL_HELP, key="scores")
 
 
@@ -370,27 +353,27 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
         [
             f"{side.run.label} · {sample.status}: {view.STATUS[sample.status]}",
             *(f"Invalid, {mark}: {reason}" for mark, reason in sample.marks),
-            *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
+            *(f"Fault of the machine: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
         ]
     )
     if completion is not None and texts is not None:
         _completion(side, texts, completion, expanded=task is None or not task.has_answer)
     if sample.imported:
-        show.note("Recorded elsewhere: its prompt, calls and times are not known.")
+        show.note("Recorded elsewhere: prompt, calls and times are unknown.")
 
 
 def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
     same = diff.equal(reference, completion)
     if same:
-        show.note("The completion is the reference.")
+        show.note("The completion equals the reference.")
     if kind == "line":
         st.html(diff.markup(reference, completion))
     elif not same:
         show.text(diff.by_lines(reference, completion), language="diff", key=key)
         show.note("Lines with - are only in the reference, lines with + only in the completion.")
     if max(len(reference), len(completion)) > diff.LIMIT:
-        show.note(f"Compared: the first {diff.LIMIT:,} characters.")
+        show.note(f"Only the first {diff.LIMIT:,} characters are compared.")
 
 
 def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:
@@ -408,14 +391,10 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
     with st.expander("Raw output of the model", key=f"raw-{key}"):
         show.text(texts.raw, key=f"raw-text-{key}")
         if hidden(texts.raw):
-            show.note(f"{hidden(texts.raw)} characters that cannot be seen are written out here.")
+            show.note(f"{hidden(texts.raw)} invisible characters are written out here.")
 
 
 def _context(side: Side, others: Sequence[Side]) -> None:
-    """Show the prompt, the parts of it that the other run's prompt lacks, and the calls.
-
-    For an imported run these are unknown.
-    """
     key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
     if side.detail.imported or prompt is None:
         return
@@ -433,7 +412,7 @@ def _context(side: Side, others: Sequence[Side]) -> None:
         with st.expander(show.plain(label), key=f"block-{key}-{number}"):
             show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
     if len(inside) > BLOCKS:
-        show.note(f"{len(inside) - BLOCKS} more blocks stand in the whole prompt.")
+        show.note(f"{len(inside) - BLOCKS} more blocks are in the whole prompt.")
     with st.expander("The whole prompt", key=f"prompt-{key}"):
         show.text(prompt, language=side.detail.language, key=f"prompt-text-{key}")
     _calls(side)
@@ -442,16 +421,14 @@ def _context(side: Side, others: Sequence[Side]) -> None:
 def _calls(side: Side) -> None:
     calls = side.detail.calls
     if any(call.role == ROLE for call in calls):
-        st.markdown(
-            "**Steps**", help="How the model looked around before the prompt was made; results are in its calls."
-        )
+        st.markdown("**Steps**", help="How the model explored before the prompt was built; results are in its calls.")
         steps = data.cached(steps_of, side.run.id, side.detail.sample)
         show.frame(view.step_rows(steps), help=view.DETAIL_HELP, key=f"steps-{side.letter}")
-    st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
+    st.markdown("**Model calls**", help="Every call of the model for this sample; the last answer is scored.")
     show.frame(view.call_rows(calls), help=view.DETAIL_HELP, key=f"calls-{side.letter}")
     options = [view.NONE, *(f"{call.ordinal + 1} {call.role}" for call in calls)]
     picked = choices.choose(
-        f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
+        f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Shows the call's prompt and answer."
     )
     if picked != view.NONE:
         ordinal = calls[options.index(picked) - 1].ordinal

@@ -1,6 +1,6 @@
-"""The contents of the pages: rows of cells and chart specifications from boards and stored rows. Pure.
+"""Contents of the pages: rows of cells and chart specifications, from boards and stored rows. Pure.
 
-This module contains their shared parts: a cell that keeps the digits of its number, and the colours of series.
+This module contains the shared parts: cells that keep the digits of their number, and the colours of series.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A
 
 
 class Figure(float):
-    """A cell that sorts as a number and displays its text: ``21.0`` stays ``21.0``, and ``<0.001`` is the lowest p.
+    """A cell that sorts as a number and displays a text, such as ``21.0`` or ``<0.001``.
 
-    A column of numbers would lose the final zero, which shows the precision; a column of texts would sort ``10`` before
+    A column of numbers would lose the final zero, which shows the precision. A column of texts would sort ``10`` before
     ``9``.
     """
 
@@ -26,10 +26,6 @@ class Figure(float):
 
     def __new__(cls, text: str, number: float | None = None) -> Figure:
         """Create a cell.
-
-        Args:
-            text: the displayed text: a number's, or one that ctxbench wrote.
-            number: the sort key; None to parse it from the text.
 
         Raises:
             ValueError: if the text is not a number and `number` is None.
@@ -45,7 +41,7 @@ def estimated(mean: float | None, low: float | None, high: float | None, *, sign
 
 
 def metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics with a value in some run: the ranking metric first, then by name."""
+    """Return the metrics that have a value in any run: the ranking metric first, then by name."""
     names = {
         name for table in tables for name, column in table.metrics.items() if any(value is not None for value in column)
     }

@@ -1,6 +1,6 @@
-"""Tables of a sample set, from its manifest, its measured samples and the store, and the lengths of its samples. Pure.
+"""Tables of a sample set, from its manifest, its measured samples and the store. Pure.
 
-Manifests are untrusted files: entries of an unexpected shape are skipped.
+Manifests are untrusted files, so entries of an unexpected shape are skipped.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Help = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInfo:
-    """One sample set with the data on this machine."""
+    """A sample set and its data on this machine."""
 
     samples: str
-    """Its name on every page, as in `RunInfo.samples`; with the start of the digest if two sets share a name."""
+    """The set's name on all pages, as in `RunInfo.samples`, with the start of the digest if two sets share a name."""
     name: str
     digest: str
     manifest: Manifest | None
@@ -32,17 +32,12 @@ class SetInfo:
 
     @property
     def limited(self) -> bool:
-        """Whether its runs cover only a part of the set."""
+        """Whether the set's runs cover only a part of it."""
         return self.samples.startswith(f"{self.name}[")
 
 
 def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:
-    """Return every set in the store or the home folder: those with stored runs first, in their order.
-
-    Args:
-        home: name -> (digest, manifest).
-        stored: (displayed name, own name, digest) of the sets with stored runs.
-    """
+    """Return all sets in the store or the home folder, sets with stored runs first."""
     manifests = {(name, digest): manifest for name, (digest, manifest) in home.items()}
     stored = list(stored)
     used_names, used_sets = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
@@ -57,14 +52,14 @@ def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[st
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:
-    """Return repository -> its entry in the manifest."""
+    """Return the manifest's entries by repository."""
     return {
         str(name): entry for name, entry in _mapping(manifest.get("repositories")).items() if isinstance(entry, Mapping)
     }
 
 
 def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
-    """Return a one-sentence description of a set."""
+    """Describe a set in one sentence."""
     repos = len(entries(sample_set.manifest or {}))
     parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
     counts = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
@@ -77,7 +72,7 @@ def _ending(word: str, count: int) -> str:
 
 
 def about(manifest: Manifest) -> list[Cells]:
-    """Return the facts about the set as a whole, such as how it was built."""
+    """Return facts about the set as a whole, such as how it was built."""
     facts: dict[str, object] = {
         "made": "imported" if manifest.get("imported_from") else "built here",
         "kind": manifest.get("kind"),
@@ -85,7 +80,7 @@ def about(manifest: Manifest) -> list[Cells]:
         "prompts": manifest.get("prompts"),
         "rebuilt on releases": "yes" if manifest.get("rebuilt") else None,
         "seed": manifest.get("seed"),
-        "most samples a repository": manifest.get("per_repo"),
+        "most samples per repository": manifest.get("per_repo"),
         "ctxbench": manifest.get("ctxbench"),
         "Python": manifest.get("python"),
         **_mapping(manifest.get("parsers")),
@@ -100,12 +95,12 @@ def about(manifest: Manifest) -> list[Cells]:
 
 
 def remarks(manifest: Manifest) -> list[str]:
-    """Return the remarks that a reader of numbers over the set must know."""
+    """Return remarks that readers of the set's numbers must know."""
     only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
     return [
         *(str(remark) for remark in _listed(manifest.get("remarks"))),
         *(
-            f"{repo}: only tests that read a clock judge {count} of its samples."
+            f"{repo}: {count} of its samples are judged only by tests that read a clock."
             for repo, count in only.items()
             if count
         ),
@@ -113,26 +108,21 @@ def remarks(manifest: Manifest) -> list[str]:
 
 
 REPO_HELP: Mapping[str, str] = {
-    "repository": "As sample ids begin.",
-    "language": "Of its samples.",
-    "version": "The version or commit that was fetched.",
-    "source": "Where it was fetched from.",
-    "licence": "As its manifest says.",
-    "files": "Source files that were read; strategies may be shown what is in them.",
-    "lines": "Lines of these files.",
+    "repository": "The repository's name; sample ids begin with it.",
+    "language": "Language of its samples.",
+    "version": "Fetched version or commit.",
+    "source": "Source of the fetched copy.",
+    "licence": "Licence in the repository's manifest.",
+    "files": "Source files that were read; strategies can search them.",
+    "lines": "Lines in these files.",
     "samples": "Samples of the set from this repository.",
-    "of": "What samples were chosen of: usable lines, or functions that could become samples.",
-    "snapshot": "Begins the SHA-256 of the files that samples were cut from; empty where they were not there.",
+    "of": "Usable lines, or candidate functions, that the samples were chosen from.",
+    "snapshot": "Start of the SHA-256 of the files that samples were cut from; empty without these files.",
 }
 
 
 def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[Cells]:
-    """Return one row per repository of the set.
-
-    Args:
-        manifest: the set's.
-        measured: its samples; without them the manifest's own counts are used.
-    """
+    """Return one row per repository of the set."""
     counted = Counter(sample.repo for sample in measured)
     return [
         {
@@ -152,7 +142,7 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
 
 
 def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return one row per repository of a set that only the store has."""
+    """Return one row per repository, for a set that only the store has."""
     counts: Counter[tuple[str, str]] = Counter()
     for group in stored:
         counts[group.repo, group.language] += group.samples
@@ -160,15 +150,16 @@ def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
 
 
 KIND_HELP: Mapping[str, str] = {
-    "kind": "line: the rest of a line or the next one; function: a whole body, from signature and docstring.",
-    "samples": "Their number.",
-    "share %": "Of all samples, in percent.",
-    "first use %": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",
+    "kind": "line: the rest of a line, or the next line; function: a whole body, from signature and docstring.",
+    "samples": "Number of samples.",
+    "share %": "Share of all samples, in percent.",
+    "first use %": "Share of samples that are the first use of a name in their file, in percent; its import is "
+    "blanked.",
 }
 
 
 def kinds(measured: Sequence[Measured]) -> list[Cells]:
-    """Return one row per language, kind and level."""
+    """Return one row per language, kind and level, with the number of samples and first uses."""
     first: Counter[tuple[str, str, str]] = Counter()
     counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
     for sample in measured:
@@ -177,7 +168,7 @@ def kinds(measured: Sequence[Measured]) -> list[Cells]:
 
 
 def stored_kinds(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return one row per language, kind and level of a set that only the store has; first uses are not stored."""
+    """Return one row per language, kind and level, for a set that only the store has; first uses are unknown."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for group in stored:
         counted[group.language, group.kind, group.level] += group.samples
@@ -202,17 +193,18 @@ def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str
 
 
 MUTANTS_HELP: Mapping[str, str] = {
-    "repository": "One whose functions were mined here.",
-    "faults": "Faulty versions of its sampled functions, two a function, that played no part in choosing the tests.",
-    "noticed by all": "Faults that at least one of all tests that run the function (at most 150) notices.",
-    "noticed": "Faults that the sample's own tests (at most 20) notice; such a completion would score 0.",
-    "kill rate %": "Share of the faults noticed by all tests that the sample's own tests notice too, in percent.",
-    "all faults %": "Share of all faults that are noticed, in percent; some change nothing that a test could notice.",
+    "repository": "Repository whose functions became samples here.",
+    "faults": "Faulty versions of its sampled functions, two per function; they were not used to choose tests.",
+    "noticed by all": "Faults noticed by at least one of the tests that run the function (at most 150).",
+    "noticed": "Faults noticed by the sample's own tests (at most 20); such a completion scores 0.",
+    "kill rate %": "Of the faults noticed by all tests, the share noticed by the sample's own tests, in percent.",
+    "all faults %": "Share of all faults that are noticed, in percent; some faults have no effect that a test "
+    "can notice.",
 }
 
 
 def mutants(manifest: Manifest) -> list[Cells]:
-    """Return one row per repository whose tests were measured on faults, and one for all together."""
+    """Return one row per repository whose tests were measured with faults, and a total."""
     rows: list[tuple[str, tuple[int, int, int]]] = []
     for repo, entry in entries(manifest).items():
         entry_mutants = _mapping(entry.get("mutants"))
@@ -236,7 +228,7 @@ def mutants(manifest: Manifest) -> list[Cells]:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return a share in percent, with a decimal if there are enough samples; None if `whole` is 0."""
+    """Return a share in percent, with one decimal from 1,000 samples on; None if `whole` is 0."""
     return None if not whole else round(100 * part / whole, 0 if whole < 1000 else 1)
 
 
@@ -271,20 +263,19 @@ LENGTHS: Mapping[str, Callable[[Measured], int | None]] = {
     "names used": lambda sample: sample.uses,
     "tests": lambda sample: sample.tests,
 }
-"""Measured length of a sample -> how to read it."""
 LENGTH_HELP: Mapping[str, str] = {
-    "what": "What is measured of a sample; tokens are counted as budgets are (ctxcode-1).",
-    "samples": "Samples that have it.",
-    "least": "The smallest.",
-    "quarter": "A quarter of the samples are at or below it.",
-    "median": "Half of the samples are at or below it.",
-    "three quarters": "Three quarters of the samples are at or below it.",
-    "most": "The largest.",
+    "what": "The measured length; tokens are ctxcode-1 tokens, as in budgets.",
+    "samples": "Samples with this length.",
+    "least": "Smallest length.",
+    "quarter": "A quarter of the samples are at or below this length.",
+    "median": "Half of the samples are at or below this length.",
+    "three quarters": "Three quarters of the samples are at or below this length.",
+    "most": "Largest length.",
 }
 
 
 def length_summary(measured: Sequence[Measured]) -> list[Cells]:
-    """Return the quartiles of every length that varies between samples."""
+    """Return the quartiles of each length that is not always 0."""
     rows: list[Cells] = []
     for name, of in LENGTHS.items():
         lengths = sorted(value for sample in measured if (value := of(sample)) is not None)
@@ -312,18 +303,18 @@ STAGES: Mapping[str, str] = {
     "tests_dropped": "tests",
     "unusable": "records of the benchmark",
 }
-"""Key of a manifest -> the meaning of its count."""
+"""Key of a manifest -> what it counts."""
 
 DROP_HELP: Mapping[str, str] = {
     "what": "What was left out.",
-    "reason": "As the set's manifest names it; docs/repository.md says what each means.",
-    "count": "Their number, in all repositories.",
-    "repositories": "How many repositories lost some.",
+    "reason": "Reason in the set's manifest; docs/repository.md explains each reason.",
+    "count": "Number in all repositories.",
+    "repositories": "Number of repositories affected.",
 }
 
 
 def drops(manifest: Manifest) -> list[Cells]:
-    """Return the counts of excluded samples, the most frequent reason of each stage first."""
+    """Return the counts of what was left out, by stage, with the most frequent reason first."""
     count: Counter[tuple[str, str]] = Counter()
     repos: Counter[tuple[str, str]] = Counter()
     for stage, reason, number in _counted(manifest):

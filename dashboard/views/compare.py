@@ -1,7 +1,4 @@
-"""Tables of runs beside a baseline: differences, repositories, levels, samples. Pure.
-
-Also the runs compared by default, and their names.
-"""
+"""Tables of runs compared with a baseline: differences, repositories, levels, samples; default runs and names. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST_RUNS = 3, 6
-"""Number of runs compared by default, and the maximum."""
+"""Runs compared by default, including the baseline; and the maximum."""
 MOST_ROWS = 100
-"""Number of samples in the table of the largest differences."""
+"""Most samples in the table of the largest differences."""
 
 Row = dict[str, object]
 
@@ -41,7 +38,7 @@ _OVER = {
 
 
 def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
-    """Return the first difference and the result of its test, in words."""
+    """Describe the first difference and its test in a sentence."""
     pair = compared[0]
     difference, (this, other) = pair.difference, (names[pair.this.id], names[pair.other.id])
     if difference.mean is None:
@@ -49,13 +46,13 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
     interval = scales.interval(difference.mean, difference.low, difference.high, sign=True)
     start = f"{this} to {other}: {interval} {pair.unit} of {pair.metric}"
     if pair.this.control or pair.other.control:
-        return f"{start}; a control is not tested."
+        return f"{start}; controls are not tested."
     verdict = "significant" if difference.significant else "not significant"
     return f"{start}, p {scales.p_value(difference.p)}: {verdict}."
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
-    """Return one row per pair and metric; `names` maps a run's id to its name."""
+    """Return one row per pair and metric; `names` maps run ids to displayed names."""
     rows: list[Row] = []
     for pair in compared:
         difference = pair.difference
@@ -77,42 +74,43 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 
 
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
-    """Return the remarks that a reader of these differences must know, as sentences."""
+    """Return the remarks that readers of these differences must know."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
     claims = [pair.difference.claim for pair in compared]
     sentences = [*filter(None, claims), *run_warnings(runs), *bits_apart(runs)]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested:
         which = f"the {tested} comparisons shown, corrected together" if tested > 1 else "this comparison alone"
-        sentences.append(f"p and intervals are of {which}; the Leaderboard corrects for all of its rows.")
+        sentences.append(f"p and intervals cover {which}; the Leaderboard corrects for all of its rows.")
     for pair in compared:
         difference, name = pair.difference, names[pair.this.id]
         if pair.this.strategy != pair.other.strategy and pair.this.generator != pair.other.generator:
             sentences.append(
-                f"{name}: strategy and generator differ from the baseline's: the difference is of both together."
+                f"{name}: strategy and generator both differ from the baseline, so the difference comes from both "
+                "together."
             )
         if pair.this.control or pair.other.control:
             which = name if pair.this.control else names[pair.other.id]
-            sentences.append(f"{which} is a control: it is compared, and not tested.")
+            sentences.append(f"{which} is a control, which is compared but not tested.")
         elif not difference.n_common:
             sentences.append(f"{name} shares no completed sample with the baseline.")
         elif verdict := pair_verdict(difference, pair.unit):
             sentences.append(f"{name}: {verdict}.")
         if difference.variance:
             text = variance_text(difference.variance, pair.this, pair.other)
-            sentences.append(f"{name}: of the variance of its difference {text}.")
+            sentences.append(f"{name}: variance of the difference: {text}.")
     return list(dict.fromkeys(sentences))
 
 
 def difference_table(compared: Sequence[Compared], names: Mapping[str, str], helps: Mapping[str, str]) -> DrawnTable:
-    """Return `difference_rows` with their intervals drawn beside a line at zero; `helps` explains the headings."""
+    """Return `difference_rows` with intervals drawn beside a line at zero; `helps` explains the headings."""
     rows = difference_rows(compared, names)
     heads = tuple(ColumnHead(name, helps.get(name, ""), name in ("strategy", "over")) for name in rows[0])
     lines = [["-" if cell is None else getattr(cell, "text", str(cell)) for cell in row.values()] for row in rows]
     differences = [pair.difference for pair in compared]
     intervals = [None if of.mean is None else (of.mean, of.low, of.high) for of in differences]
     table = DrawnTable(
-        caption=f"{compared[0].metric} ({compared[0].unit}) minus that of the baseline {names[compared[0].other.id]}",
+        caption=f"{compared[0].metric} ({compared[0].unit}) minus the baseline {names[compared[0].other.id]}",
         heads=heads,
         lines=lines,
         standings=tuple(_standing(pair) for pair in compared),
@@ -130,7 +128,7 @@ def _standing(pair: Compared) -> Standing:
 
 
 def level_rows(pair: Compared) -> list[Row]:
-    """Return one row per level for one pair."""
+    """Return one row per level of a pair."""
     return [
         {
             "level": part.level,
@@ -145,9 +143,9 @@ def level_rows(pair: Compared) -> list[Row]:
 
 
 def unit_rows(pair: Compared) -> list[Row]:
-    """Return one row per repository, or per file, for one pair, the largest gain first."""
+    """Return one row per repository or file of a pair, the largest gain first."""
     half = scales.half_width(pair.difference.low, pair.difference.high)
-    # A unit has no interval of its own, so round it like the difference over all units.
+    # A single unit has no interval, so its digits are those of the whole difference.
     return [
         {
             pair.difference.unit.noun: part.name,
@@ -161,12 +159,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return the samples that differ, the largest difference first, at most `MOST_ROWS`.
-
-    Args:
-        pair: the two runs.
-        address: sample -> address of its page.
-    """
+    """Return the samples that differ, the largest difference first, at most `MOST_ROWS`."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
@@ -189,19 +182,19 @@ def _digits(number: float | None, half: float | None) -> Figure | None:
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
-    """Return a run as an option: its strategy and the id printed by `ctxbench run`, optionally with its generator."""
+    """Return a run as an option: its strategy, optionally its generator, and its id."""
     runs = [f"{len(table.run.repetitions)} runs"] if table.run.repetitions else []
     return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), *runs, table.run.id])
 
 
 def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
-    """Return a distinct name for each run: its strategy, the generator if there are several, and other differences."""
+    """Return a distinct name per run: its strategy, and the generator, origin or id where these differ."""
     names = [run.strategy for run in runs]
     if len({run.generator for run in runs}) > 1:
         names = [f"{run.strategy} · {run.generator}" for run in runs]
     for more in ("origin", "id"):
         often = Counter(names)
-        # Only name what differs among runs of one name.
+        # Add only what differs among runs with the same name.
         suffixes = {
             name: {getattr(run, more) for run, other in zip(runs, names, strict=True) if other == name}
             for name in often
@@ -214,7 +207,7 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
 
 
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
-    """Return the default baseline: the run of ``lc.infile``, or the first ranked one."""
+    """Return the default baseline: the run of ``lc.infile``, or the first ranked run."""
     newest = selection.newest(tables)
     ranked = [index for index, table in enumerate(newest) if table.run.ranked]
     at = selection.baseline(newest, ranked, ranked, None)
@@ -222,10 +215,10 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 
 
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
-    """Return the runs compared by default, so that at most `FEW` are shown with the baseline; no controls.
+    """Return the runs compared by default, at most `FEW` including the baseline, without controls.
 
-    The best other strategies of its generator, by mean; without any, its strategy with other generators; without that
-    the best of all.
+    These are the best other strategies of the baseline's generator, by mean. If there are none, its strategy with other
+    generators; otherwise the best of all.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [
@@ -248,7 +241,7 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
 
 
 def letters(count: int) -> tuple[str, ...]:
-    """Return the letters for so many runs."""
+    """Return letters for this many runs."""
     return tuple(string.ascii_uppercase[:count])
 
 
@@ -262,12 +255,12 @@ def region_name(region: SolvedRegion, count: int) -> str:
 
 
 def region_key(region: SolvedRegion) -> str:
-    """Return the letters of a region for an address; ``none`` for the region outside."""
+    """Return the letters of a region for a URL; ``none`` if no run solves its samples."""
     return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
 
 
 def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
-    """Return one row per run: its letter, the number of samples it solves, and of those that only it solves."""
+    """Return one row per run: its letter, samples solved, and samples that only this run solves."""
     return [
         {"letter": letter, "strategy": name, "solved": total, "only this one": only}
         for letter, name, total, only in zip(
@@ -277,7 +270,7 @@ def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
 
 
 def region_rows(outcome: Solved) -> list[Row]:
-    """Return one row per region, the largest first: the runs that solve its samples, and their number."""
+    """Return one row per region, the largest first: the runs that solve its samples, and the number of samples."""
     return [
         {"solved by": region_name(region, outcome.count), "samples": len(region.samples)} for region in outcome.regions
     ]

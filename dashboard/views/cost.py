@@ -1,4 +1,4 @@
-"""Accuracy against cost (a group's points, their Pareto front) and over budgets (curves). Pure."""
+"""Accuracy against cost (points and their Pareto front) and over budgets (curves). Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COSTS: Mapping[str, str] = {
     "index_seconds": "index seconds of engines",
     "query_seconds": "query seconds of engines",
 }
-"""Cost of a sample -> its name; means over the samples that count."""
+"""Cost per sample -> its name; values are means over the samples that count."""
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
@@ -39,7 +39,7 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPoint:
-    """Cost and value of one strategy of a group."""
+    """Cost and value of one strategy."""
 
     name: str
     run: str
@@ -49,7 +49,7 @@ class CostPoint:
     low: float | None
     high: float | None
     control: bool
-    """Whether it is a control or not ranked for another reason; it is shown but never on the front."""
+    """Whether the strategy is a control or unranked for another reason; such points are never on the front."""
     front: bool
 
 
@@ -59,13 +59,7 @@ def available_costs(group: Group) -> list[str]:
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
-    """Return each row's cost and value; only ranked rows can be on the front.
-
-    Args:
-        group: comparable rows.
-        metric: the value, with its 95% interval.
-        name: one of `COSTS`.
-    """
+    """Return each row's cost and value; only ranked rows can be on the front."""
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [
@@ -90,28 +84,28 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
 
 
 def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> str:
-    """Return the values and costs of the best and the cheapest strategy on the front, in words."""
+    """Describe the best and the cheapest strategy on the front, with values and costs."""
     on_front = sorted((point for point in points if point.front), key=lambda point: point.cost or 0.0)
     if not on_front:
         return f"No ranked strategy here has both {metric} and {COSTS[name]}."
     write = scales.dollars if name == "price" else scales.amount
     cheapest, best = (
         f"{point.name} reaches {scales.interval(point.mean, point.low, point.high)} {unit} of {metric} "
-        f"at {write(point.cost)} {COSTS[name]} a sample"
+        f"at {write(point.cost)} {COSTS[name]} per sample"
         for point in (on_front[0], on_front[-1])
     )
     if len(on_front) == 1:
-        return f"{best}: none is better, and none is cheaper."
-    return f"{best}; {cheapest}, the cheapest that none beats at its price."
+        return f"{best}: no other is better or cheaper."
+    return f"{best}; {cheapest}, and is the cheapest on the Pareto front."
 
 
 def undrawn(points: Sequence[CostPoint]) -> list[str]:
-    """Return the strategies that cannot be drawn, because their cost or value is unknown."""
+    """Return the strategies that are not drawn, because their cost or value is unknown."""
     return [point.name for point in points if point.cost is None or point.mean is None]
 
 
 def rows(points: Sequence[CostPoint], metric: str, name: str) -> list[Row]:
-    """Return one row per point, the cheapest first, unknown costs last."""
+    """Return one row per point, the cheapest first; unknown costs come last."""
     numbered = _numbered(points)
     return [
         {
@@ -130,13 +124,12 @@ def _ordered(points: Sequence[CostPoint]) -> list[CostPoint]:
 
 
 def _numbered(points: Sequence[CostPoint]) -> dict[str, int]:
-    """Return run -> number of its point from left to right, as in the table; a name would not fit beside it."""
     drawn = [point.run for point in _ordered(points) if point.cost is not None and point.mean is not None]
     return {run: number for number, run in enumerate(drawn, 1)}
 
 
 def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt.LayerChart:
-    """Return the chart of value against cost: intervals as bars, the front as filled points joined by steps."""
+    """Return the chart of value against cost: intervals as bars, the front as points joined by steps."""
     numbered = _numbered(points)
     drawn: list[Row] = [
         {
@@ -184,18 +177,18 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return the cell of a cost with three significant digits; `name` is one of `COSTS`."""
+    """Return the cell of a cost, with three significant digits; `name` is one of `COSTS`."""
     return None if number is None else Figure((scales.dollars if name == "price" else scales.amount)(number))
 
 
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:
     """Return the indices of the points that no other point dominates.
 
-    A point dominates another if it is no worse in cost and value and better in one of them. Points with equal cost and
-    value do not dominate each other, so that both or neither are on the front.
+    A point dominates another if it is no worse in cost and value, and better in one of them. Points with equal cost and
+    value do not dominate each other, so both or neither are on the front.
 
     Args:
-        points: cost and value of each; a point without one of them is not on the front and dominates no other.
+        points: cost and value of each point; points without both are ignored.
         lower_is_better: whether a lower value is better. A lower cost always is.
     """
     sign = -1.0 if lower_is_better else 1.0
@@ -214,11 +207,11 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
 
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
-"""Pixels of a name in the legend, of its line, of the plot below it, and of the margins beside the dots."""
+"""Pixels: a name in the legend, a line of it, the plot below it, and the margins beside the dots."""
 
 
 def curves_chart(picture: Curves) -> alt.LayerChart:
-    """Return one line per strategy with the intervals of its means."""
+    """Return the chart with one line per strategy and the intervals of its means."""
     rows = []
     for number, curve in enumerate(picture.curves):
         for point in curve.points:

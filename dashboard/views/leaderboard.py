@@ -1,7 +1,7 @@
 """Tables of a board with drawn intervals, for the Leaderboard page and the report. Pure.
 
-Numbers are those of the board, rounded as in `harness.leaderboard.scales`; this module only computes positions on an
-axis. `markup` escapes all texts, because models, repositories and users write some of them.
+Numbers come from the board, rounded as in `harness.leaderboard.scales`; this module only computes positions on an axis.
+`markup` escapes all texts, because models, repositories and users write some of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctxbench.harness.leaderboard.sections import beside, screen_table, short_na
 from ctxbench.harness.results import RunTable
 
 _MARGIN, _WIDTH = 3, 94
-"""Percent of a bar's cell left of the axis, and of the axis itself."""
+"""Start and width of the axis, in percent of a bar's cell."""
 _AIR = 0.04
 _TICKS = 4
 Interval: TypeAlias = tuple[float, float | None, float | None]
@@ -35,7 +35,7 @@ Interval: TypeAlias = tuple[float, float | None, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A round number and its position."""
+    """A round number on the axis, and its position."""
 
     x: float
     label: str
@@ -43,7 +43,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """Positions of one interval, in percent of the cell; without an interval both ends are at the mean."""
+    """Positions of an interval, in percent of the cell; without an interval, both ends are at the mean."""
 
     mean: float
     low: float
@@ -52,14 +52,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """The common axis of all bars of one group."""
+    """The common axis of a group's bars."""
 
     least: float
     most: float
 
     @classmethod
     def of(cls, intervals: Sequence[Interval]) -> Axis | None:
-        """Return the axis over all intervals; None without intervals. It has ticks, so it need not start at zero."""
+        """Return the axis over all intervals; None without intervals. The axis need not start at zero."""
         ends = [end for interval in intervals for end in interval if end is not None]
         if not ends:
             return None
@@ -77,11 +77,11 @@ class Axis:
         return tuple(Tick(x=self.place(multiple * step), label=f"{multiple * step:.12g}") for multiple in multiples)
 
     def place(self, value: float) -> float:
-        """Return the position of a value, rounded to 0.1%."""
+        """Return the position of a value on the axis, in percent of the cell, rounded to 0.1."""
         return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
 
     def bar(self, interval: Interval) -> Bar:
-        """Return the positions of an interval; an unknown end becomes the cell's end if the other end is known."""
+        """Return the positions of an interval; if one end is unknown, it is at the cell's edge."""
         mean, low, high = interval
         at = self.place(mean)
         is_none = low is None and high is None
@@ -94,27 +94,26 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """The column of a table with the drawn intervals."""
+    """The drawn intervals of a table."""
 
     at: int
-    """Index of the column before it."""
+    """Index of the column before the bars."""
     axis: Axis
     bars: tuple[Bar | None, ...]
     """Bar of each row; None for an empty cell."""
     base: float | None
-    """Position of the baseline's mean; None without one."""
     help: str = INTERVAL_HELP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTable:
-    """A table with a caption for screen readers, and its drawing."""
+    """A table with a caption for screen readers, and its drawn intervals."""
 
     caption: str
     heads: tuple[ColumnHead, ...]
     lines: Sequence[Sequence[str]]
     standings: tuple[Standing, ...]
-    """Class of each row in the style sheet; published rows look like rows that others beat."""
+    """Class of each row in the style sheet; published rows look like beaten rows."""
     drawn: Bars | None = None
     links: tuple[Mapping[str, str], ...] = ()
     """For each row: heading -> address."""
@@ -123,17 +122,12 @@ class DrawnTable:
 
     @classmethod
     def of(cls, table: TextTable, rows: Sequence[Row] = (), caption: str = "") -> DrawnTable:
-        """Return a table of a group's rows, or of published ones, without a drawing."""
+        """Return a table of a group's rows, or of published rows, without bars."""
         standings = tuple(row.standing for row in rows) or (Standing.BEATEN,) * len(table.lines)
         return cls(caption=caption or table.caption, heads=table.heads, lines=table.lines, standings=standings)
 
     def with_bars(self, intervals: Sequence[Interval | None], base: float | None) -> DrawnTable:
-        """Return the table with each row's interval drawn after the column of intervals, if it has one.
-
-        Args:
-            intervals: of each row; None for an empty cell.
-            base: value of the vertical line.
-        """
+        """Return the table with each row's interval drawn after the column of intervals, if there is one."""
         known = [interval for interval in intervals if interval is not None]
         axis = Axis.of([*known, *([] if base is None or not known else [(base, None, None)])])
         at = next((index for index, head in enumerate(self.heads) if head.text.endswith(INTERVAL)), None)
@@ -144,7 +138,7 @@ class DrawnTable:
         return replace(self, drawn=drawn)
 
     def of_group(self, group: Group) -> DrawnTable:
-        """Return the table with the intervals of the ranking metric and the baseline's mean."""
+        """Return the table with drawn intervals of the group's ranking metric, and a line at the baseline's mean."""
 
         def interval(row: Row | None) -> Interval | None:
             value = row.metrics.get(group.metric) if row else None
@@ -168,7 +162,7 @@ def environment() -> Environment:
 
 
 def style() -> str:
-    """Return the style sheet of the tables."""
+    """Return the CSS of drawn tables."""
     return files("ctxbench.dashboard").joinpath("table.css").read_text(encoding="utf-8")
 
 
@@ -179,13 +173,7 @@ def markup(table: DrawnTable) -> str:
 
 
 def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence[str] = ()) -> DrawnTable:
-    """Return the table of the page.
-
-    Args:
-        group: the group with the rows.
-        links: run -> key of a column -> address behind its cell.
-        more: columns and metrics after the usual ones.
-    """
+    """Return the table of the Leaderboard page."""
     text = screen_table(group, more, page=True)
     difference = next((head.text for head in text.heads if head.text.startswith("vs ")), "")
     heading_of = {"strategy": "strategy", "difference": difference}
@@ -206,7 +194,7 @@ def _whole(strategy: str, name: str) -> str:
 
 
 def more_columns(group: Group) -> list[str]:
-    """Return the additional columns and metrics available for the page's table."""
+    """Return the additional columns and metrics of the page's table."""
     usual = {"metric", "difference", "context_tokens", *(head.text for head in screen_table(group, page=True).heads)}
     keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
@@ -214,7 +202,7 @@ def more_columns(group: Group) -> list[str]:
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
-    """Return the levels that can be ranked: all samples, CoderEval's three levels together, and every level."""
+    """Return the levels that can be ranked: all samples, CoderEval's three levels together, and each level."""
     single = {level for table in tables for level in set(table.level)}
     combined = {COMBINED} if any(table.run.benchmark == "codereval" for table in tables) else set()
     return sorted({ALL_LEVELS, *combined, *single}, key=level_order) if len(single) > 1 else [ALL_LEVELS]
@@ -234,5 +222,5 @@ def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[s
 
 
 def csv(board: Board, group: Group) -> str:
-    """Return the view as in `ctxbench leaderboard --format csv`: the group's rows, then the papers'."""
+    """Return the view like `ctxbench leaderboard --format csv`: the group's rows, then published rows."""
     return to_csv(replace(board, groups=(group,), overall=()))

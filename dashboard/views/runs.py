@@ -1,7 +1,6 @@
-"""State and tables of the stored runs. Pure.
+"""States and tables of the stored runs. Pure.
 
-An attempt without an end is active if its process holds the lock on the run; if locks cannot be read, the state is
-unknown.
+An attempt without an end is active if its process holds the run's lock. Without readable locks, the state is unknown.
 """
 
 from __future__ import annotations
@@ -17,36 +16,34 @@ from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
 COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"
 STATES: Mapping[str, str] = {
-    GOING_ON: "A process works at it.",
-    DIED: "An attempt began, no end of it is stored, and its process is gone: it was killed, or its machine went down "
-    "or lost the database's server. The same command does what is missing.",
-    NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed. Nothing here can "
-    "tell: the database is on another machine.",
+    GOING_ON: "A process is working on the run.",
+    DIED: "An attempt has no recorded end, and its process is gone: it was killed, or its machine or the connection "
+    "to the database failed. Run the same command again to do what is missing.",
+    NO_END: "An attempt has no recorded end: it goes on, or its process was killed. The state is unknown, because "
+    "the database is on another machine.",
     COMPLETE: "Every planned sample has a result, and every function its verdict.",
-    INCOMPLETE: "The last attempt ended and samples are missing. The same command does them.",
+    INCOMPLETE: "The last attempt ended, and samples are missing. Run the same command again to do them.",
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
-    NOT_BEGUN: "The run is planned; no attempt at it is stored.",
+    NOT_BEGUN: "The run is planned; no attempt is stored.",
 }
-"""State of a run -> its meaning."""
 ENDS: Mapping[str, str] = {
-    "done": "it did all that was missing",
-    "faults": "some samples failed by a fault",
-    "interrupted": "somebody stopped it",
+    "done": "everything was done",
+    "faults": "some samples failed with a fault",
+    "interrupted": "the user stopped it",
     "failed": "a fault ended it",
     "": NO_END,
 }
-"""End of an attempt -> its meaning."""
 MESSAGE = 300
 """Characters of a message in a table."""
 
 
 def is_open(work: RunWork) -> bool:
-    """Return whether the latest attempt at a run has no end."""
+    """Return whether the latest attempt of a run has no end."""
     return bool(work.attempts) and work.attempts[-1].ended is None
 
 
 def state(work: RunWork) -> str:
-    """Return one of `STATES`."""
+    """Return the state of a run, a key of `STATES`."""
     if work.alive:
         return GOING_ON
     if is_open(work) and work.alive is None:
@@ -59,7 +56,7 @@ def state(work: RunWork) -> str:
 
 
 def headline(states: Sequence[str]) -> str:
-    """Return the number of finished runs and the states of the others, in words."""
+    """Return the number of finished runs, and the states of the others, as a sentence."""
     counts = Counter(states)
     complete = counts.pop(COMPLETE, 0)
     others = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
@@ -68,7 +65,7 @@ def headline(states: Sequence[str]) -> str:
 
 
 def sentence(work: RunWork) -> str:
-    """Return the progress of a run, in words."""
+    """Describe the progress of a run."""
     text = f"{work.finished} of {work.planned} samples"
     if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
         text += f", {failed} failed by the model"
@@ -78,7 +75,7 @@ def sentence(work: RunWork) -> str:
 
 
 def row(work: RunWork) -> dict[str, object]:
-    """Return one row of the table of runs, with the headings of `HELP`."""
+    """Return a row of the table of runs, with the headings of `HELP`."""
     return {
         "strategy": work.choices.strategy,
         "state": state(work),
@@ -97,23 +94,23 @@ def row(work: RunWork) -> dict[str, object]:
 
 
 HELP: Mapping[str, str] = {
-    "run": "The run's name, else its id: a digest of every choice that decides its numbers.",
+    "run": "The run's name, or its id: a digest of all choices that affect its numbers.",
     "samples": "The sample set; [:N] means the first N of it.",
     "state": " ".join(f"{name}: {says}" for name, says in STATES.items()),
-    "progress": "Samples with a result, of those planned, in percent.",
+    "progress": "Share of planned samples with a result, in percent.",
     "finished": "Samples with a result.",
-    "planned": "Samples of the run.",
-    "model-failed": "Samples for which the model gave nothing usable: they count as the worst value.",
-    "unjudged": "Completions of functions that no test has judged yet.",
-    "faults": "Faults that the last attempt noted; a sample with a fault is missing until it is done again.",
-    "last began": "When the last attempt began, in UTC.",
+    "planned": "Planned samples.",
+    "model-failed": "Samples without a usable answer of the model; they count as the worst value.",
+    "unjudged": "Completions of functions that tests have not judged yet.",
+    "faults": "Faults of the last attempt; a sample with a fault is missing until it is repeated.",
+    "last began": "Start of the last attempt, in UTC.",
     "origin": "run: made here. imported: recorded elsewhere and read from a file. "
-    "reference: came with ctxbench, as scores without prompts.",
+    "reference: ships with ctxbench, as scores without prompts.",
 }
 
 
 def label(work: RunWork) -> str:
-    """Return the sample set's name on leaderboards."""
+    """Return a run's sample set, as leaderboards name it."""
     choices = work.choices
     return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 
@@ -124,7 +121,7 @@ def called(work: RunWork) -> str:
 
 
 def generator(work: RunWork) -> str:
-    """Return the generator's name on leaderboards; ``[fim]`` marks a model that sees the text after the cursor."""
+    """Return the generator's name on leaderboards; ``[fim]`` marks models that see the code after the cursor."""
     fim = bool(json.loads(work.choices.sampling).get("fim"))
     choices = work.choices
     return generator_label(
@@ -138,7 +135,7 @@ def generator(work: RunWork) -> str:
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
-    """Return the attempts at a run, the latest first."""
+    """Return one row per attempt of a run, the latest first."""
     return [
         {
             "began": when(attempt.started),
@@ -155,19 +152,19 @@ def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
 
 
 ATTEMPT_HELP: Mapping[str, str] = {
-    "began": "In UTC.",
-    "took": "Until its end; nothing tells how long one without an end worked.",
+    "began": "Start of the attempt, in UTC.",
+    "took": "Time until its end; unknown for an attempt without an end.",
     "end": "; ".join(f"{name or NO_END}: {says}" for name, says in ENDS.items() if name),
-    "finished": "Samples that it stored.",
-    "missing": "Samples that it was to do and did not.",
-    "faults": "Faults that it noted.",
-    "load": "How much was done at once, which decides its seconds; empty where nobody noted it.",
-    "isolation": "How strategies were kept apart from the answers, and where tests ran.",
+    "finished": "Samples stored by the attempt.",
+    "missing": "Samples planned for the attempt but not done.",
+    "faults": "Faults of the attempt.",
+    "load": "How much ran at the same time, which affects measured seconds; empty if not recorded.",
+    "isolation": "How strategies were isolated from the answers, and where tests ran.",
 }
 
 
 def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
-    """Return the faults of a run, one row per group of equal faults."""
+    """Return one row per group of equal faults of a run."""
     return [
         {
             "kind": fault.kind,
@@ -181,12 +178,12 @@ def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
 
 
 FAULT_HELP: Mapping[str, str] = {
-    "kind": "machine: the fault of a machine or a server; strategy: the method itself failed, or its prompt was too "
+    "kind": "machine: a machine or server failed; strategy: the method itself failed, or its prompt was too "
     "long for the model.",
-    "message": "What was said, in one line.",
-    "count": "How often, in all attempts.",
-    "last attempt": "When the last attempt that met it began, in UTC: a fault itself tells no time.",
-    "samples": "Some of the samples that it left missing.",
+    "message": "The error message, on one line.",
+    "count": "Number of faults in all attempts.",
+    "last attempt": "Start of the last attempt with the fault, in UTC; faults have no time of their own.",
+    "samples": "Some of the samples that are missing because of it.",
 }
 
 

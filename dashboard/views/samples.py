@@ -1,4 +1,4 @@
-"""The list of samples (metrics, filters, rows) and one sample (its facts, scores, blocks, model calls). Pure."""
+"""Contents of the Samples page: metrics, filters, the list, and one sample with scores, blocks and calls. Pure."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from ctxbench.harness.store.verdicts import PASS
 from ctxbench.harness.store.write import StoredVerdict
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
-"""Limits of the displayed task before the cursor."""
+"""Most lines and characters shown before the cursor."""
 STEP = 500
-"""Limit of the model's text displayed per step, in characters; the call shows all of it."""
+"""Most characters shown of the model's text per step; the call shows all of it."""
 CURSOR = "▏"
 
 PAGE = 25
 """Samples on one page of a listing."""
 ANY = "any"
-"""A filter that accepts everything."""
+"""A filter that matches everything."""
 NONE = "none"
 PASSES = "pass@1"
 HELP: Mapping[str, str] = {
-    "": "The sample that is shown below.",
+    "": "The sample shown below.",
     "sample": "The sample's id, as in samples.jsonl and in exported results.",
-    "repository": "Where the code is from.",
-    "place": "The file, and the line of the cursor, counted from 1.",
-    "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
-    "status": "scored; model-failed: nothing usable, the worst value; infra-failed: missing; excluded: invalid.",
-    "A": "Value of run A, the mean over its completions; empty where the sample does not count.",
+    "repository": "Repository of the code.",
+    "place": "File, and line of the cursor, counted from 1.",
+    "level": "A kind of task: where a line is cut, or how much of its repository a function uses.",
+    "status": "scored; model-failed: no usable answer, counts as the worst value; infra-failed: missing; excluded: "
+    "invalid.",
+    "A": "Value of run A, mean over its completions; empty if the sample does not count.",
     "B": "Value of run B.",
-    "A - B": "The value of run A minus that of run B.",
+    "A - B": "Run A minus run B.",
 }
 NUMBERS: Mapping[str, str] = {"A": "%.1f", "B": "%.1f", "A - B": "%+.1f"}
-"""Numeric columns, which sort as numbers -> their format; one sample has no interval."""
+"""Numeric column -> its format; a single sample has no interval."""
 STATUS: Mapping[Status, str] = {
-    Status.SCORED: "It counts.",
-    Status.MODEL_FAILED: "The model gave nothing usable: it counts as the worst value.",
-    Status.INFRA_FAILED: "The machine failed or the run is not done: the sample is missing, and the next run does it.",
-    Status.EXCLUDED: "It is invalid: its own tests cannot judge it, so no score rests on it.",
+    Status.SCORED: "The sample counts.",
+    Status.MODEL_FAILED: "The model gave no usable answer: the sample counts as the worst value.",
+    Status.INFRA_FAILED: "The machine failed, or the run is not complete: the sample is missing until the next run.",
+    Status.EXCLUDED: "The sample is invalid: its tests cannot judge it, so it does not count.",
 }
-"""Status -> its effect on the numbers."""
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}
 ORDERS: Mapping[str, Order] = {"as planned": "plan", "lowest of A": "lowest", "highest of A": "highest"}
 COMPARED_ORDERS: Mapping[str, Order] = {"most different": "difference", **ORDERS}
-"""Orders for two runs."""
+"""Orders when two runs are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,24 +69,24 @@ class Metric:
     scale: Scale
 
     def in_unit(self, value: float | None) -> float | None:
-        """Return a stored value in the displayed unit."""
+        """Convert a stored value to the displayed unit."""
         return None if value is None else value * self.scale.factor
 
 
 def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
-    """Return a profile's metrics in a run, with the metrics of contexts and tests."""
+    """Return a run's metrics of a profile, and its metrics of contexts and tests."""
     return tuple(_metric(named(kind), *kind, profile) for kind in facets.measures if belongs(kind, profile))
 
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
-    """Return whether a profile's page shows a (profile, metric): its own, those of contexts, the tests' verdict."""
+    """Return whether a profile's page shows a (profile, metric): the profile's own, context metrics, the verdict."""
     stored_profile, metric = kind
     of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
 
 
 def named(kind: tuple[str, str]) -> str:
-    """Return a stored metric's name on the leaderboard."""
+    """Return the name of a stored metric on the leaderboard."""
     return PASSES if kind[1] == PASS else kind[1]
 
 
@@ -98,7 +98,7 @@ def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric
 
 
 def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
-    """Return the available metric that ranks, as on the leaderboard; None if there is none."""
+    """Return the available metric that ranks on the leaderboard; None if there is none."""
     ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
     own = sorted(available, key=lambda metric: (metric.measure.profile == CONTEXT, metric.name != HEADLINE))
@@ -106,7 +106,7 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
 
 
 def spelled(run: StoredRun) -> str:
-    """Return a run as an option: its strategy, and its id to distinguish it from others."""
+    """Return a run as an option: its strategy and id."""
     return f"{run.strategy} · {run.id}"
 
 
@@ -130,31 +130,32 @@ def sample_rows(
 
 
 def pages(total: int) -> int:
-    """Return the number of pages for so many samples; at least 1."""
+    """Return the number of pages for this many samples, at least 1."""
     return max(1, -(-total // PAGE))
 
 
 DETAIL_HELP: Mapping[str, str] = {
-    "block": "Its place in the prompt; what was left out has none.",
-    "kind": "infile: the file itself; similar: code found elsewhere; api: signatures; others are the method's own.",
-    "places": "Files and lines that it was taken from, counted from 1.",
-    "score": "As the retriever gave it; scores of different retrievers cannot be compared.",
-    "tokens": "Its length in tokens, by the tokenizer that budgets are counted with.",
+    "block": "Position in the prompt; empty if left out.",
+    "kind": "infile: the file itself; similar: code found elsewhere; api: signatures; other kinds are the "
+    "method's own.",
+    "places": "Files and lines of the block, counted from 1.",
+    "score": "Score by the retriever; scores of different retrievers cannot be compared.",
+    "tokens": "Length in tokens, by the tokenizer of budgets.",
     "state": "kept whole, cut to fit, or dropped.",
-    "reason": "Why it was dropped.",
-    "gain": "Bits by which it makes the reference cheaper, where `ctxbench diagnose` has measured that.",
+    "reason": "Why the block was dropped.",
+    "gain": "Bits that the block saves on the reference, if measured by `ctxbench diagnose`.",
     "call": "The order in which the model was asked.",
-    "role": "What it was asked for; final: the completion that is scored.",
+    "role": "Purpose of the call; final: the completion that is scored.",
     "tokens in": "Tokens of the prompt, as the generator counts them.",
-    "cached": "Those of them that the service had at hand.",
+    "cached": "Prompt tokens that the service had cached.",
     "tokens out": "Tokens of the answer.",
-    "seconds": "Time until the answer was there.",
-    "price": "US dollars, where the price of the model is known.",
-    "finish": "Why the answer ended: at a stop or its natural end, or at the limit of tokens (length).",
-    "step": "The number of the model's answer; one may call several tools.",
-    "tool": "What it called to look around; none: its answer called nothing, which costs a step too.",
-    "arguments": "As the model wrote them.",
-    "said": "What it wrote beside its calls.",
+    "seconds": "Seconds until the answer.",
+    "price": "US dollars, if the model's price is known.",
+    "finish": "Why the answer ended: a stop, its natural end, or the token limit (length).",
+    "step": "Number of the model's answer; an answer may call several tools.",
+    "tool": "Tool that the model called; none: an answer without a call, which also counts as a step.",
+    "arguments": "Arguments as the model wrote them.",
+    "said": "Text that the model wrote beside its calls.",
     "metric": "The metric, under the chosen profile.",
     "A": "The first run.",
     "B": "The second run.",
@@ -162,26 +163,21 @@ DETAIL_HELP: Mapping[str, str] = {
 
 
 def place(detail: Detail) -> str:
-    """Return the cursor's position: repository, file, line and column, counted from 1."""
+    """Return the cursor's repository, file, line, column (from 1) and level."""
     return f"{detail.repo} · {detail.path}:{detail.line + 1}:{detail.column + 1} · {detail.level}"
 
 
 def before_cursor(task: AnsweredTask) -> str:
-    """Return the last lines before the cursor, with the cursor; very long lines are cut at the start."""
+    """Return the last lines before the cursor, with the cursor; the start of a very long text is cut."""
     whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
     return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR
 
 
 def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
-    """Return metric -> value for a completion of each run, in the displayed unit.
-
-    Args:
-        runs: ``A`` or ``B`` and the completion.
-        profile: the profile of the metrics; metrics of contexts and tests are added.
-    """
+    """Return a row per metric with the values of each named run's completion, in the displayed unit."""
     kinds = {kind for _, completion in runs if completion for kind in completion.scores if belongs(kind, profile)}
     rows: list[dict[str, object]] = []
-    # Leave out metrics that are undefined for all of them.
+    # Leave out metrics that are undefined for all runs.
     kinds = {
         kind for kind in kinds if any(completion and completion.scores.get(kind) is not None for _, completion in runs)
     }
@@ -200,7 +196,7 @@ def _places(piece: StoredPiece) -> str:
 
 
 def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
-    """Return one row per block, blocks that were left out last."""
+    """Return one row per block; blocks that were left out come last."""
     gains = any(piece.gain is not None for piece in pieces)
     rows: list[dict[str, object]] = []
     for number, piece in enumerate(pieces, 1):
@@ -208,7 +204,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
             "block": number if piece.start is not None else None,
             "kind": piece.kind,
             "places": _places(piece),
-            # Three digits, because scores only order the blocks and each retriever has its own scale.
+            # Three digits are enough, as scores only order the blocks.
             "score": None if piece.score is None else Figure(f"{piece.score:.3g}"),
             "tokens": piece.tokens if piece.start is not None else None,
             "state": piece.state,
@@ -219,7 +215,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
 
 
 def piece_label(number: int, piece: StoredPiece) -> str:
-    """Return the heading of a block's text."""
+    """Return the heading of a prompt block: number, kind, places, score, tokens, state and gain."""
     facts = [
         f"{number}. {piece.kind}",
         _places(piece),
@@ -232,7 +228,7 @@ def piece_label(number: int, piece: StoredPiece) -> str:
 
 
 def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
-    """Return one row per model call, and a total."""
+    """Return one row per model call, and a total if there are several."""
     rows: list[dict[str, object]] = [
         {
             "call": str(call.ordinal + 1),
@@ -264,7 +260,7 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
 
 
 def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
-    """Return one row per tool call or answer without a tool call."""
+    """Return one row per tool call, or per answer without a tool call."""
     rows: list[dict[str, object]] = []
     for step in steps:
         written = (step.tool or NONE, step.arguments, step.text)
@@ -274,17 +270,17 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
 
 
 def seconds(time: float | None) -> str:
-    """Return a time with three digits, or ``<0.001``, because measurements are not more precise."""
+    """Return seconds with three digits, or ``<0.001``, as measurements are not more precise."""
     return "<0.001" if time is not None and 0 < time < 0.001 else scales.amount(time)
 
 
 def price(dollars: float | None) -> Figure | None:
-    """Return a price with three digits."""
+    """Return the cell of a price in dollars, with three digits."""
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 
 def verdict(judged: StoredVerdict) -> str:
-    """Return the verdict of the tests and their cost, in words."""
+    """Describe a verdict and the cost of its tests."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
         f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
@@ -296,12 +292,12 @@ def verdict(judged: StoredVerdict) -> str:
 
 
 def doubted(judged: StoredVerdict) -> str:
-    """Return the first verdict in words if the tests were repeated; empty otherwise."""
+    """Describe the first verdict if the tests were repeated; empty otherwise."""
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
 def took(detail: Detail) -> str:
-    """Return the cost of the sample in words: context tokens, calls, seconds of the strategy and of the model."""
+    """Describe the cost of a sample: context tokens, calls, seconds of the strategy and of the model."""
     if detail.imported or detail.prompt is None:
         return ""
     return " · ".join(
@@ -315,12 +311,12 @@ def took(detail: Detail) -> str:
 
 
 LIMIT = 20_000
-"""Characters of each text that are compared."""
+"""Most characters of each text that are compared."""
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _MANY = 6_000
-"""Words beyond which a comparison by words, with memory quadratic in them, is too large."""
+"""Most words that are compared one by one; memory grows quadratically."""
 _BESIDE = 2
-"""Equal lines shown on either side of a difference, for context."""
+"""Equal lines of context on each side of a difference."""
 _MARKS = {
     "same": "{}",
     "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
@@ -339,7 +335,7 @@ class DiffPart:
     """A part of a text, marked as shared with the other text or not."""
 
     kind: Literal["same", "missing", "added"]
-    """``missing``: only the reference has it; ``added``: only the completion."""
+    """``missing``: only in the reference; ``added``: only in the completion."""
     text: str
 
 
@@ -349,7 +345,7 @@ def equal(reference: str, completion: str) -> bool:
 
 
 def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
-    """Return the parts of both texts in order; the parts of one text together reproduce it."""
+    """Return the equal and differing parts of both texts, in order."""
     reference_tokens, completion_tokens = (_TOKEN.findall(text[:LIMIT]) for text in (reference, completion))
     if len(reference_tokens) > _MANY or len(completion_tokens) > _MANY:
         reference_tokens, completion_tokens = (
@@ -359,14 +355,14 @@ def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
 
 
 def by_lines(reference: str, completion: str) -> str:
-    """Return a unified diff: ``-`` before lines of the reference, ``+`` before the completion's."""
+    """Return a unified diff: ``-`` before lines of the reference, ``+`` before lines of the completion."""
     before, after = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
     _, _, *lines = [*difflib.unified_diff(before, after, n=_BESIDE, lineterm="")] or ("", "")
     return "".join(f"{line}\n" for line in lines)
 
 
 def markup(reference: str, completion: str) -> str:
-    """Return both texts as HTML, one below the other, with differences marked and whitespace there visible."""
+    """Return both texts as HTML, one below the other, with differences marked and their whitespace visible."""
     parts = by_words(reference, completion)
     rows = (("reference", "missing"), ("completion", "added"))
     return "".join(_LINE.format(name, _row(parts, kind)) for name, kind in rows)
@@ -382,7 +378,6 @@ def _row(parts: Sequence[DiffPart], kind: str) -> str:
 
 
 def _parts(reference_tokens: Sequence[str], completion_tokens: Sequence[str]) -> Iterator[DiffPart]:
-    """Yield equal and differing parts; in each difference the reference's part comes first."""
     from rapidfuzz.distance import Indel  # noqa: PLC0415 - only when a sample is opened
 
     missing, added = "", ""

@@ -1,9 +1,9 @@
 """Cells: processes in which strategies run, separated from samples, references and one another.
 
-A cell is a process with one query and a channel. The repository's view and the model stay on the trusted side, and the
-cell asks them over the channel, so it contains no answers. A cell lives for one sample; whatever the strategy stores,
-even on disk, is deleted with it. With Landlock, a cell cannot open the home folder, writes only to a private temporary
-folder, and reaches no network. Without it, `describe` returns ``isolation: process``.
+A cell is a process with one query and a channel. The repository's view and the model stay on the trusted side. The cell
+asks them over the channel, so it contains no answers. A cell lives for one sample. Whatever the strategy stores, even
+on disk, is deleted with it. With Landlock, a cell cannot open the home folder, writes only to a private temporary
+folder, and reaches no network. Without Landlock, `describe` returns ``isolation: process``.
 
 A cell does not protect against a strategy that contains the answers in its own file.
 """
@@ -40,7 +40,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of the package; its module is imported on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

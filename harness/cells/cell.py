@@ -1,4 +1,4 @@
-"""The inside of a cell: one strategy, one query, and a channel for all its questions."""
+"""The inside of a cell: one strategy, one query, and a channel for its questions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _CELLS_FOLDER = Path(__file__).parent
 
 
 class RemoteRepository:
-    """The `Repository` of the query, read over the channel; it caches only what the strategy has read."""
+    """The `Repository` of the query, read over the channel. It caches only what the strategy has read."""
 
     def __init__(self, ask: Ask, name: str, language: Language) -> None:
-        """Create a proxy for the view called `name`."""
         self._ask, self.name, self.language = ask, name, language
         self.files = functools.cache(self._files)
         self.read = functools.cache(self._read)
@@ -65,7 +64,7 @@ class RemoteRepository:
         return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
 
     def _question(self, call: str, **arguments: Any) -> Any:
-        """Check the argument types here, so that the traceback contains the author's line, and ask."""
+        """Check the argument types, so that the traceback contains the author's line, then ask."""
         return self._ask(call=call, **fitting(call, arguments))
 
 
@@ -73,7 +72,6 @@ class RemoteEngine:
     """A context engine, asked over the channel."""
 
     def __init__(self, question: Callable[..., Any], name: str) -> None:
-        """Create a proxy for the engine with the spec `name`."""
         self._question, self._name = question, name
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
@@ -85,7 +83,6 @@ class RemoteModel:
     """The model, asked over the channel."""
 
     def __init__(self, ask: Ask, *, instructs: bool, summarises: bool) -> None:
-        """Create a proxy for the model: whether it follows instructions, and whether it summarises."""
         self._ask, self.instructs, self.summarises = ask, instructs, summarises
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
@@ -99,7 +96,6 @@ class RemoteSandbox:
     """The sandbox, asked over the channel."""
 
     def __init__(self, ask: Ask) -> None:
-        """Create a proxy for the run's sandbox."""
         self._ask = ask
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
@@ -110,18 +106,13 @@ class RemoteSandbox:
 
 
 class Ask:
-    """Questions to the trusted side, one at a time. Safe to use from many threads at once."""
+    """Questions to the trusted side, one at a time. Many threads may ask."""
 
     def __init__(self, channel: socket.socket) -> None:
-        """Ask over `channel`."""
         self._channel, self._lock = channel, threading.Lock()
 
     def __call__(self, **question: Any) -> Any:
-        """Return the answer.
-
-        Raises:
-            InputFault: the fault that the trusted side reported.
-        """
+        """Return the answer, or raise the fault that the trusted side reported."""
         with self._lock:
             protocol.send(self._channel, question)
             answer = protocol.take(self._channel)
@@ -132,7 +123,7 @@ class Ask:
 
 
 def work(channel: socket.socket) -> None:
-    """Take one job from the channel, do it, and send the result."""
+    """Read one job from the channel, do it, and send the result."""
     job = protocol.take(channel)
     try:
         protocol.send(channel, _do(job, Ask(channel)), most=protocol.MESSAGE)
@@ -173,7 +164,6 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
 
 
 def _error(error: BaseException, source: str = "") -> dict[str, Any]:
-    """Return the report of an exception, with its last line in the folder of `source`, the strategy's file."""
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
         # Release the strategy's memory, and use the reserve.
@@ -186,7 +176,7 @@ def _error(error: BaseException, source: str = "") -> dict[str, Any]:
     place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
     text = str(error)
     if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:
-        text = f"{text} a strategy may hold {most / protocol.GIGABYTE:.3g} GiB".strip()
+        text = f"{text} a strategy may use {most / protocol.GIGABYTE:.3g} GiB".strip()
     trace = "".join(traceback.format_exception(error))
     return {"error": [type(error).__name__, f"{_shortened(text)}{place}", _shortened(trace)]}
 

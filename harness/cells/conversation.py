@@ -1,11 +1,11 @@
-"""The trusted side's conversation with one cell, within bounds and against a clock; every message is checked.
+"""The trusted side's conversation with one cell, within bounds and against a clock. Every message is checked.
 
-`CellConversation` sends and receives, `Clock` measures, and `Questions` answers what a strategy asks about the
+`CellConversation` sends and receives, `Clock` measures, and `Questions` answers a strategy's questions about the
 repository.
 
-The clock measures the cell's processes from outside: work, waiting time and memory. A busy machine is not the
-strategy's fault: only processor time counts as work, and only time in which none of its processes could run counts as
-waiting. Without ``/proc``, all time counts as waiting.
+The clock measures the cell's processes from outside: work, waiting time and memory. Only processor time counts as work,
+and only time in which none of the processes could run counts as waiting, so a busy machine costs a strategy nothing.
+Without ``/proc``, all time counts as waiting.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ from ctxbench.harness.cells.protocol import GIGABYTE, Excess, StrategyBounds, St
 from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
-"""Python's exceptions for files and networks that a cell cannot reach."""
 _OUTSIDE = (
     "a strategy reads the repository by `repo`, files of its own beside it, writes to its temporary folder, "
     "and has no network (docs/isolation.md)"
 )
 _START_TIMEOUT = 120.0
-"""Seconds within which a cell must start."""
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group of a message's sender."""
 EVERY = 0.5
-"""Seconds between two looks at a cell."""
+"""Seconds between two checks of a cell."""
 _FIRST_REMARK = 10.0
-"""Seconds of work and waiting before the first log line; the next comes each time they have doubled."""
+"""Seconds of work and waiting before the first log line. Another line follows each time they double."""
 _CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "similar_windows": wire.dump_hits,
@@ -57,7 +55,7 @@ _NAMES: Mapping[str, int] = {
 }
 """Arguments that name something -> their largest length in characters."""
 MOST_CHARACTERS = 1_000_000
-"""Characters of all texts of one question together."""
+"""Maximum characters of all texts of one question."""
 
 
 class CellConversation:
@@ -73,7 +71,7 @@ class CellConversation:
         limits: StrategyBounds,
         cure: str = "",
     ) -> None:
-        """Talk over `channel` in the calling thread; faults suggest `cure`, by default to check the strategy."""
+        """Use `channel` in the calling thread. Without a `cure`, faults suggest to check the strategy."""
         self._channel, self._clock, self.spec, self._sample = channel, clock, spec, sample
         self._limits, self._cure = limits, cure
         self.account = UsageMeter(limits)
@@ -96,11 +94,11 @@ class CellConversation:
             raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
 
     def fault(self, what: str, *, cure: str = "") -> StrategyFault:
-        """Return a fault of this strategy; `cure` is specific to the fault, if not empty."""
+        """Return a fault of this strategy. A `cure` is specific to the fault."""
         return fault_of(self.spec, self._sample, what, cure=self._cure or cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send a message and return the next one.
+        """Send a message and return the next message.
 
         Raises:
             StrategyFault: if the strategy raised, timed out, sent garbage or exceeded its bounds.
@@ -119,7 +117,7 @@ class CellConversation:
                 if "error" in answer:
                     raise self._raised(wire.fields(answer, "error")["error"])
         except TimeoutError:
-            what = f"gave no answer in time: it waited for more than {self._limits.wait:g} seconds without working"
+            what = f"sent no answer in time: it waited for more than {self._limits.wait:g} seconds without working"
             raise self.fault(what) from None
         return answer
 
@@ -155,7 +153,7 @@ def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFa
 
 
 def to_check(spec: str) -> str:
-    """Return the cure of a fault without a cure of its own."""
+    """Return the default cure of a strategy's fault."""
     return f"try it with `ctxbench strategy check {spec!r}`"
 
 
@@ -180,10 +178,10 @@ def channel() -> tuple[socket.socket, socket.socket]:
 
 
 def greeted(mine: socket.socket) -> int:
-    """Wait for a cell's greeting, sent before its strategy is imported, and return its process number; 0 if unknown.
+    """Wait for a cell's greeting, sent before its strategy is imported. Return its process number; 0 if unknown.
 
     Raises:
-        CellGone: if no greeting comes.
+        CellGone: if the cell sends no greeting.
     """
     mine.settimeout(_START_TIMEOUT)
     try:
@@ -199,15 +197,9 @@ def greeted(mine: socket.socket) -> int:
 
 
 class Clock:
-    """The time that one cell has used of its bounds. Belongs to one thread."""
+    """Measures what one cell has used of its bounds, in one thread."""
 
     def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
-        """Wait for `start`.
-
-        Args:
-            limits: the limits of the cell.
-            remark: called with a message when the cell takes long.
-        """
         self._limits, self._remark = limits, remark
         self._pid: int | None = None
         self._work = Work()
@@ -216,16 +208,16 @@ class Clock:
 
     @property
     def runs(self) -> bool:
-        """Whether it has been started."""
+        """Whether the clock has been started."""
         return self._pid is not None
 
     def start(self, pid: int) -> None:
-        """Begin now, with the cell's first process; 0 if its number is unknown."""
+        """Start the clock with the number of the cell's first process; 0 if unknown."""
         self._pid, self._looked = pid, time.monotonic()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause: while the trusted side works for the strategy, the strategy does not count as waiting."""
+        """Pause: the strategy does not wait while the trusted side works for it."""
         began = time.monotonic()
         try:
             yield
@@ -237,14 +229,13 @@ class Clock:
         return max(0.01, self._looked + EVERY - time.monotonic()) if self.runs else EVERY
 
     def look(self, *, asked: bool = False) -> None:
-        """Measure the cell's use, if the last look is long enough ago.
+        """Measure the cell's use, if the last measurement is old enough.
 
-        Args:
-            asked: whether the cell has just asked something; its rest then does not count as waiting.
+        `asked` means that the cell has just sent a question, so its rest does not count as waiting.
 
         Raises:
             Excess: if the cell exceeds a bound.
-            TimeoutError: if it has waited for too long.
+            TimeoutError: if the cell has waited for too long.
         """
         passed = time.monotonic() - self._looked
         if self._pid is None or passed < (EVERY if asked else EVERY / 2):
@@ -263,12 +254,12 @@ class Clock:
         if self._worked > limits.work:
             raise Excess(
                 f"its own processor time: more than {limits.work:g} seconds",
-                cure="make it faster, or allow it more with --strategy-seconds",
+                cure="make it faster, or raise --strategy-seconds",
             )
         if used.memory > limits.memory and sum(own_memory(pid) for pid, _ in used.processes) > limits.memory:
             raise Excess(
                 f"memory of its processes: more than {limits.memory / GIGABYTE:.3g} GiB",
-                cure="have it hold less at once",
+                cure="make it use less memory at once",
             )
         if self._waited > limits.wait:
             raise TimeoutError
@@ -283,11 +274,7 @@ class Questions:
     """One strategy's questions about one query's repository."""
 
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
-        """Answer the strategy `spec` from the query's view, and count on `account`.
-
-        `trusted` is whether the strategy is ctxbench's own. A missing encoder of such a strategy ends the run, so that
-        the user installs it, even if a default names it.
-        """
+        """Answer the strategy `spec` from the query's view. A missing encoder of a `trusted` strategy ends the run."""
         self._repo, self._account, self._trusted = repo, account, trusted
         self._named = frozenset(specs.within(spec))
         self._spec = spec
@@ -295,9 +282,7 @@ class Questions:
     def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:
         """Return the answer to one question, as JSON data.
 
-        Args:
-            call: the name of one of the view's methods.
-            arguments: the arguments of the call.
+        `call` is the name of one of the view's methods.
 
         Raises:
             ProtocolError: if the question is unknown, or an argument is missing, of another type or too long.
@@ -323,7 +308,9 @@ class Questions:
             raise
         except Exception as error:
             # An argument that passed every check caused the error: fail this question, not the run.
-            raise InputFault(f"{call} cannot answer this ({type(error).__name__})", cure="ask otherwise") from error
+            raise InputFault(
+                f"{call} cannot answer this ({type(error).__name__})", cure="change the question"
+            ) from error
         return _DUMPS[call](value) if call in _DUMPS else value
 
     def _ask(self, call: str, arguments: Mapping[str, Any]) -> Any:
@@ -339,7 +326,7 @@ class Questions:
             raise InputFault(
                 f"the strategy may not choose the ranker {ranker!r} by itself",
                 where=self._spec,
-                cure="give it among the strategy's parameters",
+                cure="pass it as a parameter of the strategy",
             )
 
 
@@ -354,16 +341,15 @@ def _check(call: str, arguments: Mapping[str, Any]) -> None:
     candidates = wire.items(arguments.get("candidates", []), protocol.CANDIDATES, "candidates")
     texts = [*candidates, arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:
-        raise InputFault(f"the texts to compare are over {MOST_CHARACTERS} characters", cure="give shorter ones")
+        raise InputFault(f"the texts to compare have more than {MOST_CHARACTERS} characters", cure="use shorter texts")
     if call == "similar_windows" and arguments["size"] > protocol.OVERLAP * max(1, arguments["stride"]):
         raise InputFault(
             f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",
-            cure=f"give a stride of 1/{protocol.OVERLAP} of the size at least",
+            cure=f"use a stride of at least 1/{protocol.OVERLAP} of the size",
         )
 
 
 def _index(call: str, arguments: Mapping[str, Any]) -> tuple[object, ...] | None:
-    """Return the key of the index that a question needs; None if it needs none."""
     if call == "similar_windows":
         return call, arguments["size"], arguments["stride"]
     return (call, arguments.get("unit"), arguments["ranker"]) if "ranker" in arguments else None

@@ -1,9 +1,9 @@
 """The kernel's part in cells: dropping privileges for good, namespaces, and resource use of processes.
 
 The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its
-namespaces once; each cell then gets its own process numbers and its own temporary folder.
-Linux only: as root, or as a plain user if the kernel permits user namespaces. The view contains no ``/proc``, ``/sys``
-or ``/dev/shm``, because they show the machine and other cells.
+namespaces once. Each cell then gets its own process numbers and its own temporary folder. Linux only: as root, or as a
+plain user if the kernel permits user namespaces. The view contains no ``/proc``, ``/sys`` or ``/dev/shm``, because they
+show the machine and other cells.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ PARENT = "/cell"
 FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
 """The only writable folder in a cell's view: empty at first, in memory, deleted with the cell.
 
-A Landlock rule about a mount point would apply to the folder below the mount, so the rule names its parent.
-"""
+A Landlock rule about a mount point would apply to the folder below the mount, so the rule names its parent."""
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _OWN_PIDS = "/proc/self/ns/pid"
@@ -48,21 +47,19 @@ _PROC = Path("/proc")
 _STATE, _BEGAN, _PAGES = 0, 19, 21
 """Fields of ``/proc/PID/stat`` after the name: state, start time, resident pages."""
 _COUNTS = ((11, 12), (7,), (13, 14), (8,))
-"""Fields of ``/proc/PID/stat`` for `Counts`: user and system time, minor faults, and the same of the children."""
+"""Fields of ``/proc/PID/stat`` for `Counts`: user and system time, minor faults, and those of its children."""
 Process = tuple[int, int]
 """A process's number and its start time, because the kernel reuses numbers."""
 
 
 class Namespaces:
-    """The server's own namespaces, and the calls that give each cell its own."""
+    """The server's own namespaces, and the calls that create those of each cell."""
 
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
-        """Enter the namespaces in a child that replaces this process; this process must have no threads.
+        """Enter the namespaces in a child that replaces this process, which must have no threads.
 
-        Args:
-            visible: absolute paths in the view; the current folder exists too, empty unless it is among them.
-            hidden: absolute paths that the view covers, even inside visible ones.
-            stage: an empty folder to build the view in.
+        The view contains the absolute paths in `visible`, covers those in `hidden`, and is built in the empty folder
+        `stage`. The current folder exists too, empty unless it is visible.
 
         Raises:
             OSError: if the kernel refuses; this process may then be half set up.
@@ -83,7 +80,7 @@ class Namespaces:
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork a child that is the first process of its own namespace; its descendants end with it.
+        """Fork a child that is the first process of its own namespace. Its descendants end with it.
 
         Raises:
             OSError: if no process can be created.
@@ -106,7 +103,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` succeeds in a process of its own."""
+    """Return whether `attempt` succeeds in a child process."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -132,7 +129,7 @@ def _unshare_all() -> bool:
 
 
 def _become_first() -> None:
-    """Continue in a child, the first process of the namespace; the parent waits and exits with the child's code."""
+    """Continue in a child, the first process of the namespace. The parent exits with the child's code."""
     pid = os.fork()
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -211,7 +208,7 @@ def prctl(option: int, value: int) -> int:
 
 
 def bound_privileges() -> None:
-    """Prevent programs that this process or its children execute from gaining privileges; current ones stay."""
+    """Prevent programs that this process or its children execute from gaining privileges. Current privileges stay."""
     if not sys.platform.startswith("linux"):
         return
     number = 0
@@ -222,11 +219,9 @@ def bound_privileges() -> None:
 
 
 def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
-    """Become the user `uid` and drop every capability.
+    """Become the user `uid`, or stay the current user for None, and drop every capability.
 
-    Args:
-        uid: the user; None to stay the current one.
-        reads_all: whether to keep the capability to read other users' files; executed programs lose it.
+    `reads_all` keeps the capability to read other users' files. Executed programs lose it.
 
     Raises:
         OSError: if the kernel refuses.
@@ -246,10 +241,7 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
 
 
 class Counts(NamedTuple):
-    """What one process has used: ticks of processor time, and page faults.
-
-    The children's counts include only ended children that the process has waited for.
-    """
+    """Use of one process, and of its ended children: ticks of processor time, and page faults."""
 
     ticks: int = 0
     faults: int = 0
@@ -263,18 +255,13 @@ class Usage:
 
     processes: Mapping[Process, Counts]
     memory: int
-    """Bytes; memory that several processes share may be counted for each."""
+    """Bytes. Memory that several processes share may be counted for each."""
     runnable: bool
     """Whether a process is running or waits for a free processor."""
 
 
 def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
-    """Return the use of a process and its descendants; zero for a process that does not exist.
-
-    Args:
-        pid: the process.
-        earlier: descendants seen before, which count even if their parents have ended.
-    """
+    """Return the use of a process, its descendants and `earlier` descendants whose parents may have ended."""
     pages = 0
     runnable = False
     processes: dict[Process, Counts] = {}
@@ -304,21 +291,19 @@ class Work:
     """The work of a cell's processes, summed from one look to the next."""
 
     def __init__(self) -> None:
-        """Start before the first look."""
         self.processes: Mapping[Process, Counts] = {}
-        """The processes of the last look."""
         self._unclaimed = (0, 0)
 
     @property
     def escapes(self) -> bool:
-        """Whether processes have ended without a parent that waited for them; some of their work may be uncounted."""
+        """Whether processes have ended without a parent that waited for them. Some of their work may be uncounted."""
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the seconds of work since the last look.
+        """Return the seconds of work since the last call.
 
-        A child's work moves to its parent when the parent waits for it. If no parent waits, the work that was already
-        seen stays counted.
+        A child's work moves to its parent when the parent waits for it. If no parent waits, work from earlier looks
+        stays counted.
         """
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
@@ -335,7 +320,7 @@ class Work:
 
 
 def ended_for_memory() -> int:
-    """Return how many processes the kernel has killed because the machine ran out of memory; 0 if unknown."""
+    """Return the number of processes that the kernel has killed because memory ran out; 0 if unknown."""
     with contextlib.suppress(OSError):
         _, name, counts = _PROC.joinpath("vmstat").read_bytes().partition(b"\noom_kill ")
         return int(counts.split(None, 1)[0]) if name else 0
@@ -348,7 +333,7 @@ def _stat(process: Path) -> list[str]:
 
 
 def own_memory(pid: int) -> int:
-    """Return the bytes that a process holds, with its share of shared memory; 0 if the kernel refuses to tell."""
+    """Return the memory of a process in bytes, with its share of shared memory; 0 if unknown."""
     with contextlib.suppress(OSError):
         for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

@@ -46,26 +46,23 @@ from ctxbench.strategies.registry import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0
-"""Seconds of work, and of waiting, that reading a strategy's registration may take."""
+"""Maximum seconds of work, and of waiting, to read a strategy's registration."""
 CHECK_WAIT = 60.0
-"""Seconds that a strategy may wait on one of the small samples of `checked`."""
+"""Maximum seconds that a strategy may wait on one of the small samples of `checked`."""
 _REMARKS_EVERY = 10.0
-"""Seconds between two log lines about slow samples."""
 _LOG = logging.getLogger(__name__)
-_MEND = "mend its file, or uninstall the package that provides it"
+_MEND = "correct its file, or uninstall the package that provides it"
 _MOST_RESTARTS = 20
-"""Restarts of killed servers in one run."""
 _MOST = 100
 _AT_ONCE = 8
 
 
 class ForkedCells:
-    """Cells of fork servers; each is a process of its own for one sample."""
+    """Cells of fork servers. Each cell is a process for one sample."""
 
     def __init__(
         self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Store the settings; the first cell starts a server. See `open_cells`."""
         self._bounds, self._common = limits, common or {}
         self._import_bounds = replace(
             limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)
@@ -76,14 +73,14 @@ class ForkedCells:
         self._remarks = Remarks()
         self._hidden, self._visible = [*hidden, *filter(Path.exists, SHIPPED_ANSWERS)], visible_paths()
         self._servers: dict[tuple[str, ...], ForkServer] = {}
-        """Folders that cells see in addition to the usual files (a strategy file's, or none) -> their server."""
+        """Folders that cells see besides the usual files (a strategy file's, or none) -> their server."""
         self._restarts = 0
         self._starting = threading.Lock()
         self._progress_lock = threading.Lock()
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
-        """Return the isolation that was reached: ``process+landlock+namespaces``, or less if the kernel refuses some.
+        """Return the isolation: ``process+landlock+namespaces``, or less if the kernel refuses some.
 
         Raises:
             MachineFault: if no cell could be started.
@@ -95,10 +92,7 @@ class ForkedCells:
         return min(reports, key=lambda report: len(report["isolation"]))
 
     def _server(self, *more: str) -> ForkServer:
-        """Return the server whose cells also see the absolute paths `more`; a server's view is fixed when it starts.
-
-        Without namespaces cells have no view of their own, so one server is enough.
-        """
+        """Return the server whose cells also see the absolute paths `more`; without namespaces, the only server."""
         with self._starting:
             self._drop_ended()
             for server in self._servers.values():
@@ -110,7 +104,6 @@ class ForkedCells:
             return self._servers[more]
 
     def _drop_ended(self) -> None:
-        """Forget killed servers, a limited number of times a run; the next cell starts a new one."""
         for key, server in list(self._servers.items()):
             if self._restarts < _MOST_RESTARTS and server.ended(0):
                 self._restarts += 1
@@ -118,14 +111,13 @@ class ForkedCells:
                 server.close()
 
     def card(self, spec: str) -> StrategyCard:
-        """Return the card of a strategy; only ctxbench's own modules are imported in this process."""
+        """Return the card of a strategy. Only ctxbench's own modules are imported in this process."""
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
         """Return a strategy's registration, read in a cell.
 
-        Args:
-            name: the name of an installed strategy, or ``file.py@name``.
+        `name` is the name of an installed strategy, or ``file.py@name``.
 
         Raises:
             InputFault: if the strategy does not exist, or cannot be imported.
@@ -183,7 +175,7 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in message:
                     what, _, cure = three_texts(wire.fields(message, "fault")["fault"])
-                    raise talk.fault(f"can no longer be had: {what}; {cure[: protocol.SENTENCE]}")
+                    raise talk.fault(f"is no longer available: {what}; {cure[: protocol.SENTENCE]}")
                 parts = wire.fields(message, "prompt", *(["network"] if checks else []))
                 network = [
                     wire.text(attempt, protocol.WORD)
@@ -211,7 +203,9 @@ class ForkedCells:
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
-                raise talk.fault(f"asked the model what it cannot read: {fault.what}", cure=fault.cure) from fault
+                raise talk.fault(
+                    f"sent the model a prompt that it cannot read: {fault.what}", cure=fault.cure
+                ) from fault
         if call == "execute" and execute is not None:
             parts = wire.fields(message, "program", "seconds")
             talk.account.take("programs")
@@ -227,7 +221,7 @@ class ForkedCells:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
     def _elsewhere(self, talk: CellConversation, ask: Callable[[], T]) -> T:
-        """Ask the model or the sandbox; meanwhile another cell may use the slot, and this cell's clock is paused."""
+        """Ask the model or the sandbox. Meanwhile another cell may use the slot, and this cell's clock is paused."""
         with talk.paused():
             self._slots.release()
             try:
@@ -237,7 +231,6 @@ class ForkedCells:
 
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[CellConversation]:
-        """Start a cell and yield the conversation with it; always end the cell."""
         server = self._server(*beside(spec))
         mine, theirs = channel()
         job = next(self._numbers)
@@ -257,7 +250,7 @@ class ForkedCells:
                     ) from None
                 if not clock.runs:
                     raise MachineFault(
-                        "a process for a strategy could not be made",
+                        "a process for a strategy could not be started",
                         where=sample,
                         cure="see the message above, then run the same command again",
                     ) from None
@@ -265,9 +258,9 @@ class ForkedCells:
                     raise MachineFault(
                         "the machine's memory ran out while a strategy worked",
                         where=f"{spec} on {sample}",
-                        cure="free some, or give fewer --workers; then run the same command again",
+                        cure="free some memory, or use fewer --workers; then run the same command again",
                     ) from None
-                what = "ended without an answer: killed, out of memory, or it left by itself"
+                what = "ended without an answer: it was killed, ran out of memory, or exited"
                 raise fault_of(spec, sample, what, cure=cure) from None
             finally:
                 mine.close()
@@ -275,7 +268,6 @@ class ForkedCells:
                     server.end(job)
 
     def _remark(self, whose: str, words: str) -> None:
-        """Log that a sample takes long, at most every `_REMARKS_EVERY` seconds."""
         with self._progress_lock:
             if time.monotonic() - self._remarked >= _REMARKS_EVERY:
                 self._remarked = time.monotonic()
@@ -295,11 +287,11 @@ def open_cells(
     limits: StrategyBounds | None = None,
     common: Mapping[str, Any] | None = None,
 ) -> Iterator[ForkedCells]:
-    """Open cells; end all of them on leaving.
+    """Open cells. End all of them on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
-        workers: strategies that may work at once; those that wait for the model do not count.
+        workers: most strategies at work at once, not counting those that wait for the model.
         limits: the limits of a strategy on one sample; None for the defaults.
         common: settings of all cells: ``tokenizer`` is the p50k_base file that counts budgets, ``templates`` are the
             prompts that ask for summaries; None for ctxbench's own.
@@ -313,7 +305,7 @@ def open_cells(
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Open registrations without a run; the first strategy that is not ctxbench's own starts the cells."""
+    """Open registrations without a run. The first strategy that is not ctxbench's own starts the cells."""
     lock = threading.Lock()
     started: list[ForkedCells] = []
     with contextlib.ExitStack() as stack:
@@ -328,7 +320,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
 
 
 def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
-    """Run the conformance list on a strategy in cells like a run's; its limit of waiting is at most `CHECK_WAIT`.
+    """Run the conformance list on a strategy in cells like a run's, with at most `CHECK_WAIT` of waiting.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
@@ -339,7 +331,7 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
 
 
 class Registrations:
-    """Registrations, each read once. Safe to use from many threads."""
+    """Registrations, each read once. Many threads may use them."""
 
     def __init__(self, read: Callable[[str], Registration]) -> None:
         """Read foreign registrations with `read`, which must not import their code in this process."""
@@ -348,10 +340,10 @@ class Registrations:
         self._bound: dict[str, Bound[Registration]] = {}
 
     def get(self, name: str) -> Registration:
-        """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
+        """Return the registration of a strategy: an installed name, or ``file.py@name``.
 
         Raises:
-            InputFault: if it does not exist, or its module or file cannot be imported.
+            InputFault: if the strategy does not exist, or its module or file cannot be imported.
             MachineFault: if no cell could be started.
         """
         if name not in self._registrations:
@@ -372,12 +364,7 @@ class Registrations:
         return self._bound[spec]
 
     def file_versions(self, spec: str) -> Mapping[str, str]:
-        """Return the versions of the strategies in files (``file.py@name``) that a spec names, by name.
-
-        Raises:
-            InputFault: see `bound`.
-            MachineFault: see `bound`.
-        """
+        """Return the versions of the strategies in files (``file.py@name``) that a spec names, by name."""
         bound = self.bound(spec)
         names = _names(bound, spec) if "@" in bound.spec else []  # called for every sample: parse only if needed
         return {name: self.get(name).version for name in names if "@" in name}
@@ -402,7 +389,7 @@ class Registrations:
 
 
 def _check_file(name: str) -> None:
-    """Check that the file of ``file.py@name`` exists; a cell could not distinguish a folder from a hidden file."""
+    """Check that the file of ``file.py@name`` exists. A cell could not distinguish a folder from a hidden file."""
     path, at, _ = name.rpartition("@")
     if at:
         with explained(path):
@@ -421,5 +408,5 @@ def _names(bound: Bound[Registration], spec: str) -> list[str]:
 
 
 def _is_read_here(name: str) -> bool:
-    """Return whether a name is ctxbench's own or unknown; the registry then reports an unknown name."""
+    """Return whether a name is ctxbench's own or unknown. The registry then reports an unknown name."""
     return "@" not in name and (name not in registry.names() or registry.is_ours(name))

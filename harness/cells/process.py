@@ -1,4 +1,4 @@
-"""The trusted side of the cells' processes: the fork server, the files that cells see, and what they print.
+"""The trusted side of the cells' processes: the fork server, the files that cells see, and the cells' output.
 
 Cells see files of this machine, of Python and of the strategy, except copies of answers. The trusted side finds both
 lists of files without importing any package.
@@ -47,32 +47,31 @@ _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
 """Seconds after which an active run has certainly locked its folder."""
 _USERS = 64
-"""Cells at once that have a user each."""
+"""Maximum number of concurrent cells with a user each."""
 MOST_OF_CELL = 1 << 12
 """Bytes shown of a strategy's output for one sample."""
 _PRINTED = "strategy: "
-"""Prefix of each line of a strategy's output."""
 MOST = 1 << 16
-"""Bytes shown of all strategies' output in a run; more would hide the run's own output."""
+"""Bytes shown of all strategies' output in a run. More would hide the run's own output."""
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
-"""Files of ``/etc`` that a program needs in addition to those of a box."""
+"""Files of ``/etc`` that a program needs besides those of a box."""
 _SITES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
 REFERENCE_FOLDER = Path(__file__).parents[1] / "reference"
-"""The shipped results: other strategies' scores of each sample reveal something about its answer."""
+"""The shipped results. Other strategies' scores of a sample reveal something about its answer."""
 SHIPPED_ANSWERS = (REFERENCE_FOLDER, Path(specs.__file__).parent / "repos" / "codereval-tests")
 """Shipped files that reveal answers: these results, and tests of CoderEval's functions."""
 _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
 class ForkServer:
-    """The process that cells are forked from. Safe to use from many threads at once."""
+    """The process that forks cells. Many threads may use it."""
 
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Start the server; each process of a cell may hold `memory` bytes.
+        """Start the server. Each process of a cell may use `memory` bytes.
 
         No cell may read `hidden` paths. With namespaces, cells see only `visible` paths. `common` is as for
         `open_cells`.
@@ -86,7 +85,7 @@ class ForkServer:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ctxbench.harness.cells.server", str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
-            stdout=2,  # only the server's own output: strategies print to a file of their own
+            stdout=2,  # only the server's own output: strategies print to their own file
             pass_fds=[theirs.fileno()],
             env=_environment(),
             start_new_session=True,
@@ -119,11 +118,11 @@ class ForkServer:
 
     @property
     def separates(self) -> bool:
-        """Whether its cells have a view of their own, with only the files that the server was started with."""
+        """Whether cells have their own view, with only the files that the server was started with."""
         return "namespaces" in self.report["isolation"]
 
     def start(self, job: int, channel: socket.socket, output: int) -> None:
-        """Order a cell that takes its job from `channel` and prints to `output`.
+        """Order a cell that reads its job from `channel` and prints to `output`.
 
         Raises:
             OSError: if the process is gone.
@@ -158,21 +157,15 @@ class ForkServer:
 
 
 def _environment() -> dict[str, str]:
-    """Return the server's environment: without keys, tokens or settings, with the same import path."""
     variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}
 
 
 class Scratch:
-    """A temporary folder of this run; the lock on it ends with the process."""
+    """A temporary folder of this run. The lock on it ends with the process."""
 
     def __init__(self) -> None:
-        """Create and lock the folder.
-
-        Raises:
-            MachineFault: if the disk is full.
-        """
         sweep()
         with explained(tempfile.gettempdir()):
             self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -200,18 +193,14 @@ def sweep() -> None:
 
 
 class Remarks:
-    """Prints the output of strategies, up to a limit. Safe to use from many threads at once."""
+    """Prints the output of strategies, up to a limit. Many threads may use it."""
 
     def __init__(self) -> None:
-        """Start with the whole limit left."""
         self._left, self._lock = MOST, threading.Lock()
 
     @contextlib.contextmanager
     def of_cell(self) -> Iterator[int]:
-        """Yield a descriptor for a cell to print to; show the output on stderr at the end.
-
-        The descriptor is a file in memory: a pipe would need a reader while the strategy works.
-        """
+        """Yield a file in memory for a cell's output. Show the output on stderr at the end."""
         handle = _file()
         try:
             yield handle
@@ -233,9 +222,9 @@ class Remarks:
             self._left -= len(text)
             ended = self._left <= 0
         if len(raw) > MOST_OF_CELL:
-            text += f"(the rest of what it printed, after {MOST_OF_CELL} bytes, is left out)\n"
+            text += f"(its output after {MOST_OF_CELL} bytes is left out)\n"
         if ended:
-            text += "(what strategies print is left out from here on: it is too much)\n"
+            text += "(further output of strategies is left out)\n"
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -256,25 +245,22 @@ def visible_paths() -> list[str]:
 
 
 def check_unseen(path: Path) -> None:
-    """Check that strategies cannot read `path`, where answers are to be written.
+    """Check that strategies cannot read `path`, where answers will be written.
 
     Raises:
-        InputFault: if it lies in one of `visible_paths`.
+        InputFault: if the path is in one of `visible_paths`.
     """
     real = Path(os.path.realpath(path))
     if seen := next((folder for folder in visible_paths() if real.is_relative_to(folder)), None):
         raise InputFault(
-            f"would hold the answers where strategies can read them, below {seen}",
+            f"would contain answers where strategies can read them, in {seen}",
             where=str(path),
             cure="write it elsewhere",
         )
 
 
 def beside(spec: str) -> list[str]:
-    """Return the folders of the strategy files that a spec names, at any depth, because a file may import neighbours.
-
-    A missing file or an invalid spec has no folder; the cell then reports the fault.
-    """
+    """Return the folders of the strategy files in a spec, at any depth, because a file may import neighbours."""
     if "@" not in spec:
         return []
     return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))
@@ -320,7 +306,7 @@ def _imported() -> Iterator[Path]:
         yield folder
         # These may be links to other places.
         yield from (folder / room for room in ("bench", "harness", "sandbox", "strategies"))
-    # Editable installs may lie outside every folder of the path.
+    # Editable installs may be outside every folder of the path.
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("__editable__"):
             yield from map(Path, getattr(module, "MAPPING", {}).values())
@@ -332,7 +318,6 @@ def _imported() -> Iterator[Path]:
 
 
 def _with_real(paths: Iterable[str]) -> list[str]:
-    """Return the existing paths in order, each also with its links resolved."""
     both = [form for path in paths for form in (os.path.normpath(path), os.path.realpath(path))]
     return [path for path in dict.fromkeys(both) if path != "/" and Path(path).is_absolute() and Path(path).exists()]
 
@@ -343,9 +328,8 @@ def copies(files: Iterable[str]) -> list[Path]:
     An installed copy of a repository contains every answer about it. A strategy that imports the package then fails
     with a message.
 
-    Args:
-        files: paths inside the benchmark's repositories; ``src/rich/text.py`` is looked for as
-            ``src/rich/text.py``, ``rich/text.py`` and ``text.py`` in every folder of packages.
+    `files` are paths inside the benchmark's repositories. ``src/rich/text.py`` is looked for as ``src/rich/text.py``,
+    ``rich/text.py`` and ``text.py`` in every folder of packages.
     """
     sites = [(site, {entry.name for entry in site.iterdir()}) for site in _sites()]
     paths = {Path(cache).expanduser() for cache in _CACHES if Path(cache).expanduser().is_dir()}

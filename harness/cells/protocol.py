@@ -1,8 +1,8 @@
 """The protocol of cells: their interface, strategy faults, all limits, and messages in length-prefixed JSON.
 
-Messages are never pickled, because a strategy can put anything into one: every number and key is checked.
-Exceeding a limit is the strategy's fault, for that sample alone. Each limit is at least twenty times what the two
-papers' strategies use on real repositories (docs/isolation.md has the numbers), so only a runaway strategy exceeds it.
+Messages are never pickled, because a strategy controls their content: every number and key is checked. Exceeding a
+limit is the strategy's fault, for that sample alone. Each limit is at least twenty times what the two papers'
+strategies use on real repositories (docs/isolation.md has the numbers), so only a runaway strategy exceeds it.
 """
 
 from __future__ import annotations
@@ -28,38 +28,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MESSAGE = 8 << 20
-"""Bytes of one message from a cell."""
+"""Maximum bytes of one message from a cell."""
 CHARACTERS = 2_500_000
-"""Characters of a prompt."""
+"""Maximum characters of a prompt."""
 BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
 PLACES, LINES = 20_000, 1_000_000
-"""Places of a prompt, in kept and dropped blocks together, and the lines that these places span."""
+"""Maximum number of places of a prompt in kept and dropped blocks together, and of lines in these places."""
 LAST_LINE = 10_000_000
 SCORE = 1e12
 """The largest absolute value of a block's score."""
 WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
-"""Characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
+"""Maximum characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
 CANDIDATES = 5_000
-"""Texts that one question compares."""
+"""Maximum number of texts that one question compares."""
 TOKENS = 32_768
-"""Tokens of one draft."""
+"""Maximum tokens of one draft."""
 GIGABYTE = 1 << 30
 RESERVE = 64 << 20
-"""Bytes of memory reserved for a cell's report after it has exceeded its limit."""
+"""Bytes of memory reserved for a cell's report after the cell has exceeded its limit."""
 OVERLAP = 40
-"""Retrieval windows that may contain the same line; the index is then 40 times the repository's size."""
+"""Maximum number of retrieval windows that contain the same line. The index is then 40 times the repository's size."""
 _WORK, _WAITS = 60.0, 5
-"""Seconds of work, and how many times as long a strategy may wait."""
+"""Maximum seconds of work, and the ratio of waiting to work."""
 LIMIT = 64 << 20
-"""Bytes of one message to a cell."""
+"""Maximum bytes of one message to a cell."""
 ORDER = struct.Struct(">cQ")
 """An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
 START, END = b"J", b"K"
 GREETING = b"\n"
-"""A cell's first byte, sent before the strategy is imported; the kernel adds the cell's process number."""
+"""A cell's first byte, sent before the strategy is imported. The kernel adds the cell's process number."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
-"""Digits of a whole number; Python's own integers have no limit."""
 
 
 class StrategyFault(InputFault):
@@ -74,26 +73,25 @@ class StrategyCard:
     """A strategy's description for the runner, obtained without importing the strategy."""
 
     spec: str
-    """The canonical spelling."""
     kinds: frozenset[Kind]
     languages: frozenset[str]
-    """Languages of the samples that it accepts; empty for all."""
+    """Languages of the samples that the strategy accepts; empty for all."""
     drafts: bool
-    """Whether it asks the model before its final prompt."""
+    """Whether the strategy asks the model before its final prompt."""
     executes: bool
-    """Whether it runs the model's code in the sandbox."""
+    """Whether the strategy runs the model's code in the sandbox."""
     unmasked: bool
-    """Whether it sees the import lines that samples mask."""
+    """Whether the strategy sees the import lines that samples mask."""
     version: str
-    """A digest of the files that define it; empty if unknown."""
+    """A digest of the strategy's files; empty if unknown."""
     summary: str
-    """The first line of its docstring."""
+    """The first line of the strategy's docstring."""
     engines: tuple[str, ...] = ()
-    """The specs of the context engines that it may ask."""
+    """Specs of the context engines that the strategy may ask."""
     encoders: tuple[str, ...] = ()
-    """The specs of encoders among its arguments, defaults included."""
+    """Specs of encoders among the arguments, defaults included."""
     texts: tuple[str, ...] = ()
-    """The texts among its arguments, defaults included: each may name an encoder."""
+    """Texts among the arguments, defaults included. Each may name an encoder."""
 
     @classmethod
     def of(cls, bound: Bound[Any]) -> StrategyCard:
@@ -114,7 +112,7 @@ class StrategyCard:
 
 
 class Cells(Protocol):
-    """Runs strategies. Safe to use from many threads at once."""
+    """Runs strategies. Many threads may use it."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query.
@@ -123,7 +121,7 @@ class Cells(Protocol):
             spec: the strategy.
             query: the sample's query.
             repo: the query's view; stays on the trusted side.
-            generate: the model; called on the trusted side, in the calling thread. Its exceptions are raised here.
+            generate: the model, called on the trusted side, in the calling thread. Its exceptions are raised here.
             execute: the sandbox, for strategies that run the model's code; called like `generate`.
 
         Raises:
@@ -142,12 +140,12 @@ class Cells(Protocol):
         ...
 
     def describe(self) -> Mapping[str, str]:
-        """Return how strategies are isolated, for the run's record; the key ``isolation`` always exists."""
+        """Return how strategies are isolated, for the run's record. The key ``isolation`` always exists."""
         ...
 
 
 class InlineCells:
-    """Runs strategies in this process, for tests and conformance checks; hides nothing from them."""
+    """Runs strategies in this process, for tests and conformance checks. Hides nothing from them."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt."""
@@ -175,25 +173,22 @@ class StrategyBounds:
     wait: float = _WAITS * _WORK
     """Seconds in which none of the cell's processes could run, although no question was pending."""
     memory: int = 4 * GIGABYTE
-    """Bytes that the cell's processes may hold at once, each and all together."""
+    """Bytes of memory that the cell's processes may use: each process alone, and all together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
     """Bytes of all answers to the cell."""
     questions: int = 100_000
-    """Questions about the repository."""
     searches: int = 2_000
     """Questions that a ranker answers. An encoder's work does not count as time of the serving thread."""
     drafts: int = 200
-    """Calls of the model."""
     programs: int = 200
-    """Calls of the sandbox."""
     indices: int = 80
-    """Different indices asked for: windows of a size and stride, or units under a ranker."""
+    """Different indices: windows of a size and stride, or units under a ranker."""
     seconds: float = 120.0
-    """Seconds of processor time of the thread that serves the strategy, without the first use of each index."""
+    """Processor seconds of the thread that serves the strategy, excluding the first use of each index."""
     index_seconds: float = 7200.0
-    """Seconds of processor time of these first uses: an index is built once for all samples, on the first question."""
+    """Seconds of processor time of these first uses. An index is built once for all samples, on the first question."""
 
     @classmethod
     def of_work(cls, seconds: float) -> StrategyBounds:
@@ -202,19 +197,18 @@ class StrategyBounds:
 
 
 class Excess(Exception):
-    """Raised when a strategy exceeds a bound; the message names the bound."""
+    """Raised when a strategy exceeds a bound, which the message names."""
 
     def __init__(self, what: str, *, cure: str = "") -> None:
-        """Name the bound and the cure; an empty cure stands for the default, to check the strategy."""
+        """Create the fault for an exceeded bound. Without a cure, the message suggests `strategy check`."""
         self.cure = cure
         super().__init__(what)
 
 
 class UsageMeter:
-    """What a strategy has used on one sample. Belongs to one thread, and counts that thread's processor time."""
+    """Counts what a strategy uses for one sample. Each thread has its own."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
-        """Start at zero."""
         self._bounds = bounds
         self._used: Counter[str] = Counter()
         self._indices: set[Hashable] = set()
@@ -273,13 +267,10 @@ class ProtocolError(ValueError):
 def send(
     channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMIT, look: Callable[[], None] | None = None
 ) -> int:
-    """Send one message and return its size in bytes; block until the other side has read it.
+    """Send one message of at most `most` bytes, and return its size in bytes.
 
-    Args:
-        channel: to the other side.
-        message: the message.
-        most: the largest size in bytes.
-        look: called after each timeout of the channel while the message waits; may raise to end the wait.
+    The call blocks until the other side has read the message. `look` is called after each timeout of the channel, and
+    may raise to end the wait.
 
     Raises:
         ProtocolError: if the message has more than `most` bytes.
@@ -307,12 +298,9 @@ def take(channel: socket.socket) -> dict[str, Any]:
 def receive(
     channel: socket.socket, *, most: int = LIMIT, look: Callable[[], None] | None = None
 ) -> tuple[dict[str, Any], int]:
-    """Return the next message and its size in bytes.
+    """Return the next message of at most `most` bytes, and its size in bytes.
 
-    Args:
-        channel: to the other side.
-        most: the largest size in bytes.
-        look: called after each part and each timeout of the channel; may raise to end the wait.
+    `look` is called after each part and each timeout of the channel, and may raise to end the wait.
 
     Raises:
         EOFError: if the other side has gone.
@@ -339,7 +327,6 @@ def _exactly(channel: socket.socket, size: int, look: Callable[[], None] | None)
 
 
 def _patiently(attempt: Callable[[], T], look: Callable[[], None] | None) -> T:
-    """Try again after each timeout, until `look` raises."""
     while True:
         try:
             return attempt()

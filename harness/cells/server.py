@@ -1,7 +1,7 @@
 """The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
 
 The server is a fresh, single-threaded interpreter that never sees a sample. It drops its privileges, then forks one
-process for each job; the job itself comes over the cell's own channel. The server leaves no process behind and ends
+process for each job. The job itself is sent over the cell's own channel. The server leaves no process behind and ends
 with the trusted side, even if that is killed.
 """
 
@@ -44,7 +44,7 @@ _SYSTEM_SHOWN = (
     "/sys/devices/system/cpu",
 )
 _FURNISHING = ("mount", "unshare", "setns")
-"""Calls that set up a cell's namespaces; the cell itself may not use them."""
+"""Calls that set up a cell's namespaces. The cell itself may not use them."""
 _REFUSED_CALLS = (
     *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
     # A cell could reach a container engine's socket, or leave in other ways,
@@ -58,7 +58,7 @@ _REFUSED_CALLS = (
     *("sched_setparam", "sched_setscheduler", "sched_setattr"),
 )
 _REFUSED_WITHOUT_NAMESPACES = (
-    # Cells share the files then, and Landlock does not protect their times, rights and owners.
+    # Without namespaces, cells share the files, and Landlock does not protect their times, rights and owners.
     *("utime", "utimes", "futimesat", "utimensat", "chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown"),
     *("fchownat", "statfs", "fstatfs", *_FURNISHING),
 )
@@ -97,7 +97,7 @@ _NEWEST = 449
 """The last permitted call. Later ones (Linux 5.17 and newer) include other ways to set times, rights and attributes."""
 _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
-"""Processes of a cell at once; set only with namespaces, where other cells' processes do not count."""
+"""Maximum number of processes of a cell. Set only with namespaces, where other cells' processes do not count."""
 _HANDLES = 1 << 10
 """More descriptors than the server ever opens."""
 
@@ -118,14 +118,8 @@ class Server:
     ) -> None:
         """Confine this process; see `protocol` for the orders on `control`.
 
-        Args:
-            control: the channel to the trusted side.
-            scratch: a folder of this process.
-            hidden: paths that no cell may read.
-            visible: paths that cells see, if they have a view of their own.
-            memory: bytes that each process of a cell may hold.
-            users: users of the cells, in turn; None for the user that this process runs as.
-            private: whether only the owner can read some of `visible`.
+        Each process of a cell may use `memory` bytes. Cells run as `users` in turn; None means the user of this
+        process. `private` is true if only the owner can read some of the `visible` paths.
         """
         self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}
@@ -136,7 +130,7 @@ class Server:
         self._last_filter = b""
         """The filter that refuses `_FURNISHING` to a cell with namespaces."""
         self._reads_all = False
-        """Whether cells may read root's private files; their view contains nothing hidden."""
+        """Whether cells may read root's private files. Their view contains nothing hidden."""
         self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
         self._confine(visible, private)
 
@@ -167,7 +161,7 @@ class Server:
         self.report["isolation"] = "+".join(words)
 
     def _try_namespaces(self, visible: list[str], hidden: set[str]) -> None:
-        """Set up a cell's namespaces once, in a short-lived process; raise OSError if the kernel refuses."""
+        """Set up a cell's namespaces once, in a short-lived process. Raise OSError if the kernel refuses."""
         trial = Namespaces(visible, hidden, str(self._scratch))
         uid = None if trial.own_users else self._users[0]
 
@@ -196,7 +190,7 @@ class Server:
         seccomp.restrict(refused, absent=_ABSENT, families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
-        """Take orders until the trusted side is gone."""
+        """Follow orders until the trusted side is gone."""
         while True:
             try:
                 raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
@@ -226,7 +220,9 @@ class Server:
                 pid = self._namespaces.fork()
         except OSError as error:
             # Not the strategy's fault: once the server ends, the trusted side reports a fault of the machine.
-            sys.exit(f"no process for a strategy can be made ({error.strerror}); free memory, processes or disk space")
+            sys.exit(
+                f"no process for a strategy can be started ({error.strerror}); free memory, processes or disk space"
+            )
         if pid == 0:
             self._become_cell(channel, output, folder, self._users[job % len(self._users)])
         os.close(channel)
@@ -271,7 +267,7 @@ class Server:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _end_orphans(self) -> None:
-        """End processes that a cell left behind; this process is their parent now, as the subreaper."""
+        """End processes that a cell left behind. This process is their parent now, as the subreaper."""
         cells = {pid for pid, _ in self._cells.values()}
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
@@ -288,7 +284,7 @@ class Server:
 
 
 def _keep_only(channel: int, output: int, rules: int | None) -> int:
-    """Close the server's descriptors, by which cells could signal to one another, and return the channel."""
+    """Close the server's descriptors, which cells could use for signals, and return the channel."""
     null = os.open(os.devnull, os.O_RDONLY)
     for number, handle in enumerate((null, output, output)):
         os.dup2(handle, number)
@@ -301,7 +297,7 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
 
 
 def _limit() -> None:
-    """Limit this process and its cells; the kernel ends them first when memory runs out."""
+    """Limit this process and its cells. The kernel ends them first when memory runs out."""
     for which, value in _LIMITS:
         _lower(which, value)
     with contextlib.suppress(OSError):
@@ -309,21 +305,19 @@ def _limit() -> None:
 
 
 def _lower(which: int, value: int) -> None:
-    """Set a limit for good, unless it is already lower."""
     _, current = resource.getrlimit(which)
     value = value if current == resource.RLIM_INFINITY else min(value, current)
     resource.setrlimit(which, (value, value))
 
 
 def _bound_memory(most: int) -> None:
-    """Limit this process to `most` bytes, with a reserve for the report of an excess."""
     _, current = resource.getrlimit(resource.RLIMIT_DATA)
     if current == resource.RLIM_INFINITY or current > most + RESERVE:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
 
 
 def _load() -> None:
-    """Import ctxbench's strategies and the parsers once for all cells; a cell imports foreign strategies itself."""
+    """Import ctxbench's strategies and the parsers once for all cells. A cell imports foreign strategies itself."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
     for name in languages.names():
@@ -333,7 +327,7 @@ def _load() -> None:
 
 
 def main() -> None:
-    """Set up as the trusted side orders, report the confinement that was reached, and serve."""
+    """Set up as the trusted side orders, report the reached confinement, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
     os.umask(0o022)  # cells must be able to enter the folders made for them
     for stream in (sys.stdout, sys.stderr):

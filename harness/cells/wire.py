@@ -39,10 +39,9 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
-"""Question -> the names and types of its arguments; a list contains texts."""
+"""Question -> the names and types of its arguments. A list contains texts."""
 _SWITCHES = ("optional", "wraps", "unmasks", "asks_engine", "names_encoder")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
-"""The fields of a strategy's parameter."""
 
 
 _QUERY_FIELDS = tuple(field.name for field in dataclasses.fields(Query))
@@ -59,7 +58,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote, without checks: it comes from the trusted side."""
+    """Return the query that `dump_query` wrote, without checks: the trusted side sends it."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
@@ -117,7 +116,7 @@ def dump_chat(chat: Chat) -> dict[str, Any]:
 
 
 def load_asked(data: object) -> Prompt | Chat:
-    """Return the prompt or chat that a cell sends to the model, every field checked."""
+    """Return the prompt or chat that a cell sends to the model. Every field is checked."""
     if "messages" not in checked(data, dict):
         return load_prompt(data)
     try:
@@ -168,7 +167,7 @@ def _load_tool_parameter(name: object, help_text: object, kind: object, optional
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent, every field checked; `protocol` has its limits."""
+    """Return the prompt that a cell sent. Every field is checked; `protocol` has the limits."""
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
@@ -231,12 +230,7 @@ def dump_registration(registration: Registration) -> dict[str, Any]:
 
 
 def load_registration(data: object, name: str) -> Registration:
-    """Return the registration of a strategy in a cell, every field checked.
-
-    Args:
-        data: the registration that the cell sent.
-        name: the name that the strategy must have.
-    """
+    """Return the registration of the strategy `name` in a cell. Every field is checked."""
     try:
         lists = ("kinds", "languages", "parameters")
         parts = fields(data, "name", *lists, "drafts", "executes", "text", "source", "version")
@@ -304,7 +298,7 @@ def _load_place(path: object, start: object, end: object) -> Place:
 
 @contextlib.contextmanager
 def named(argument: str) -> Iterator[None]:
-    """Name the argument in a `ProtocolError` error raised inside the context."""
+    """Name the argument in a `ProtocolError` raised inside the context."""
     try:
         yield
     except ProtocolError as error:
@@ -328,7 +322,7 @@ def fields(data: object, *names: str) -> dict[str, Any]:
 
 
 def items(data: object, most: int, what: str) -> Sequence[Any]:
-    """Return `data`, checked to be a list of at most `most` items; `what` names them in errors."""
+    """Return `data`, checked to be a list of at most `most` items. `what` names the items in errors."""
     elements: list[Any] = checked(data, list)
     if len(elements) > most:
         raise ProtocolError(f"{len(elements):,} {what} are over the limit of {most:,}")
@@ -368,7 +362,7 @@ def number(data: object, least: float, most: float) -> float:
 
 
 def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a question after a check of their types.
+    """Check the types of a question's arguments, and return the arguments.
 
     Raises:
         TypeError: if an argument has the wrong type.

@@ -1,1 +1,1 @@
-"""The command line: parse options, call the harness, print. Each file is a noun; `main` lists the commands."""
+"""The command line: parse options, call the harness, print. `main` lists the commands."""

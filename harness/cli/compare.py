@@ -1,15 +1,13 @@
-"""`ctxbench compare`, `power` and `diagnose`: differences of runs, power before a run, and the value of blocks."""
+"""`ctxbench compare`, `power` and `diagnose`: compare runs, plan their size, and price retrieved blocks."""
 
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import Finite, columns, db_option, format_option, home_option, samples_option
 from ctxbench.harness.cli.terminal import progress, say
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.errors import MachineFault
     from ctxbench.harness.run.stored import RunDiagnosis
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.runs import StoredRun
-    from ctxbench.harness.store.scores import Judged
 
 
 @click.command()
@@ -33,18 +29,18 @@ if TYPE_CHECKING:
 def compare(
     *, runs: tuple[str, ...], metric: str | None, profile: str, seed: int, form: str, home: Home, db: str | None
 ) -> None:
-    """Compare runs with the first one named, on the samples that both completed: differences, p-values, repositories.
+    """Compare runs with the first RUN: differences, p-values and repositories, on the samples that both completed.
 
-    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), its beginning, or the run's name; or a
-    strategy, of which the newest whole run is taken. It stands for all runs that differ from it only in the seed,
-    unless two of these are named: then every run is compared by itself.
+    RUN is a run id from `ctxbench run` or `ctxbench runs`, the beginning of an id, a run's name, or a strategy. A
+    strategy means its newest complete run. RUN includes all runs that differ from it only in the seed, unless you name
+    two of these: then each run is compared separately.
     """
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
 
     comparisons, left_out = BoardQuery(home=home, db=db, profile=profile).compared(runs, metric=metric, seed=seed)
     for language in left_out:
-        say(f"left out: {language}, of which not both the first run and another one have samples")
+        say(f"left out: {language}; the first run or all other runs have no samples in it")
     click.echo(render.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 
@@ -54,23 +50,23 @@ def compare(
     "--baseline",
     required=True,
     metavar="RUN|SPEC",
-    help="What the difference is from: a strategy, or the id or name of one of its runs.",
+    help="The strategy to compare with, or the id or name of one of its runs.",
 )
 @click.option(
     "--effect",
     required=True,
     type=Finite(min=0, min_open=True),
     metavar="X",
-    help="The difference to be seen, in the unit that boards show: points, bits.",
+    help="The difference to detect, in the unit that boards show: points or bits.",
 )
-@click.option("--metric", metavar="METRIC", help="Of the difference; default: the one that ranks.")
+@click.option("--metric", metavar="METRIC", help="The metric of the difference; default: the metric that ranks.")
 @click.option(
     "--rows",
     type=click.IntRange(2, 40),
     default=2,
     show_default=True,
     metavar="N",
-    help="Rows of the board that will test it, the baseline among them: it corrects for the others.",
+    help="Rows of the board that will test the difference, including the baseline; the test corrects for the others.",
 )
 @format_option("table", "json")
 @home_option
@@ -86,10 +82,10 @@ def power(
     home: Home,
     db: str | None,
 ) -> None:
-    """Say how many repositories, with how many samples each, show a difference: before the run.
+    """Print how many repositories, with how many samples each, a run needs to show a difference.
 
-    Stored runs tell how paired differences vary between repositories and within them; the leaderboard's own test, on
-    simulated repositories that vary so, tells the power (docs/statistics.md).
+    Stored runs show how much paired differences vary between and within repositories. The leaderboard's test is then
+    applied to simulated repositories with this variation (docs/statistics.md).
     """
     import contextlib
     import dataclasses
@@ -127,58 +123,41 @@ def power(
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "--equivalent",
-    is_flag=True,
-    help="Instead: count the completions that their tests accept though they are not the reference.",
-)
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price N more samples a run at most.")
-@format_option("table", "json", text="How to print it; json tells every block.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price at most N more samples per run.")
+@format_option("table", "json", text="Output format; json lists every block.")
 @home_option
 @db_option
 def diagnose(
     *,
     runs: tuple[str, ...],
-    equivalent: bool,
     limit: int | None,
     form: str,
     home: Home,
     db: str | None,
 ) -> None:
-    """Price what each retrieved block is worth: the bits that the answer costs more when it alone is left out.
+    """Price each retrieved block: how many more bits the answer costs when only this block is left out.
 
-    RUN is the id that `ctxbench run` printed, or its beginning. Every block costs a pricing, so try --limit first.
-    The same command again prices only what is missing. Afterwards the leaderboard's JSON has `block_gain`. A sample
-    that cannot be priced is left out and named at the end.
-
-    With --equivalent nothing is priced: it says what exact match misses, by the tests of functions.
+    RUN is an id printed by `ctxbench run`, or its beginning. Each block is priced separately, so try --limit first.
+    Run the command again to price only what is missing. Afterwards the leaderboard's JSON contains `block_gain`.
+    Samples that cannot be priced are listed at the end.
     """
     from ctxbench.bench.files import dump_line
     from ctxbench.harness.run.scoring import unpriced
     from ctxbench.harness.run.stored import diagnose as price
     from ctxbench.harness.store.runs import find_run
 
-    if equivalent and limit is not None:
-        raise click.UsageError("--equivalent prices nothing: leave out --limit")
     faults: dict[str, MachineFault] = {}
     with _open_priced(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
-            if equivalent:
-                counts = _judged(store, run)
-                text = dump_line(_judged_record(run, counts)) if form == "json" else _judged_lines(run, counts)
-                click.echo(text, nl=False)
-            else:
-                diagnosis = price(home, store, run, limit=limit, progress=progress)
-                click.echo(
-                    dump_line(_diagnosis_record(diagnosis)) if form == "json" else _diagnosis_lines(diagnosis), nl=False
-                )
-                faults |= {f"{sample} of {run.id}": fault for sample, fault in diagnosis.faults.items()}
+            diagnosis = price(home, store, run, limit=limit, progress=progress)
+            text = dump_line(_diagnosis_record(diagnosis)) if form == "json" else _diagnosis_lines(diagnosis)
+            click.echo(text, nl=False)
+            faults |= {f"{sample} of {run.id}": fault for sample, fault in diagnosis.faults.items()}
     if faults:
         raise unpriced(faults)
 
 
 def _open_priced(url: str) -> Store:
-    """Open a database to add prices, or read-only if it cannot be written."""
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.database import Unwritable
     from ctxbench.harness.store.store import open_reader
@@ -187,39 +166,6 @@ def _open_priced(url: str) -> Store:
         return open_store(url, create=False)
     except Unwritable:
         return open_reader(url)
-
-
-def _judged(store: Store, run: StoredRun) -> Counter[Judged]:
-    from ctxbench.harness.store.scores import judged_completions
-
-    counts = judged_completions(store, run.id)
-    if not counts:
-        raise InputFault(
-            f"no completion of the run {run.id} has a verdict",
-            cure="only tests tell what else is right: name a run over functions, and judge it by `ctxbench exec` first",
-        )
-    return counts
-
-
-def _judged_record(run: StoredRun, counts: Mapping[Judged, int]) -> dict[str, Any]:
-    by_outcome = {
-        f"{'exact' if judged.exact else 'other'}_{'passed' if judged.passed else 'failed'}": n
-        for judged, n in counts.items()
-    }
-    return {"run": run.id, "strategy": run.strategy, **dict(sorted(by_outcome.items()))}
-
-
-def _judged_lines(run: StoredRun, counts: Counter[Judged]) -> str:
-    from ctxbench.harness.store.scores import Judged
-
-    exact, others = (counts[Judged(exact=exact, passed=True)] for exact in (True, False))
-    lines = [
-        f"{run.id}  {run.strategy}  completions with a verdict {counts.total()}",
-        f"  tests accept {exact + others}, {others} of them no exact match",
-    ]
-    if refused := counts[Judged(exact=True, passed=False)]:
-        lines.append(f"  tests refuse {refused} that are an exact match: see `ctxbench samples verify`")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _diagnosis_record(diagnosis: RunDiagnosis) -> dict[str, Any]:
@@ -255,5 +201,5 @@ def _summary(kind: str, bits: Sequence[float]) -> str:
     helped, hurt = (100 * sum(sign * gain > 1 for gain in bits) / len(bits) for sign in (1, -1))
     return (
         f"  {kind:8} blocks {len(bits)}  mean {mean:+.2f} bits  median {median:+.2f}  "
-        f"more than a bit of help {helped:.0f}%, of harm {hurt:.0f}%"
+        f"helps by over 1 bit {helped:.0f}%, harms by over 1 bit {hurt:.0f}%"
     )

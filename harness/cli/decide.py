@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,40 +25,36 @@ from ctxbench.harness.cli.options import (
     strategy_seconds_option,
 )
 from ctxbench.harness.cli.samples import since_option
-from ctxbench.harness.cli.terminal import progress, remarks, say
+from ctxbench.harness.cli.terminal import EndAt, progress, remarks, say, time_limit
 
 if TYPE_CHECKING:
+    from ctxbench.bench.concurrency import Progress
     from ctxbench.bench.repositories.git import Since
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.bench.samples import SampleSet
     from ctxbench.harness.cells import StrategyCard
     from ctxbench.harness.decision import DecisionReport
     from ctxbench.harness.run.runner import Runs
+    from ctxbench.harness.time_budget import StoredPlan, TimeBudget
 
 _SAMPLES = 200
 """Number of samples without `--limit` and `--budget`."""
-_MOST = 1000
-"""Most samples with `--budget`."""
-_FEWEST = 20
-_SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, _MOST + 1, 50))
-"""Numbers of samples with `--budget`. They are few, so that a budget gives the same samples on the next commit."""
-_WARM, _PILOT = 2, 16
-"""Numbers of samples that warm up the model and the engines, and that are timed."""
-_MARGIN = 0.85
-"""Share of the time left after the pilot that is planned, as samples vary in their time."""
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_LONGEST = 160
+"""Characters of an answer that are printed."""
 _COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _PROTOCOL = "ctxbench(draw=text)"
 
 
 def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """Return the seconds of a time such as ``90s``, ``10m`` or ``1.5h``."""
+    from ctxbench.harness.time_budget import read_time
+
     if value is None:
         return None
-    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", value.strip())
-    if match is None or not float(match[1]):
+    seconds = read_time(value)
+    if seconds is None:
         raise click.BadParameter(f"{value!r} is not a time; write 90s, 10m or 1h", ctx, param)
-    return float(match[1]) * _SECONDS[match[2]]
+    return seconds
 
 
 @click.command()
@@ -134,49 +127,59 @@ def decide(
     worse; 1 and 2 are errors.
     """
     from ctxbench.bench.spec import expand
-    from ctxbench.harness.decision import answer_of
+    from ctxbench.harness.decision import Prospect, answer_of
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import card_of, fault_of, open_runs, run_cards
     from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
+    from ctxbench.harness.time_budget import MOST, StoredPlan, TimeBudget
 
-    began = time.monotonic()
     specs = [spec_of(spec) for text in strategies for spec in expand(text)]
-    if len(specs) < 2:
-        raise click.UsageError("Give two strategies or more: A, and those to compare with it.")
     _check_kind(kind, since=since, budget=budget)
-    _check_metric(metric)
-    manifest = _manifest(ref, kind, home, choices["sandbox"])
-    planned = _Planned(home, (manifest.name, str(budget), generator, str(choices["seed"]), *specs)) if budget else None
-    count = min(filter(None, (limit, planned.count() if planned else None)), default=_MOST if planned else _SAMPLES)
-    sample_set = _built(manifest, kind, home, since, count, choices)
-    with (
-        open_store(db or home.database) as store,
-        remarks(),
-        open_runs(home, store, sample_set, generator, RunOptions(**choices)) as opened,
-    ):
-        runs = opened
-        cards = [card_of(spec, runs.resources.cells) for spec in specs]
-        _check_cards(cards)
-        runs.check(cards)
-        if planned is not None and budget is not None and planned.count() is None:
-            runs = _fitted(home, runs, cards, began + budget, planned)
-        say(_prospect(runs, metric, len(cards) - 1))
-        summaries = run_cards(runs, cards, progress=progress)
-        if (fault := fault_of(summaries)) is not None:
-            raise fault
-        seconds = time.monotonic() - began
-        answer = answer_of(home, store, runs.sample_set, summaries, metric=metric, seconds=seconds)
-        click.echo(answer.json() if form == "json" else _text(answer), nl=False)
+    _check_metric(generator, metric)
+    _check_strategies(home, specs)
+    time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs))
+    with time_limit() as end_at:
+        if budget:
+            end_at(time_budget.pilot_end, time_budget.too_slow)
+        manifest = _manifest(ref, kind, home, choices["sandbox"])
+        plan = StoredPlan(home, (manifest.name, str(budget), generator, str(choices["seed"]), *specs))
+        count = min(filter(None, (limit, plan.count() if budget else None)), default=MOST if budget else _SAMPLES)
+        sample_set = _built(manifest, kind, home, since, count, choices)
+        with (
+            open_store(db or home.database) as store,
+            remarks(),
+            open_runs(home, store, sample_set, generator, RunOptions(**choices)) as opened,
+        ):
+            cards = [card_of(spec, opened.resources.cells) for spec in specs]
+            opened.check(cards)
+            runs = _within(opened, home, cards, time_budget, plan, end_at) if budget else opened
+            prospect = Prospect.of(runs.planned, runs.resources.batcher.spec, metric, pairs=len(cards) - 1)
+            say(str(prospect))
+            summaries = run_cards(runs, cards, progress=time_budget.counting(progress))
+            if (fault := fault_of(summaries)) is not None:
+                raise fault
+            seconds = time.monotonic() - time_budget.began
+            answer = answer_of(
+                home, store, runs.sample_set, summaries, metric=metric, prospect=prospect, seconds=seconds
+            )
+            click.echo(answer.json() if form == "json" else _text(answer), nl=False)
     return int(answer.decision)
 
 
-def _check_metric(metric: str | None) -> None:
-    """Refuse an unknown metric before anything runs."""
-    from ctxbench.harness.metrics import DEFAULT, common_metric, metrics
+def _check_metric(generator: str, metric: str | None) -> None:
+    """Refuse an unknown generator, and a metric that its runs do not have."""
+    from ctxbench.bench.spec import parse
+    from ctxbench.harness.decision import WITHOUT_MODEL
+    from ctxbench.harness.generators import base
+    from ctxbench.harness.metrics import DEFAULT, RETRIEVAL, common_metric, metrics
 
-    if metric is not None and metric not in metrics(DEFAULT) and common_metric(metric) is None:
-        raise UnknownName("metric", metric, metrics(DEFAULT))
+    asks = parse(base.canonical(generator)).name != WITHOUT_MODEL
+    declared = metrics(DEFAULT) if asks else ()
+    if metric is not None and metric not in declared and (not asks or common_metric(metric) is None):
+        names = (*declared, *(retrieval.name for retrieval in RETRIEVAL))
+        if metric not in names:
+            raise UnknownName("metric" if asks else "metric without a model", metric, names)
 
 
 def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None:
@@ -185,16 +188,27 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None
         raise click.UsageError(f"{name} is for --kind line; for functions give --limit")
 
 
-def _check_cards(cards: Sequence[StrategyCard]) -> None:
-    """Refuse strategies that no test can compare: one given twice, or controls as the first or as all others."""
+def _check_strategies(home: Home, specs: Sequence[str]) -> None:
+    """Refuse unknown strategies and engines, and strategies that no test can compare.
+
+    These are one given twice, or controls as the first or as all others.
+    """
+    from ctxbench.bench.engines import recipe
+    from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
 
-    controls = [card.spec for card in cards if card.spec in CONTROLS]
-    if cards[0].spec in controls or len(controls) == len(cards) - 1:
+    if len(specs) < 2:
+        raise click.UsageError("Give two strategies or more: A, and those to compare with it.")
+    controls = [spec for spec in specs if spec in CONTROLS]
+    if specs[0] in controls or len(controls) == len(specs) - 1:
         cure = "put a strategy first, and name another one beside the controls"
         raise InputFault(f"{controls[0]} is a control, made with the answers: no test compares it", cure=cure)
-    specs = [card.spec for card in cards]
-    twice = next((spec for place, spec in enumerate(specs) if spec in specs[:place]), None)
+    with open_registrations([home.root]) as registrations:
+        bound = [registrations.bound(spec) for spec in specs if spec not in CONTROLS]
+    for engine in [engine for strategy in bound for engine in strategy.engines]:
+        recipe.read(engine)
+    names = [*controls, *(str(strategy.spec) for strategy in bound)]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise InputFault(f"{twice} is given twice", cure="name each strategy once")
 
@@ -239,97 +253,68 @@ def _built(
     manifest: RepoManifest, kind: str, home: Home, since: Since | None, count: int, choices: Mapping[str, Any]
 ) -> SampleSet:
     from ctxbench.harness.cli import samples
+    from ctxbench.harness.leaderboard.pairs import LEAST_FILES
 
     options = {"per_repo": count, "seed": choices["seed"], "workers": os.cpu_count() or 1, "force": True}
     # A repository's name may be longer than a set's.
     name = f"decide-{manifest.name}"[:80]
     if kind == "function":
         return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
-    return samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
+    sample_set = samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
+    if (files := len({sample.path for sample in sample_set.samples})) < LEAST_FILES:
+        say(f"{name}: no difference can be significant: a test needs {LEAST_FILES} files with samples, and has {files}")
+    return sample_set
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """The number of samples chosen for a budget, stored so that the same command draws the same samples."""
-
-    home: Home
-    key: tuple[str, ...]
-
-    @property
-    def _file(self) -> Path:
-        from ctxbench.bench.files import sha256
-
-        return self.home.cache / "decide" / f"{sha256(json.dumps(self.key))[:16]}.txt"
-
-    def count(self) -> int | None:
-        """Return the stored number; None without one."""
-        try:
-            text = self._file.read_text(encoding="ascii")
-        except (OSError, ValueError):
-            return None
-        return int(text) if text.isdigit() and int(text) in range(1, _MOST + 1) else None
-
-    def keep(self, count: int) -> None:
-        from ctxbench.bench.files import write_atomic
-
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(self._file, str(count))
+def _within(
+    runs: Runs,
+    home: Home,
+    cards: Sequence[StrategyCard],
+    time_budget: TimeBudget,
+    plan: StoredPlan,
+    end_at: EndAt,
+) -> Runs:
+    """Return the runs over as many samples as fit in the time, and end the command if they take longer."""
+    if plan.count() is None:
+        runs = _fitted(home, runs, cards, time_budget)
+        plan.keep(len(runs.planned))
+    time_budget.start(time.monotonic(), len(runs.planned))
+    end_at(time_budget.end, time_budget.unfinished)
+    return runs
 
 
-def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], end: float, planned: _Planned) -> Runs:
-    """Time a few samples, and return the runs over as many samples as fit until `end`.
+def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: TimeBudget) -> Runs:
+    """Time a few samples, and return the runs over as many samples as fit.
 
     Raises:
         InputFault: if the time is too short for the smallest number, or a timed sample fails.
     """
+    from ctxbench.harness.time_budget import PILOT, WARM
+
     whole = runs.sample_set
-    seconds = _pilot(home, runs, cards, whole, _WARM)
-    if time.monotonic() < end:
-        seconds = _pilot(home, runs, cards, whole, _PILOT)
-    time_left = (end - time.monotonic()) * _MARGIN
-    per_sample = sum(seconds)
-    count = fitting(time_left, per_sample, most=len(whole.samples))
-    if not count:
-        fewest = min(_FEWEST, len(whole.samples))
-        needed = (fewest * per_sample / _MARGIN - (end - time.monotonic())) / 60
-        raise InputFault(
-            f"{fewest} samples take about {fewest * per_sample:.0f} s, and {max(0.0, time_left):.0f} s are left",
-            where="--budget",
-            cure=f"give about {max(1, round(needed + 0.5))}m more, or --limit N",
-        )
+    time_budget.start(time.monotonic(), WARM + PILOT)
+    for count in (WARM, PILOT):
+        seconds = _pilot(_over(home, runs, whole, count), cards, time_budget.counting(progress))
+    count = time_budget.planned(time.monotonic(), seconds, most=len(whole.samples))
     named = ", ".join(f"{card.spec} {of:.2g} s" for card, of in zip(cards, seconds, strict=True))
-    say(f"a sample takes: {named}; {count} samples take about {count * per_sample:.0f} s")
-    planned.keep(count)
+    say(f"seconds per sample: {named}; {count} samples take about {count * sum(seconds):.0f} s")
     return _over(home, runs, whole, count)
 
 
-def fitting(seconds: float, per_sample: float, *, most: int) -> int:
-    """Return how many samples fit in some seconds: `most`, or a smaller planned size; 0 if not even the fewest.
-
-    Args:
-        seconds: seconds for all samples.
-        per_sample: seconds per sample, for all strategies together.
-        most: number of samples available.
-    """
-    sizes = [size for size in _SIZES if size < most and size * per_sample <= seconds]
-    return most if most * per_sample <= seconds else max(sizes, default=0)
-
-
-def _pilot(home: Home, runs: Runs, cards: Sequence[StrategyCard], whole: SampleSet, count: int) -> list[float]:
-    """Run the first samples and return each strategy's seconds per sample; delete the runs, but keep the answers."""
+def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[float]:
+    """Return each strategy's seconds per sample; delete the runs, but keep the answers."""
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.store.tables import delete_run
 
-    part = _over(home, runs, whole, count)
     seconds, summaries = [], []
     for card in cards:
         began = time.monotonic()
-        summaries.append(part.attempt(card, 0, part.planned).go(progress))
-        seconds.append((time.monotonic() - began) / len(part.planned))
-    fault = fault_of(summaries)
-    for summary in summaries:
-        delete_run(runs.store, summary.run)
-    if fault is not None:
+        try:
+            summaries.append(runs.attempt(card, 0, runs.planned).go(shown))
+        finally:
+            delete_run(runs.store, runs.spec(card, 0).id)
+        seconds.append((time.monotonic() - began) / len(runs.planned))
+    if (fault := fault_of(summaries)) is not None:
         raise fault
     return seconds
 
@@ -340,24 +325,6 @@ def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
 
     part = beginning(home, whole, count)
     return replace(runs, sample_set=part, planned=part.samples)
-
-
-def _prospect(runs: Runs, metric: str | None, pairs: int) -> str:
-    """Return the samples of a run and, if the metric's variances are known, the difference that it could show."""
-    from ctxbench.harness.leaderboard import scales
-    from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
-    from ctxbench.harness.metrics import COPYABLE
-    from ctxbench.harness.results import only_copies
-
-    sizes = Counter(sample.path for sample in runs.planned)
-    drawn = f"{len(runs.planned)} samples of {len(sizes)} files"
-    metric = metric or (COPYABLE if only_copies(runs.resources.batcher.spec) else "es")
-    if metric not in WITHIN_ONE or any(sample.tested for sample in runs.planned):
-        return drawn
-    least = detectable(list(sizes.values()), WITHIN_ONE[metric], pairs=pairs)
-    if least is None:
-        return f"{drawn}: too few files for a test"
-    return f"{drawn}: a difference of about {scales.amount(least)} in {metric} would be shown in four of five cases"
 
 
 def _text(answer: DecisionReport) -> str:
@@ -371,7 +338,8 @@ def _text(answer: DecisionReport) -> str:
     lines += [printed([rich_table(screen_table(group, headings), WIDTH)], width=WIDTH)]
     lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]
     for sample in answer.largest_differences:
-        rows = [("  reference", sample.reference), *((f"  {name}", text) for name, text in sample.answers.items())]
+        texts = {"reference": sample.reference, **sample.answers}
+        rows = [(f"  {name}", text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…") for name, text in texts.items()]
         lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
     lines += columns([(name, cost) for name, cost in answer.costs.items()])
     lines.append(f"{answer.seconds:.0f} s in all; exit code {int(answer.decision)}")

@@ -1,4 +1,4 @@
-"""`ctxbench doctor` and `image`: check this machine and suggest cures; list and remove what ctxbench left."""
+"""`ctxbench doctor` and `image`: check this machine, suggest cures, and remove leftovers and images."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB
-"""Least free disk, in bytes: about the size of images, environments and repositories of the built-in sets."""
+"""Least free disk, in bytes; images, environments and repositories of the built-in sets fill about this much."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One line of the report."""
+    """A line of the doctor's report."""
 
     name: str
     good: bool | None
@@ -43,7 +43,7 @@ class DoctorFinding:
     """A cure with its command in backquotes, or the bare command."""
 
     def line(self) -> str:
-        """Return the cure as one line for a shell: the command, then the rest as a comment."""
+        """Return the cure as a shell line: the command, then the rest as a comment."""
         command = re.search(r"`([^`]+)`", self.cure)
         if command is None:
             return self.cure
@@ -52,15 +52,15 @@ class DoctorFinding:
 
 
 @click.command()
-@click.option("--clean", is_flag=True, help="Remove what killed runs left: containers, control groups, folders.")
+@click.option("--clean", is_flag=True, help="Remove leftovers of killed runs: containers, control groups, folders.")
 @base_image_option
 @engine_options
 @home_option
 def doctor(clean: bool, base_image: str, engine: str, address: str | None, home: Home) -> int:
-    """Say what this machine offers, what is missing, and how to get it.
+    """Report what this machine offers, what is missing, and how to get it.
 
-    Untrusted code runs in Docker, or else in bubblewrap: one of the two must work for function samples.
-    Line samples need neither. With --engine ray every node of the cluster is asked instead of this machine.
+    Untrusted code runs in Docker or bubblewrap; function samples need one of them, line samples need neither. With
+    --engine ray, the report covers every node of the cluster instead of this machine.
     """
     if clean:
         return _clean(home)
@@ -71,12 +71,12 @@ def doctor(clean: bool, base_image: str, engine: str, address: str | None, home:
         _show(finding)
     if _has_sandbox(findings):
         return 0
-    click.echo("ctxbench: no function sample can be run here: neither Docker nor bubblewrap works", err=True)
+    click.echo("ctxbench: function samples cannot run here: neither Docker nor bubblewrap works", err=True)
     return 1
 
 
 def machine_findings(base_image: str) -> list[DoctorFinding]:
-    """Return the findings that do not depend on the home folder."""
+    """Return what was found on this machine, except for the home folder."""
     checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
     return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
 
@@ -86,14 +86,13 @@ def _has_sandbox(findings: Sequence[DoctorFinding]) -> bool:
 
 
 def _nodes(address: str | None, base_image: str) -> int:
-    """Print the findings of each node of a cluster."""
     from ctxbench.harness.run.cluster import ask_nodes
 
     without = []
     for name, cores, answer in ask_nodes(address, machine_findings, base_image):
         click.echo(f"node {name}: {cores} {'core' if cores == 1 else 'cores'}")
         if isinstance(answer, str):
-            _show(DoctorFinding("ctxbench", False, answer, "install the same version of ctxbench there, with [ray]"))
+            _show(DoctorFinding("ctxbench", False, answer, "install the same version of ctxbench[ray] there"))
             without.append(name)
             continue
         for finding in answer:
@@ -102,7 +101,7 @@ def _nodes(address: str | None, base_image: str) -> int:
             without.append(name)
     if not without:
         return 0
-    click.echo(f"ctxbench: no function sample can be run on {', '.join(without)}; other nodes take those", err=True)
+    click.echo(f"ctxbench: function samples cannot run on {', '.join(without)}; other nodes run them", err=True)
     return 1
 
 
@@ -128,18 +127,17 @@ def _docker(base_image: str) -> list[DoctorFinding]:
     except SandboxError as error:
         return [DoctorFinding("docker", False, error.what, error.cure)]
     cure = (
-        f"it is pulled when it is needed (`docker pull {base_image}`); where no registry can be reached, "
-        f"as root: {DEBIAN_BASE}"
+        f"it is pulled when needed (`docker pull {base_image}`); if no registry can be reached, "
+        f"run as root: {DEBIAN_BASE}"
     )
     used = base_image if base_image in tags else f"{', '.join(tags)}, in place of {base_image}"
     image = DoctorFinding("base image", True, used)
     if base is None:
-        image = DoctorFinding("base image", None, f"{base_image} is not here", cure)
+        image = DoctorFinding("base image", None, f"{base_image} is not on this machine", cure)
     return [DoctorFinding("docker", True, f"engine {version}"), image, _gvisor()]
 
 
 def _gvisor() -> DoctorFinding:
-    """Return whether boxes can have their own kernel, by the engine's runtime ``runsc``."""
     from ctxbench.sandbox.registry import runtime_fault
 
     if (fault := runtime_fault("runsc")) is not None:
@@ -156,9 +154,9 @@ def _bubblewrap() -> list[DoctorFinding]:
     if fault is not None:
         return [DoctorFinding("bubblewrap", False, fault.what, fault.cure)]
     version = ".".join(map(str, host.version(host.bwrap())))
-    who = "root, each box as a user of its own" if host.draw_uid() is not None else f"user {os.geteuid()}"
+    who = "root, with a separate user per box" if host.draw_uid() is not None else f"user {os.geteuid()}"
     limited = f"by control groups (version {cgroups.version()})" if cgroups.usable() else "by the guest's own watch"
-    return [DoctorFinding("bubblewrap", True, f"{version}, as {who}; a box's memory is held {limited}")]
+    return [DoctorFinding("bubblewrap", True, f"{version}, as {who}; box memory is limited {limited}")]
 
 
 def _kernel() -> Iterator[DoctorFinding]:
@@ -170,12 +168,12 @@ def _kernel() -> Iterator[DoctorFinding]:
     version = landlock.abi()
     cure = (
         "boot Linux 5.13 or later with the parameter that `echo lsm=landlock,$(cat /sys/kernel/security/lsm)` prints; "
-        "boxes have one wall less without it"
+        "without it, boxes have one protection less"
     )
     text, cure = (f"version {version}", "") if version else ("none", cure)
     if version == 1:
-        text = "version 1, which boxes do without: it refuses to move files between folders"
-        cure = "boot Linux 5.19 or later; boxes have one wall less without it"
+        text = "version 1, which boxes do not use: it forbids moving files between folders"
+        cure = "boot Linux 5.19 or later; without it, boxes have one protection less"
     yield DoctorFinding("landlock", version > 1, text, cure)
     groups = cgroups.version()
     yield DoctorFinding("control groups", True if groups else None, f"version {groups}" if groups else "none")
@@ -187,7 +185,7 @@ def _python() -> Iterator[DoctorFinding]:
     yield DoctorFinding("python", True, f"{platform.python_version()} at {sys.executable}")
     fault = pip_missing()
     yield DoctorFinding(
-        "pip", fault is None, "there" if fault is None else fault.what, "" if fault is None else fault.cure
+        "pip", fault is None, "installed" if fault is None else fault.what, "" if fault is None else fault.cure
     )
 
 
@@ -197,17 +195,17 @@ def _java() -> Iterator[DoctorFinding]:
 
     if shutil.which("java"):
         version = _ask(["java", "-version"])
-        yield DoctorFinding("java", True, version.splitlines()[0] if version else "it does not say its version")
+        yield DoctorFinding("java", True, version.splitlines()[0] if version else "version unknown")
     else:
         yield DoctorFinding(
-            "java", None, "not installed; only bubblewrap needs it here", f"apt-get install {PROGRAMS[0]}"
+            "java", None, "not installed; only Java samples in bubblewrap need it", f"apt-get install {PROGRAMS[0]}"
         )
     try:
         host.programs(PROGRAMS)
     except SandboxError as error:
         yield DoctorFinding("junit", None, error.what, error.cure)
     else:
-        yield DoctorFinding("junit", True, "with what it needs")
+        yield DoctorFinding("junit", True, "installed with its dependencies")
 
 
 def _gpu() -> Iterator[DoctorFinding]:
@@ -216,7 +214,6 @@ def _gpu() -> Iterator[DoctorFinding]:
 
 
 def _encoders() -> Iterator[DoctorFinding]:
-    """Yield which encoders can be used, without loading or fetching any."""
     from ctxbench.bench.retrieval import encoders
 
     for name in encoders.names():
@@ -255,7 +252,10 @@ def _disk(home: Home) -> DoctorFinding:
     free = shutil.disk_usage(place).free
     text = f"{free / _GIB:.0f} GiB free at {place}"
     return DoctorFinding(
-        "disk", free >= _LITTLE, text, "free some, or choose another --home: `export CTXBENCH_HOME=/a/larger/disk`"
+        "disk",
+        free >= _LITTLE,
+        text,
+        "free some space, or choose a --home on a larger disk: `export CTXBENCH_HOME=/a/larger/disk`",
     )
 
 
@@ -284,7 +284,6 @@ def _clean(home: Home) -> int:
 
 
 def _ask(argv: list[str]) -> str:
-    """Return a program's output; empty if it is missing, fails or hangs."""
     try:
         process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -304,9 +303,9 @@ def image() -> None:
 @base_image_option
 @home_option
 def list_images(base_image: str, home: Home) -> None:
-    """List the images: size, age, when they were used last, and whether the present code still uses them.
+    """List the images: size, age, last use, and whether the current code uses them.
 
-    Images share what they have in common: the sizes do not add up.
+    Images share layers, so the sizes do not add up.
     """
     from ctxbench.sandbox.docker.engine import connected
     from ctxbench.sandbox.docker.images import stored
@@ -319,19 +318,19 @@ def list_images(base_image: str, home: Home) -> None:
     for stored_image in whole:
         click.echo(_image_line(stored_image))
     if stages := len(images) - len(whole):
-        click.echo(f"{stages} stages of builds besides; `ctxbench image prune` removes them", err=True)
+        click.echo(f"and {stages} intermediate images of builds; `ctxbench image prune` removes them", err=True)
 
 
 @image.command()
 @click.option(
-    "--all", "everything", is_flag=True, help="Remove every image of ctxbench; they are built again when needed."
+    "--all", "everything", is_flag=True, help="Remove every image of ctxbench; images are rebuilt when needed."
 )
 @base_image_option
 @home_option
 def prune(everything: bool, base_image: str, home: Home) -> None:
-    """Remove the images that the present code has no use for, and what builds left behind.
+    """Remove images that the current code does not use, and intermediate images of builds.
 
-    Images that are not ctxbench's stay, the base image among them.
+    Other images stay, including the base image.
     """
     from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
@@ -343,11 +342,11 @@ def prune(everything: bool, base_image: str, home: Home) -> None:
         click.echo(f"removed {_image_name(stored_image)}")
     for line in reasons:
         click.echo(f"kept {line}", err=True)
-    click.echo(f"{len(whole)} images and {len(gone) - len(whole)} stages of builds removed, {len(reasons)} kept")
+    click.echo(f"{len(whole)} images and {len(gone) - len(whole)} intermediate images removed, {len(reasons)} kept")
 
 
 def _image_line(stored_image: StoredImage) -> str:
-    state = f"{stored_image.boxes} boxes" if stored_image.boxes else "current" if stored_image.current else "of no use"
+    state = f"{stored_image.boxes} boxes" if stored_image.boxes else "current" if stored_image.current else "unused"
     used = "never" if stored_image.idle is None else f"{_duration(stored_image.idle)} ago"
     built = f"{_duration(stored_image.age)} ago"
     return f"{_image_name(stored_image):50} {stored_image.size / 1e6:7.0f} MB  built {built}  used {used}  {state}"

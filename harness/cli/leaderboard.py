@@ -33,16 +33,14 @@ _WIDEST = 100
 _SAMPLES = click.option(
     "--samples",
     metavar="NAME",
-    help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
+    help="Only runs over this sample set; if there are none, its limited runs (NAME[:N]).",
 )
 _GENERATOR = click.option(
     "--generator",
     metavar="SPEC",
-    help="Only runs by this generator: its spec, its name, or its model's.",
+    help="Only runs by this generator: its spec, its name, or the name of its model.",
 )
-_PROFILE = click.option(
-    "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
-)
+_PROFILE = click.option("--profile", default="ctxbench", show_default=True, help="The metric profile of all scores.")
 _INVALID = click.option(
     "--invalid",
     type=click.Choice(["exclude", "include"]),
@@ -52,7 +50,7 @@ _INVALID = click.option(
 )
 _AFTER = after_option("Only samples whose code is dated after DATE (see docs/fidelity.md).")
 _STRICT = click.option(
-    "--strict", is_flag=True, help="Count completions that passed and are not plain as failed (docs/verdicts.md)."
+    "--strict", is_flag=True, help="Count completions that pass but are not plain as failed (docs/verdicts.md)."
 )
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
@@ -72,8 +70,8 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--metric",
         metavar="METRIC",
-        help="What ranks; default: pass@1 for functions; copyable_bits for incontext; definition_recall@1024 without a "
-        "model; for others es, em or what the profile declares first.",
+        help="The metric that ranks; default: pass@1 for functions; copyable_bits for incontext; "
+        "definition_recall@1024 without a model; otherwise es, em or the first metric of the profile.",
     ),
     k_option,
     click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
@@ -81,7 +79,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--all-pairs",
         is_flag=True,
-        help="Test every pair of rows, whoever made them; default: each of your runs against the baseline.",
+        help="Test every pair of rows; default: each of your runs against the baseline.",
     ),
     click.option(
         "--by-level/--no-by-level",
@@ -93,8 +91,8 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
         type=click.Choice(["auto", "all", "none"]),
         default="auto",
         show_default=True,
-        help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; "
-        "none.",
+        help="Published numbers below the runs; auto: the nearest and the best of their benchmarks; all: also without "
+        "runs.",
     ),
     _INVALID,
     _AFTER,
@@ -109,8 +107,6 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
 def _with_query(
     query_type: type[RunQuery], options: Sequence[Callable[..., Any]]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds options to a command, which receives them as its ``query``."""
-
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def gathered(**values: Any) -> Any:
@@ -138,22 +134,23 @@ chosen = click.command("chosen")(board_options(lambda *, query: query))
 @click.option(
     "--diagnostics",
     is_flag=True,
-    help="Show what each context brought and what was made up (docs/metrics.md#diagnostics); JSON and CSV always do.",
+    help="Show what each context contributed, and which names the model invented "
+    "(docs/metrics.md#diagnostics); JSON and CSV always do.",
 )
 @click.option(
     "--by",
     metavar="PARAMETER",
     default="",
-    help="Add a table of what strategies reach at each value of a parameter in which alone they differ, such as "
-    "budget; JSON and CSV have a row for each spec.",
+    help="Add a table of results by a parameter, such as budget, for strategies that differ only in it; "
+    "JSON and CSV have a row per spec.",
 )
 @click.option(
     "--columns",
     metavar="NAMES",
-    help="In the table, show these columns and metrics, with commas between: n, runs, beats, es, tokens_in, ….",
+    help="Columns and metrics to show in the table, separated by commas: n, runs, beats, es, tokens_in, ….",
 )
-@click.option("--explain", is_flag=True, help="Say below the table how each number is to be read.")
-@click.option("--all", "everything", is_flag=True, help="Print a table of every sample set and generator with runs.")
+@click.option("--explain", is_flag=True, help="Explain below the table how to read each number.")
+@click.option("--all", "everything", is_flag=True, help="Print a table for every sample set and generator with runs.")
 @format_option(*FORMS)
 def leaderboard(
     *,
@@ -165,17 +162,17 @@ def leaderboard(
     everything: bool,
     form: str,
 ) -> None:
-    """Rank the stored runs: does each of yours differ from the baseline?
+    """Rank the stored runs: does each of your runs differ from the baseline?
 
-    A table shows the sample set and the generator of your newest run, and names the others; --all shows all of them, as
-    the other forms do. What each number means is in docs/statistics.md.
+    The table shows the sample set and generator of your newest run, and names the others; --all and the other formats
+    show all of them. docs/statistics.md explains the numbers.
     """
     from ctxbench.harness.leaderboard.notes import missing_scores
     from ctxbench.harness.leaderboard.selection import of_newest_run
 
     names = [name.strip() for name in (columns or "").split(",") if name.strip()]
     if (names or explain or everything) and form != "table":
-        raise click.UsageError("--columns, --explain and --all are for the table: the other forms have everything")
+        raise click.UsageError("--columns, --explain and --all need --format table; the other formats print everything")
     others: list[tuple[str, str]] = []
     tables = None
     if form == "table" and not everything and query.published != "all":
@@ -188,7 +185,7 @@ def leaderboard(
     if others:
         listed = "; ".join(f"{samples} by {generator}" for samples, generator in others)
         click.echo(f"\nAlso stored (--samples, --generator, or --all): {listed}")
-    # The other forms print it in their notes.
+    # The other formats print these sentences in their notes.
     for group in board.groups if form in ("json", "csv") else ():
         for sentence in missing_scores(group):
             click.echo(f"{group.samples}, {group.language}: {sentence}", err=True)
@@ -206,11 +203,11 @@ def printed(
 ) -> str:
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
-    `columns` and `explain` apply to ``table``: its columns, and whether all notes follow. With `full` CoderEval's
-    levels have their own rankings besides the table of levels. `by` adds a table by a parameter.
+    `columns` and `explain` apply to ``table``: which columns to show, and whether to print all notes. With `full`, each
+    CoderEval level also has its own ranking. `by` adds a table by a parameter.
 
     Raises:
-        UnknownName: if no two strategies differ only in the parameter `by`, unless JSON or CSV is asked for.
+        UnknownName: if no two strategies differ only in the parameter `by`, and the form is not JSON or CSV.
     """
     from ctxbench.harness.leaderboard import latex, render
 
@@ -238,18 +235,18 @@ def printed(
 
 @click.command()
 @run_options
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; default: print it.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; default: stdout.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(list(_SCORES)),
-    help="What to write; default: by the ending of --out, else csv.",
+    help="Output format; default: by the ending of --out, or csv.",
 )
 def scores(*, query: RunQuery, out: Path | None, form: str | None) -> None:
-    """Write every sample of the stored runs with its scores and costs, a row each, for notebooks and other tools.
+    """Write a row per sample of the stored runs, with scores and costs, for notebooks and other tools.
 
-    Metrics are in their profile's own scale, as the official programs give them; a sample without a score has an empty
-    field, and `status` says why. Parquet is for --out and needs pyarrow.
+    Metrics have the scale of their profile's official program. A sample without a score has an empty field, and
+    `status` says why. Parquet needs --out and pyarrow.
     """
     from ctxbench.harness import frames
 
@@ -257,7 +254,7 @@ def scores(*, query: RunQuery, out: Path | None, form: str | None) -> None:
     frame = frames.of_runs(query.tables())
     if form == "parquet":
         if out is None:
-            raise click.UsageError("Parquet is no text: give --out FILE")
+            raise click.UsageError("--format parquet needs a file; give --out FILE")
         frame.write_parquet(out)
         return
     text = frame.to_csv() if form == "csv" else frame.to_jsonl()

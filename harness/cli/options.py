@@ -29,25 +29,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Finite(click.FloatRange):
-    """A finite number in a range. ``inf`` and ``nan``, which click's ranges accept, are refused."""
+    """A finite number in a range; refuses ``inf`` and ``nan``, which click's ranges accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number."""
+        """Convert the value, and refuse numbers that are not finite."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value} is no finite number", param, ctx)
+            self.fail(f"{value} is not a finite number", param, ctx)
         return number
 
 
 class FormatChoice(click.types.StringParamType):
-    """The name of an installed format. A format is imported when it is used, and all are for the help text."""
+    """The name of an installed format. A format is imported when used; the help text imports all formats."""
 
     name = "format"
 
     def __init__(
         self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Accept formats of `files`, and those of `also`: name -> description of their fields."""
+        """Accept the installed formats for `files`, and those in `also` (name -> description of the fields)."""
         self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class FormatChoice(click.types.StringParamType):
         return f"[{'|'.join(self.names())}]"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of an installed format; raise the fault of a plug-in that cannot be imported."""
+        """Return the name of an installed format, or raise the fault of a plug-in that cannot be imported."""
         try:
             self.shape(value)
         except UnknownName:
@@ -114,11 +114,11 @@ def sandbox_choice(text: str, *beside: str) -> Callable[[F], F]:
     def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in beside and read_name(value) is None:
             words = ", ".join((SPELLINGS.replace(" or", ","), *beside))
-            raise click.BadParameter(f"{value!r} is none of {words}", param=param)
+            raise click.BadParameter(f"{value!r} is not one of {words}", param=param)
         return value
 
     metavar = f"[{'|'.join(('docker', 'bubblewrap', *beside))}]"
-    text = f"{text} Default: docker where an engine answers, else bubblewrap."
+    text = f"{text} Default: docker if an engine answers, otherwise bubblewrap."
     return click.option("--sandbox", metavar=metavar, callback=check, default=None, help=text)
 
 
@@ -126,10 +126,10 @@ sandbox_option = sandbox_choice("Where tests run.")
 
 
 def opened_sandbox(name: str | None, home: Home) -> Sandbox:
-    """Open the back end that ``--sandbox`` names, and print its name on stderr.
+    """Open the sandbox that ``--sandbox`` names, and print its name on stderr.
 
     Raises:
-        SandboxUnavailable: if it does not work on this machine.
+        SandboxUnavailable: if the sandbox does not work on this machine.
     """
     from ctxbench.sandbox.registry import open_sandbox
 
@@ -149,13 +149,13 @@ run_workers_option = click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="W",
-    help="Strategies, and tests of functions, at work at once; default: one a core.",
+    help="Strategies and function tests to run at once; default: the number of cores.",
 )
 samples_option = click.option(
     "--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`)."
 )
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn."
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Take only N samples, from the repositories in turn."
 )
 
 
@@ -167,14 +167,14 @@ def seed_option(text: str) -> Callable[[F], F]:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, each column as wide as its widest cell."""
+    """Yield rows as lines of text, with each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
-    """Return the line of a check, with the checked code's text on one line and its control characters escaped."""
+    """Return the line of a check, with `detail` on one line and its control characters escaped."""
     from ctxbench.bench.escaping import visible
 
     return f"{'pass' if passed else 'FAIL'}  {name:{width}}  {visible(' '.join(detail.split()))}"
@@ -187,9 +187,8 @@ home_option = click.option(
     show_default=True,
     callback=lambda _, __, value: Home.of(value),
     metavar="FOLDER",
-    help="Where repositories, samples and results are kept (CTXBENCH_HOME).",
+    help="Folder of repositories, samples and results (CTXBENCH_HOME).",
 )
-"""``--home``; the command receives a `Home`."""
 
 
 db_option = click.option(
@@ -207,7 +206,7 @@ def engine_options(function: F) -> F:
 
     def check(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
         if value is not None and ctx.params.get("engine") != "ray":
-            raise click.UsageError("--address is of a cluster: give --engine ray too")
+            raise click.UsageError("--address needs a cluster; give --engine ray too")
         return value
 
     function = click.option(
@@ -215,7 +214,7 @@ def engine_options(function: F) -> F:
         metavar="ADDRESS",
         default=None,
         callback=check,
-        help="With --engine ray: the cluster's head, HOST:PORT or auto; default: a cluster of this machine alone.",
+        help="With --engine ray: the cluster's head, HOST:PORT or auto; default: a new cluster on this machine.",
     )(function)
     return click.option(
         "--engine",
@@ -223,7 +222,7 @@ def engine_options(function: F) -> F:
         default="local",
         show_default=True,
         is_eager=True,
-        help="Who does the work: this machine, or the nodes of a Ray cluster (docs/scale.md).",
+        help="Run on this machine, or on the nodes of a Ray cluster (docs/scale.md).",
     )(function)
 
 
@@ -235,8 +234,8 @@ def share_option(what: str) -> Callable[[F], F]:
         metavar="I/N",
         default=None,
         callback=_share,
-        help=f"Do only part I, from 0, of N equal parts of {what}, and write the results as files that "
-        "`ctxbench merge` brings into one database (docs/scale.md).",
+        help=f"Run only part I, counted from 0, of N equal parts of {what}, and write the results to files; "
+        "`ctxbench merge` collects them in one database (docs/scale.md).",
     )
 
 
@@ -250,15 +249,10 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 
 
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
-    """Return the format of an output file: the requested one, or the one of the file name's ending.
-
-    Args:
-        out: the file; None takes the first format.
-        form: the requested format.
-        endings: format -> ending of its files.
+    """Return the format of an output file: the requested format, or the format of the file's ending.
 
     Raises:
-        InputFault: if neither determines the format.
+        InputFault: if no format is requested and the file's ending is unknown.
     """
     if form is not None or out is None:
         return form or next(iter(endings))
@@ -266,11 +260,11 @@ def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, s
         if out.suffix.lower() == ending:
             return name
     listed = ", ".join(endings.values())
-    what = f"ends in {out.suffix!r}, which says no format" if out.suffix else "has no ending that says its format"
-    raise InputFault(what, where=str(out), cure=f"let it end in one of {listed}, or give --format")
+    what = f"the ending {out.suffix!r} is not a known format" if out.suffix else "the file name has no ending"
+    raise InputFault(what, where=str(out), cure=f"use one of {listed}, or give --format")
 
 
-def format_option(*forms: str, text: str = "How to print it.") -> Callable[[F], F]:
+def format_option(*forms: str, text: str = "Output format.") -> Callable[[F], F]:
     """Add ``--format``, by default the first of `forms`; the command receives it as ``form``."""
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
 
@@ -283,14 +277,13 @@ base_image_option = click.option(
     metavar="IMAGE",
     help="The Docker image that the sandbox's images are built on (CTXBENCH_BASE_IMAGE).",
 )
-"""``--base-image``; the command receives its name."""
 
 
 prices_option = click.option(
     "--prices",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Price the stored tokens by this file's rates (docs/board.md#costs); default: as when they were asked for.",
+    help="Price stored tokens by the rates in FILE (docs/board.md#costs); default: the rates at the time of the run.",
 )
 """``--prices``; the command receives a path, or None for the stored prices."""
 
@@ -301,27 +294,28 @@ strategy_seconds_option = click.option(
     default=60.0,
     show_default=True,
     metavar="S",
-    help="Processor time of a strategy for one sample, in seconds; waiting for the model or a processor is none.",
+    help="Processor seconds of a strategy per sample; waiting for the model or a processor does not count.",
 )
-"""``--strategy-seconds``; the command receives a number above 0."""
 
 
 def summariser_options(function: F) -> F:
-    """Add ``--summariser`` and its options.
+    """Add ``--summariser``, ``--summarise-tests`` and ``--summary-template``.
 
     The command receives a spec (empty for none), a flag, and ``summary_templates`` (empty for ctxbench's own).
     """
 
     def check(context: click.Context, _: click.Parameter, value: bool) -> bool:
         if value and not context.params.get("summariser"):
-            raise click.UsageError("--summarise-tests is for --summariser: a run's own generator is asked about all")
+            raise click.UsageError(
+                "--summarise-tests needs --summariser; without it all functions are summarised anyway"
+            )
         return value
 
     def read(context: click.Context, _: click.Parameter, value: Path | None) -> Mapping[str, str]:
         if value is None:
             return {}
         if not context.params.get("summariser"):
-            raise click.UsageError("--summary-template is for --summariser: name the model that is asked")
+            raise click.UsageError("--summary-template needs --summariser; name the model that writes the summaries")
         from ctxbench.bench import apis
 
         return apis.released_templates(value)
@@ -332,20 +326,20 @@ def summariser_options(function: F) -> F:
         type=click.Path(path_type=Path),
         callback=read,
         metavar="DIR",
-        help="Ask the summariser with the text of InferCom's release; DIR is a checkout of it (see docs/strategy.md).",
+        help="Use the prompt of InferCom's release for the summariser; DIR is a checkout of it (see docs/strategy.md).",
     )(function)
     function = click.option(
         "--summarise-tests",
         is_flag=True,
         callback=check,
-        help="Ask the summariser about functions in tests and vendored files too, not only about the others.",
+        help="Summarise functions in tests and vendored files too.",
     )(function)
     return click.option(
         "--summariser",
         default="",
         metavar="SPEC",
         is_eager=True,
-        help="The model that writes the summaries of APIs and of drafts (lc.infercom, aim); default: the generator.",
+        help="The model that summarises APIs and drafts (lc.infercom, aim); default: the generator.",
     )(function)
 
 
@@ -353,8 +347,8 @@ tokenizer_option = click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Count budgets, and compare windows, in tokens of p50k_base, as the papers do; its vocabulary is in FILE "
-    "(see docs/strategies.md); default: in those of ctxcode-1.",
+    help="Count budgets and compare windows in p50k_base tokens, as the papers do; FILE is its vocabulary "
+    "(see docs/strategies.md); default: ctxcode-1 tokens.",
 )
 """``--tokenizer``; the command receives the path of a file, or None."""
 
@@ -363,7 +357,7 @@ def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple
     words = [word.strip() for value in values for word in value.split(",")]
     wrong = [word for word in words if not (word.isascii() and word.isdigit() and 0 < int(word) <= MOST_K)]
     if wrong:
-        raise click.BadParameter(f"{wrong[0]!r} is no whole number from 1 on", param_hint="--k")
+        raise click.BadParameter(f"{wrong[0]!r} is not a whole number from 1 to {MOST_K}", param_hint="--k")
     return tuple(sorted({int(word) for word in words}))
 
 
@@ -373,19 +367,15 @@ k_option = click.option(
     multiple=True,
     callback=_ks,
     metavar="K",
-    help="Say pass@K; give several with commas, or the option again.  [default: 1]",
+    help="Report pass@K; separate several with commas, or repeat the option.  [default: 1]",
 )
 """``--k``, repeatable or with commas; the command receives ``ks``, sorted integers from 1."""
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:
-    """Refuse a pass@k that cannot be estimated.
-
-    Raises:
-        InputFault: if a k exceeds the number of completions, or the set has no functions.
-    """
+    """Check that pass@k can be estimated."""
     if ks and not functions:
-        raise InputFault(f"pass@{ks[0]} is of functions, and the sample set {samples!r} has none", cure="leave --k out")
+        raise InputFault(f"pass@{ks[0]} needs functions, and the sample set {samples!r} has none", cure="leave --k out")
     if ks and ks[-1] > n:
         raise InputFault(f"pass@{ks[-1]} cannot be estimated from {n} completions", cure=f"give --n {ks[-1]} or more")
 
@@ -423,7 +413,7 @@ repeat_option = click.option(
     default=1,
     show_default=True,
     metavar="R",
-    help="Runs of each strategy, with the seeds S, S+1, …: one row of the leaderboard, which says what part of its "
-    "uncertainty repetition has (docs/statistics.md).",
+    help="Runs per strategy, with seeds S, S+1, …; they share a leaderboard row, which shows how much of its "
+    "uncertainty comes from repetition (docs/statistics.md).",
 )
 """``--repeat``; the command receives the number of runs of each strategy."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 _LINES, _FUNCTIONS, _BOTH = "For lines", "For functions", "For lines and functions"
-_WRAPPERS = "Wrappers: take another strategy, as in aim(lc.repocoder)"
-_CONTROLS = "Controls: made with the answer; shown on the leaderboard, never ranked"
+_WRAPPERS = "Wrappers of another strategy, as in aim(lc.repocoder)"
+_CONTROLS = "Controls: built from the answer; shown on the leaderboard, never ranked"
 _GROUPS = (_LINES, _FUNCTIONS, _BOTH, _WRAPPERS, _CONTROLS)
 
 
@@ -43,14 +43,14 @@ def strategy() -> None:
 @click.option(
     "--presets",
     is_flag=True,
-    help="List the presets instead: preset, strategy, model, summariser, encoder, table of the paper.",
+    help="List the presets instead: preset, strategy, model, summariser, encoder, table in the paper.",
 )
-@click.option("--parameters", is_flag=True, help="Add a line with the parameters and their defaults.")
+@click.option("--parameters", is_flag=True, help="Add a line with parameters and defaults.")
 @home_option
 def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
-    """List the installed strategies by what they are for: name, summary.
+    """List the installed strategies by purpose: name and summary.
 
-    TEXT keeps only those that have it in their line, in any case.
+    TEXT keeps only strategies with this text in their line, ignoring case.
     """
     if presets:
         for line in _presets():
@@ -76,7 +76,7 @@ def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -
 
 
 def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
-    """Return group -> (name, summary, spelling) of its strategies, and the reasons why others are left out."""
+    """Return group -> (name, summary, spelling) of its strategies, and why others are left out."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
@@ -130,7 +130,7 @@ def _presets() -> Iterator[str]:
 @click.argument("name")
 @home_option
 def show_strategy(name: str, *, home: Home) -> None:
-    """Show one strategy: what it does, its parameters with their defaults, where it comes from.
+    """Show a strategy: what it does, its parameters with defaults, and where it is defined.
 
     NAME is an installed strategy, path/to/file.py@name, a preset, or a control.
     """
@@ -162,11 +162,10 @@ def show_strategy(name: str, *, home: Home) -> None:
         default = str(bound.arguments.get(parameter.name, parameter.default))
         default = default.lower() if parameter.kind is bool else default
         click.echo(f"  {parameter.name} = {default}  ({parameter.expects})")
-    click.echo(f"\n{registration.text or 'It has no docstring.'}")
+    click.echo(f"\n{registration.text or 'The strategy has no docstring.'}")
 
 
 def _papers(name: str) -> Iterator[str]:
-    """Yield the papers' tables with rows of a strategy, and the rows' names there."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables
 
@@ -181,12 +180,12 @@ def _papers(name: str) -> Iterator[str]:
 @click.option(
     "--samples",
     metavar="NAME",
-    help="Hide the installed packages that hold this set's targets, as a run over it does.",
+    help="Hide installed packages that contain this set's targets, as a run over the set does.",
 )
 @strategy_seconds_option
 @home_option
 def check_strategy(spec: str, *, samples: str | None, strategy_seconds: float, home: Home) -> None:
-    """Run the conformance list on a tiny repository, in the cell of a run, one line a check; exit 1 if one fails.
+    """Run the conformance checks on a tiny repository, in the cell of a run; exit 1 if one fails.
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
@@ -204,11 +203,6 @@ def check_strategy(spec: str, *, samples: str | None, strategy_seconds: float, h
 
 
 def _print_checks(findings: Iterable[Any], width: int) -> None:
-    """Print a line for each check as it finishes, then the number passed.
-
-    Raises:
-        Exit: with code 1, if a check failed.
-    """
     count = failed = 0
     for finding in findings:
         count, failed = count + 1, failed + (not finding.passed)
@@ -218,7 +212,7 @@ def _print_checks(findings: Iterable[Any], width: int) -> None:
         raise click.exceptions.Exit(1)
 
 
-_SANDBOX = sandbox_choice("Whose boxes engines live in.")
+_SANDBOX = sandbox_choice("Where engines run.")
 
 
 @click.group()
@@ -228,7 +222,7 @@ def engine() -> None:
 
 @engine.command("list")
 def list_engines() -> None:
-    """List the installed engines: name, summary."""
+    """List the installed engines: name and summary."""
     from ctxbench.bench.engines import recipe
     from ctxbench.bench.errors import InputFault
 
@@ -247,7 +241,7 @@ def list_engines() -> None:
 @engine.command("show")
 @click.argument("spec")
 def show_engine(spec: str) -> None:
-    """Show one engine: what it does, its parameters with their defaults, what its box holds. Nothing of it is run.
+    """Show an engine: what it does, its parameters with defaults, what its box contains. Nothing is run.
 
     SPEC is name(key=value, …), path/to/file.py@Class(key=value, …), or path/to/file.toml.
     """
@@ -265,7 +259,7 @@ def show_engine(spec: str) -> None:
     for parameter in read.parameters:
         value = read.mode if parameter.name == "mode" else read.arguments.get(parameter.name, parameter.default)
         click.echo(f"  {parameter.name} = {value}  ({parameter.expects})")
-    click.echo(f"\n{read.summary or 'It says nothing of itself.'}")
+    click.echo(f"\n{read.summary or 'The engine has no description.'}")
 
 
 @engine.command("check")
@@ -273,7 +267,7 @@ def show_engine(spec: str) -> None:
 @_SANDBOX
 @home_option
 def check_engine(spec: str, *, sandbox: str | None, home: Home) -> None:
-    """Run the conformance list in a box, on a tiny repository, one line a check; exit 1 if one fails.
+    """Run the conformance checks in a box, on a tiny repository; print a line per check; exit 1 if one fails.
 
     SPEC is as for `ctxbench engine show`.
     """
@@ -295,7 +289,7 @@ def check_engine(spec: str, *, sandbox: str | None, home: Home) -> None:
     default=60,
     show_default=True,
     metavar="N",
-    help="Samples that are drawn, from the repositories in turn.",
+    help="Samples to draw, from the repositories in turn.",
 )
 @click.option("--generator", default="incontext", show_default=True, metavar="SPEC", help="The model.")
 @run_workers_option
@@ -313,10 +307,11 @@ def measure_leak(
     home: Home,
     db: str | None,
 ) -> None:
-    """Run an engine in both modes on a drawn part of a set, and print what the shared mode gains, with its interval.
+    """Run an engine in both modes on drawn samples of a set, and print the gain of shared mode, with its interval.
 
-    In per-file mode its tree holds no answer of its samples. What it gains by seeing target files whole is a leak,
-    or the code between two cursors of a file. The runs are stored, and are those of `ctxbench run` with --limit.
+    In per-file mode, the engine's tree contains no answers to its samples. In shared mode it contains whole target
+    files: a gain there is a leak, or comes from code between two cursors of a file. The runs are stored, as by
+    `ctxbench run` with --limit.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.engines import recipe
@@ -333,7 +328,7 @@ def measure_leak(
     read = recipe.read(spec)
     if read.remote:
         raise InputFault(
-            "asks a server elsewhere, which has one mode", where=spec, cure="name an engine that lives in a box"
+            "the engine runs on a server, which has only one mode", where=spec, cure="name an engine that runs in a box"
         )
     engine_spec = parse(read.spec)
     other_arguments = {key: value for key, value in engine_spec.arguments.items() if key != "mode"}
@@ -362,7 +357,6 @@ def measure_leak(
 
 
 def _verdicts(compared: list[Compared]) -> Iterator[str]:
-    """Yield a line per language on the gain of the shared mode, in bits if these were measured."""
     for language in dict.fromkeys(pair.this.language for pair in compared):
         pairs = {pair.metric: pair.difference for pair in compared if pair.this.language == language}
         metric = next((name for name in (GAIN, COPYABLE) if name in pairs), next(iter(pairs)))
@@ -373,7 +367,7 @@ def _judged(difference: Difference) -> str:
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or low is None or high is None:
         return "too few samples for an interval"
-    words = "it gains by what it saw: a leak" if low > 0 else "no leak can be seen at this size"
+    words = "shared mode gains: a leak" if low > 0 else "no leak is visible with this many samples"
     return f"{mean:+.3g} [{low:+.3g}, {high:+.3g}]; {words}"
 
 
@@ -384,9 +378,9 @@ def generator() -> None:
 
 @generator.command("list")
 def list_generators() -> None:
-    """List the installed generators: name, summary, parameters with their defaults.
+    """List the installed generators: name, summary, parameters with defaults.
 
-    Each also takes cutoff=2024-06, the day or month up to which its model was trained (see docs/fidelity.md).
+    Each also accepts cutoff=2024-06: the day or month when the model's training data ends (see docs/fidelity.md).
     """
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import spelled
@@ -410,9 +404,9 @@ def list_generators() -> None:
 @generator.command("check")
 @click.argument("spec")
 def check_generator(spec: str) -> None:
-    """Try a generator: does it do what it must, and what can it do?
+    """Check what a generator must do, and show what else it can do.
 
-    It is asked for a few completions of a tiny prompt, one line a check. Exit 1 if a check fails.
+    The generator completes a tiny prompt a few times. Prints a line per check; exit 1 if one fails.
 
     SPEC is name(key=value, …).
     """

@@ -24,7 +24,7 @@ SAMPLE = """\
 name = "example"            # the same as the file's name; lower case
 language = "python"         # or "java"
 license = "MIT"             # an SPDX expression
-version = "1.2.0"           # the version that every source below holds
+version = "1.2.0"           # the version in every source below
 released = "2024-06-01"     # optional: the day on which that version was published
 
 # Optional: read only this folder; give no samples from these files (`*` also matches `/`).
@@ -37,7 +37,7 @@ sets = []
 # Optional: the projects of CoderEval whose tasks are rebuilt on it.
 # codereval = ["owner/example"]
 
-# Where copies of this version are, each with its own hash. The first that can be reached is used.
+# Sources of this version, each with its own hash. The first reachable source is used.
 [[source]]
 kind = "pypi"               # the sdist on the package index that pip is configured for
 name = "example"
@@ -65,8 +65,8 @@ sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 # arguments = ["-o", "addopts="]
 # deselect = ["tests/test_cli.py::test_main"]
 # added = "my-tests/example"                # a folder of more tests, relative to this file
-# lock = ["attrs==25.4.0"]                  # versions, so that its tests run the same in years; `repo add` writes all
-# wheel = false                             # the index has no wheel of it: requirements name all it needs
+# lock = ["attrs==25.4.0"]                  # pinned versions for the tests; `repo add` writes all of them
+# wheel = false                             # the index has no wheel of it; list all that it needs in requirements
 # notes = ""
 """
 
@@ -80,7 +80,7 @@ def repo() -> None:
 @click.option("--set", "set_name", metavar="NAME", help="Only the repositories of this set.")
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
-    """List the shipped repositories: name, version, day of its release, language, licence, sets, whether fetched."""
+    """List the shipped repositories: name, version, release day, language, licence, whether fetched, sets."""
     from ctxbench.bench import standard
     from ctxbench.bench.repositories import checkout, manifest
 
@@ -106,7 +106,7 @@ def sample() -> None:
 @repo.command()
 @click.argument("refs", metavar="FILE|NAME...", nargs=-1, required=True)
 def check(refs: tuple[str, ...]) -> None:
-    """Check manifests and say everything that is wrong, a line each."""
+    """Check manifests and print every fault, one per line."""
     from ctxbench.bench.repositories.manifest import ManifestFault, load
 
     faults = wrong = 0
@@ -122,7 +122,7 @@ def check(refs: tuple[str, ...]) -> None:
     if faults:
         raise InputFault(
             f"{_count(faults, 'fault')} in {_count(wrong, 'manifest')}",
-            cure="mend what the lines above name; `ctxbench repo sample` prints a right one",
+            cure="correct the faults above; `ctxbench repo sample` prints a valid manifest",
         )
 
 
@@ -131,7 +131,7 @@ def check(refs: tuple[str, ...]) -> None:
 @click.option("--set", "set_name", metavar="NAME", help="All repositories of this set.")
 @home_option
 def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
-    """Fetch repositories into the home folder; print each one's name and folder."""
+    """Fetch repositories into the home folder; print each name and folder."""
     from ctxbench.bench.repositories import checkout
 
     failed: list[CtxbenchError] = []
@@ -150,21 +150,21 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
         click.echo("\n".join(str(error) for error in failed), err=True)
         raise InputFault(
             f"{len(failed)} of {len(manifests)} repositories could not be fetched",
-            cure="mend what the lines above name, then run the same command again",
+            cure="correct the faults above, then run the same command again",
         )
 
 
 @repo.command()
 @click.argument("ref", metavar="SOURCE")
-@click.option("--name", metavar="NAME", help="Name of the repository and of its manifest; default: its source's.")
+@click.option("--name", metavar="NAME", help="Name of the repository and its manifest; default: the source's name.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where the manifest is written, as NAME.toml; default: manifests in the home folder.",
+    help="Folder of the manifest NAME.toml; default: manifests in the home folder.",
 )
-@click.option("--no-tests", is_flag=True, help="Leave its tests out: it gives lines only.")
-@click.option("--force", is_flag=True, help="Replace a manifest of that name.")
+@click.option("--no-tests", is_flag=True, help="Skip its tests; the repository then gives only line samples.")
+@click.option("--force", is_flag=True, help="Replace a manifest with that name.")
 @workers_option("Processes for reading files.")
 @sandbox_option
 @home_option
@@ -179,14 +179,15 @@ def add(
     sandbox: str | None,
     home: Home,
 ) -> int:
-    """Adopt the repository SOURCE: fetch it, guess how it is tested, run its tests, write its manifest.
+    """Add the repository SOURCE: fetch it, guess how to run its tests, run them, and write a manifest.
 
-    SOURCE is pypi:NAME==VERSION, debian:NAME[=VERSION], git+URL@COMMIT, or the path of a folder or an archive. What
-    was seen and what is doubtful stands in the manifest as comments. Its tests run in the sandbox; what they lack is
-    guessed by what they say. Exit 1 if it has tests and none of them ran: the manifest is then for lines only.
+    SOURCE is pypi:NAME==VERSION, debian:NAME[=VERSION], git+URL@COMMIT, or the path of a folder or an archive. Comments
+    in the manifest list what was found and what you should check. Tests run in the sandbox; requirements they lack are
+    guessed from their error messages. If there are tests and none runs, the manifest is for lines only, with exit code
+    1.
     """
     if no_tests and sandbox is not None:
-        raise click.UsageError("--sandbox is for tests, which --no-tests leaves out")
+        raise click.UsageError("--no-tests runs no tests; leave out --sandbox")
     from ctxbench.bench.adoption.adopt import adopt
 
     adoption = adopt(
@@ -200,21 +201,23 @@ def add(
         report=say,
     )
     for doubt in adoption.doubts:
-        say(f"{adoption.manifest.name}: to be looked at: {visible(' '.join(doubt.split()))}")
+        say(f"{adoption.manifest.name}: please check: {visible(' '.join(doubt.split()))}")
     click.echo(f"{adoption.path}: {' '.join(adoption.remarks[1:])}")
     trial = adoption.trial
     if trial is not None and not trial.passed:
         raise InputFault(
-            f"none of its tests ran: {trial.fault}" if trial.search is None else "none of its tests passed",
+            f"no test of the repository ran: {trial.fault}"
+            if trial.search is None
+            else "no test of the repository passed",
             where=str(adoption.path),
-            cure="mend the comment `# [tests]` there and make it a table, then "
-            f"`ctxbench samples build trial --kind function --repo {adoption.path}` runs them",
+            cure="correct and uncomment `# [tests]` there, then run "
+            f"`ctxbench samples build trial --kind function --repo {adoption.path}`",
         )
     return 0
 
 
 def workbench(sandbox: str | None, home: Home) -> AdoptionTools:
-    """Return the sandbox and tools that run the tests of a new repository."""
+    """Return the sandbox and tools to run a new repository's tests."""
     from ctxbench.bench.adoption.trial import AdoptionTools
     from ctxbench.sandbox import wheels
 
@@ -226,7 +229,7 @@ def workbench(sandbox: str | None, home: Home) -> AdoptionTools:
 
 
 def _beside(sandbox: str | None, home: Home) -> Sandbox | None:
-    """Return bubblewrap as a second back end if both work and the user named none."""
+    """Return bubblewrap as a second back end if Docker works too and the user named no back end."""
     from ctxbench.sandbox.registry import bubblewrap_fault, docker_fault
 
     is_one = sandbox or docker_fault() or bubblewrap_fault(home.cache / "sandbox")
@@ -238,7 +241,7 @@ def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest
     from ctxbench.bench.repositories.manifest import load
 
     if not refs and not set_name:
-        raise click.UsageError("Give names or files of repositories, or --set NAME.")
+        raise click.UsageError("give names or manifest files of repositories, or --set NAME")
     manifests = [load(ref) for ref in refs] + list(standard.repositories(set_name) if set_name else ())
     return list({manifest.name: manifest for manifest in manifests}.values())
 

@@ -1,4 +1,4 @@
-"""`ctxbench quickstart` and `reproduce`: run a whole study by one command, a first one or that of a paper's table."""
+"""`ctxbench quickstart` and `reproduce`: run a whole study with one command: a first one, or a paper's table."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.papers.reproduce import ComparedTable
     from ctxbench.harness.run.attempt import RunSummary
     from ctxbench.harness.store import Store
 
 
 _COMPARED = ("lc.infile", "lc.repocoder(iterations=1)")
-"""Strategies for lines."""
 _STORED = {
     Kind.LINE: (*_COMPARED, "oracle-context"),
     Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile(encoder=bm25)", "gold", "blank"),
 }
-"""Strategies whose stored answers are shown."""
 _LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
 """Default number of samples that `--model` answers."""
 _BESIDE = 3
@@ -62,7 +61,7 @@ _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
     "--model",
     default="",
     metavar="NAME",
-    help="Fetch this model of `ctxbench model list` and let it answer here too: --limit samples of each kind, or "
+    help="Fetch this model (see `ctxbench model list`) and let it answer here too: --limit samples of each kind, or "
     f"{_LIVE[Kind.LINE]} lines and {_LIVE[Kind.FUNCTION]} functions.",
 )
 @limit_option
@@ -70,11 +69,11 @@ _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
 @home_option
 @db_option
 def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> None:
-    """Do the main job once: fetch real repositories, build samples, show how a code model completes them.
+    """Try ctxbench: fetch real repositories, build samples, and show how a code model completes them.
 
-    Lines: a published model's answers by two strategies come with ctxbench; the output says that they are stored. With
-    --model a model answers here and now. Functions: the repositories' own tests judge them in a sandbox. Needs no GPU,
-    and without --model no weights. Run it again and it takes seconds, since everything that is stored is used.
+    Lines: the output shows a published model's stored answers by two strategies. With --model, a model also answers on
+    this machine. Functions: the repositories' own tests judge them in a sandbox. Needs no GPU, and without --model no
+    weights. Results are stored, so running it again takes seconds.
     """
     from ctxbench.bench import quickstart as job
     from ctxbench.harness.store import open_store
@@ -112,12 +111,6 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
 
 
 def _generators(model: str) -> dict[Kind, str]:
-    """Fetch a model; return generators that run it here, for lines and functions: `hf` if installed, or `serve`.
-
-    Raises:
-        InputFault: if there is no such model, or neither is installed.
-        MachineFault: if it cannot be fetched.
-    """
     from ctxbench.bench.retrieval.encoders import weights
     from ctxbench.harness.cli.model import ensure_fetched
     from ctxbench.harness.generators import serve
@@ -133,8 +126,6 @@ def _generators(model: str) -> dict[Kind, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps of the quick start; each prints its result."""
-
     home: Home
     store: Store
     faults: list[CtxbenchError | SandboxError] = field(default_factory=list)
@@ -146,11 +137,6 @@ class _Steps:
         )
 
     def show_stored(self, sample_set: SampleSet, model: str) -> _Texts:
-        """Show and return a published model's answers that ship with ctxbench.
-
-        The model is `model`, or the first one if `model` has no answers. Without any for this kind of sample, nothing
-        is shown.
-        """
         from ctxbench.bench import quickstart as job
         from ctxbench.bench import standard
         from ctxbench.harness.imported import reference
@@ -165,8 +151,8 @@ class _Steps:
         file = files[0]
         summaries = reference.store_files(self.store, [file], progress=progress)
         click.echo(
-            f"STORED ANSWERS: {file.runs[0].generator} answered these {len(file.samples)} {kind}s before, on another "
-            "machine; ctxbench brought its answers along, and asked no model.\n"
+            f"STORED ANSWERS: {file.runs[0].generator} answered these {len(file.samples)} {kind}s earlier, on another "
+            "machine. Its answers ship with ctxbench; no model was asked now.\n"
         )
         self._show([summary.run for summary in summaries if summary.strategy in _STORED[kind]])
         if kind is not Kind.LINE:
@@ -175,13 +161,12 @@ class _Steps:
         rows = [run for run in file.runs if run.strategy in _COMPARED]
         texts: _Texts = {f"stored, {run.strategy}": dict(zip(ids, run.texts, strict=True)) for run in rows}
         exact = [run.scores["ctxbench"]["em"] for run in rows]
-        click.echo("\nThe first lines that it completed exactly by one strategy, and not by the other:\n")
+        click.echo("\nThe first lines that the model completed exactly with one strategy and not with the other:\n")
         told_apart = [id_ for id_, *hits in zip(ids, *exact, strict=True) if len(set(hits)) > 1]
         self._show_answers(sample_set, told_apart[:_BESIDE], texts)
         return texts
 
     def judge(self, functions: SampleSet, limit: int | None, sandbox: str) -> None:
-        """Run the tests on each function's own code and on an empty body, and print how many pass."""
         summaries = self._run(functions, ("gold", "blank"), COPY_MODEL, limit, sandbox)
         named = ("gold, each function's own code", "blank, an empty body")
         counts = [
@@ -193,7 +178,6 @@ class _Steps:
     def answer(
         self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
     ) -> None:
-        """Let a model answer; for lines, show its answers beside others."""
         from ctxbench.harness.store.runs import completed
 
         there = len(sample_set.samples)
@@ -219,7 +203,6 @@ class _Steps:
         limit: int | None,
         sandbox: str | None = None,
     ) -> list[RunSummary]:
-        """Run strategies; store their fault for the end."""
         from ctxbench.harness.run.runner import fault_of, run
         from ctxbench.harness.run.spec import RunOptions
 
@@ -264,7 +247,7 @@ _WIDEST = 120
 
 
 def _check_without(choices: Collection[str], refusal: str) -> None:
-    """Refuse options that have no effect; the braces of `refusal` are for the first one's name."""
+    """Refuse options that have no effect; `refusal` has braces for the option's name."""
     context = click.get_current_context()
     for name in choices:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -278,8 +261,8 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
     "generators",
     multiple=True,
     metavar="SPEC",
-    help="A model for every row (see `ctxbench generator list`); give the option again for more. Without it the "
-    "paper's numbers are shown alone.",
+    help="A model for every row (see `ctxbench generator list`); repeatable. Without a model, only the "
+    "paper's numbers are shown.",
 )
 @summariser_options
 @tokenizer_option
@@ -287,24 +270,24 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
     "--samples",
     multiple=True,
     metavar="NAME",
-    help="A sample set; give the option again for more.  [default: the quick start's]",
+    help="A sample set; repeatable.  [default: the quick start's]",
 )
 @click.option(
     "--encoder",
     metavar="SPEC",
-    help="Take this encoder in place of every row's own (minilm, hashed, …); said beside the table.",
+    help="Use this encoder (minilm, hashed, …) instead of each row's own; the output says so.",
 )
 @limit_option
 @click.option(
     "--languages",
     type=click.Choice(["python", "java"]),
     multiple=True,
-    help="Show only these; default: those of the samples.",
+    help="Show only these languages; default: those of the samples.",
 )
 @click.option(
     "--stored",
     is_flag=True,
-    help="Run nothing: show stored runs, also those that came with ctxbench, over the samples that all of them have.",
+    help="Run nothing; show stored runs, including those that ship with ctxbench, over the samples that all share.",
 )
 @run_workers_option
 @seed_option("Seed of strategies.")
@@ -313,7 +296,7 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
     "--figure",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="Draw who solves what into FILE, an SVG.",
+    help="Write to FILE, an SVG, which row solves which samples.",
 )
 @format_option("table", "json", "markdown")
 @sandbox_option
@@ -333,20 +316,19 @@ def reproduce(
     db: str | None,
     **choices: Any,
 ) -> None:
-    """Run every strategy of a paper's table and print ours beside the paper's numbers, row by row.
+    """Run every strategy of a paper's table and print the results beside the paper's numbers.
 
     TABLE is icl-table1, icl-table2, icl-table3 or icl-table4 (functions), infercom-table3, infercom-table4,
     infercom-table5, infercom-table6 or infercom-section6.4 (lines).
 
-    Rows that differ in the model only are one run with each generator given. Below the table stand the average
-    gains that the paper's text states, and who solves what. It is no reproduction as long as samples, model or
-    encoder are others, and says in what they are. The same command again does only what is missing.
-    Table 6 of the InferCom paper is of five runs (--repeat 5).
+    Rows that differ only in the model become one run per generator. Below the table, the output shows the average gains
+    that the paper states, and which rows solve what. Unless samples, model and encoder are the paper's, the output
+    lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the
+    InferCom paper needs five runs (--repeat 5).
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables
-    from ctxbench.harness.papers import render
     from ctxbench.harness.papers import reproduce as job
     from ctxbench.harness.run.spec import RunOptions
     from ctxbench.harness.store import open_store
@@ -360,7 +342,7 @@ def reproduce(
         specs = job.specs_of(paper_table, None)
         beside = job.ComparedTable(table=paper_table, generators=(), encoder=None, specs=specs, ours={})
     elif stored:
-        _check_without(choices, "--stored runs nothing: leave out {}")
+        _check_without(choices, "--stored runs nothing; leave out {}")
         with open_store(db or home.database) as store:
             beside = job.stored(store, paper_table, samples, generators=generators, encoder=encoder)
     else:
@@ -377,15 +359,21 @@ def reproduce(
                 progress=progress,
             )
     columns = languages or beside.languages
-    if form == "json":
-        text = render.to_json(beside, columns)
-    elif form == "markdown":
-        text = render.markdown(beside, columns)
-    else:
-        width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
-        text = render.table(beside, columns, width=width)
-    click.echo(text, nl=False)
+    click.echo(_printed(beside, columns, form), nl=False)
     if figure is not None:
+        from ctxbench.harness.papers import render
+
         write_atomic(figure, render.figure(beside, columns))
     if fault is not None:
         raise fault
+
+
+def _printed(beside: ComparedTable, columns: Sequence[str], form: str) -> str:
+    from ctxbench.harness.papers import render
+
+    if form == "json":
+        return render.to_json(beside, columns)
+    if form == "markdown":
+        return render.markdown(beside, columns)
+    width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
+    return render.table(beside, columns, width=width)

@@ -39,13 +39,13 @@ _SHAPES = FormatChoice("predictions")
 _PARQUET = "parquet"
 _EXPORTED = ExportChoice(
     "predictions",
-    {_PARQUET: "a row a sample and profile: its status, metrics, tokens and seconds, for a notebook (needs pyarrow)"},
+    {_PARQUET: "a row per sample and profile: status, metrics, tokens and seconds, for notebooks (needs pyarrow)"},
 )
 
 
 @click.group()
 def results() -> None:
-    """Bring recorded predictions and verdicts in and out."""
+    """Import and export predictions and verdicts."""
 
 
 @results.command("import", cls=WithShapes)
@@ -54,25 +54,25 @@ def results() -> None:
 @click.option(
     "--reference",
     metavar="S",
-    help="Instead of files, the results that ship with ctxbench: those over the standard set S, such as ctxbench-2 or "
-    "ctxbench-2-lite.",
+    help="Import the results that ship with ctxbench, over the standard set S, such as ctxbench-2 or "
+    "ctxbench-2-lite, instead of files.",
 )
 @click.option(
     "--samples",
     metavar="NAME",
-    help="The sample set that the predictions are of; only the output of CoderEval's harness says it itself. With "
-    "--reference your build of S, if it has another name.",
+    help="The sample set of the predictions; only output of CoderEval's harness names it itself. With "
+    "--reference: your build of S, if it has another name.",
 )
 @click.option(
-    "--strategy", default="", metavar="TEXT", help="What to call the strategy; default: the file's, else recorded."
+    "--strategy", default="", metavar="TEXT", help="Name of the strategy; default: the name in the file, or recorded."
 )
 @click.option(
     "--generator",
     default="",
     metavar="TEXT",
-    help="What to call the model; default: the file's, else its name's first part.",
+    help="Name of the model; default: the name in the file, or the first part of the file's name.",
 )
-@language_option("Only this language's samples are meant; others are refused.")
+@language_option("Accept only samples in this language.")
 @home_option
 @db_option
 def import_files(
@@ -87,14 +87,15 @@ def import_files(
     home: Home,
     db: str | None,
 ) -> list[ImportSummary]:
-    """Store recorded predictions as runs, with their verdicts where FILE has them; origin `imported`.
+    """Store recorded predictions as runs of origin `imported`, with the verdicts that FILE contains.
 
-    JSON Lines, also with .gz. Texts are scored where --samples gives the answers; completions of functions
-    without verdicts can be judged afterwards with `ctxbench exec --run`. Samples that a file lacks are missing,
-    never dropped. Nothing of a file is stored if one of its lines is wrong, and nothing twice.
+    FILE is JSON Lines, also gzipped (.gz). Texts are scored if --samples has the answers; `ctxbench exec --run` judges
+    functions without verdicts. Samples that a file lacks are stored as missing. If a line is wrong, nothing of its file
+    is stored. Importing a file again changes nothing.
 
-    With --reference the built-in strategies' results over a standard set, origin `reference`: scores without prompts.
-    They need no network, and not the samples.
+    With --reference, store the built-in strategies' results over a standard set, with origin `reference`: scores
+    without
+    prompts. This needs neither a network nor the samples.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
@@ -105,7 +106,7 @@ def import_files(
 
     if reference is not None:
         if any([files, shape, strategy, generator, language]):
-            raise click.UsageError("--reference takes no FILE, and no option but --samples, --home and --db")
+            raise click.UsageError("--reference takes no FILE, and only the options --samples, --home and --db")
         return _import_reference(reference, samples, home, db)
     if not files or shape is None:
         raise click.UsageError("give FILE and --format, or --reference")
@@ -149,7 +150,7 @@ def _import_reference(name: str, samples: str | None, home: Home, db: str | None
 
 
 def _say_imported(summary: ImportSummary) -> ImportSummary:
-    stored = f"{summary.new} of {summary.planned} samples" if summary.new else "was imported before: nothing changed"
+    stored = f"{summary.new} of {summary.planned} samples" if summary.new else "already imported, nothing changed"
     click.echo(f"{summary.run}  {summary.samples}  {summary.strategy}  {summary.generator}  n={summary.n}  {stored}")
     for remark in summary.remarks:
         click.echo(remark, err=True)
@@ -160,25 +161,25 @@ def _say_imported(summary: ImportSummary) -> ImportSummary:
 @click.argument("run")
 @click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
-@click.option("--samples", metavar="NAME", help="The run's sample set, where it has another name than then.")
+@click.option("--samples", metavar="NAME", help="The run's sample set, if its name has changed.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    help="Repeat the answers of each task until there are N, as CoderEval's harness wants.",
+    help="Repeat the answers of each task until there are N, as CoderEval's harness requires.",
 )
-@click.option("--partial", is_flag=True, help="Export a run though some of its samples are missing.")
+@click.option("--partial", is_flag=True, help="Export a run even if samples are missing.")
 @home_option
 @db_option
 def export(
     *, run: str, shape: str, out: Path, samples: str | None, repeat: int, partial: bool, home: Home, db: str | None
 ) -> None:
-    """Write the stored RUN (its id, its beginning or its name) for other tools.
+    """Write the stored RUN (its id, the beginning of its id, or its name) for other tools.
 
-    `every-eval-ever` and `inspect` hold all of a run: prompts, answers, scores, means.
-    `ctxbench` is a line a completion, with labels and verdicts; `parquet` the scores, missing samples included; the
-    others are what the benchmarks' own scorers read.
+    `every-eval-ever` and `inspect` contain the whole run: prompts, answers, scores, means. `ctxbench` writes a line per
+    completion, with labels and verdicts. `parquet` contains the scores, including missing samples. The benchmarks' own
+    scorers read the other formats.
     """
     from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
@@ -190,14 +191,14 @@ def export(
 
     if shape == _PARQUET:
         if repeat > 1 or samples is not None or partial:
-            raise click.UsageError("--format parquet takes no --repeat, --samples or --partial: it has every sample")
+            raise click.UsageError("--format parquet exports every sample; leave out --repeat, --samples and --partial")
         _write_scores(run, out, db or home.database)
         return
     if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
-        raise click.UsageError(f"--repeat is for --format {' or '.join(repeated)}")
+        raise click.UsageError(f"--repeat needs --format {' or '.join(repeated)}")
     if out.is_dir():
-        raise InputFault("is a folder, not a file", where=str(out), cure="give --out the path of a file")
+        raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
     with open_reader(db or home.database) as store:
         if shape in RUN_FORMATS:
             _export_run(store, run, shape, out, samples, home, partial=partial)
@@ -237,7 +238,6 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
 def _export_run(
     store: Store, run: str, name: str, out: Path, samples: str | None, home: Home, *, partial: bool
 ) -> None:
-    """Write a whole run, with its samples if they are on this machine."""
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_atomic
@@ -261,11 +261,10 @@ def _export_run(
     write_atomic(out, RUN_FORMATS[name].write(exported))
     click.echo(f"{out}: {exported.work.finished} of {exported.work.planned} samples")
     if exported.sample_set is None:
-        click.echo(f"the sample set {given!r} is not here, so the references are left out", err=True)
+        click.echo(f"the sample set {given!r} is not in the home folder, so references are left out", err=True)
 
 
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
-    """Return the sample set of a run if the format also writes its tasks; otherwise None."""
     from ctxbench.bench import samples as sets
     from ctxbench.harness.exported import needs_samples
     from ctxbench.harness.store.runs import check_set
@@ -394,16 +393,15 @@ def _verification(title: str, verification: PackageVerification) -> str:
 @home_option
 @db_option
 def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
-    """Bring the shards of `ctxbench run --shard` into one database.
+    """Merge the shards of `ctxbench run --shard` into one database.
 
-    Merge only shards of people whom you trust: their answers and scores are taken as they are, and the board says so.
-    Their verdicts count for their own run alone.
+    Merge only shards of people you trust: their answers and scores are stored unchecked, and the board says so. Their
+    verdicts apply only to their own run.
 
-    Takes folders of shards, or single files. The sample sets that they are of must be in the home folder, with the
-    same content. Prints a line a run: run id, strategy, samples new, there already, faults; then what is missing.
-    Shards may come in any order and any number of times: what is stored already is dropped where it is equal. A shard
-    with another value for something that is stored is refused as a whole, the others are merged, and the command ends
-    with exit code 1.
+    FOLDER is a folder of shards or a single shard. The home folder must contain the shards' sample sets, with equal
+    content. Prints a line per run: run id, strategy, samples that are new or already there, faults, missing samples.
+    Shards may come in any order and more than once. A shard that contradicts a stored value is refused as a whole; the
+    others are merged, and the exit code is 1.
     """
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.run.merging import Merger, shard_files
@@ -425,7 +423,7 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
     if len(refused) == 1:
         raise refused[0]
     if refused:
-        raise InputFault(f"{len(refused)} shards are refused; the first: {refused[0]}")
+        raise InputFault(f"{len(refused)} shards were refused; the first: {refused[0]}")
 
 
 def _say_merged(store: Store, merged: list[Merged]) -> None:

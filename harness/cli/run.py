@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="SPEC",
-    help="A strategy, name(key=value, …), a preset or a control; for more, give the option again or "
+    help="A strategy as name(key=value, …), a preset or a control; repeatable, also with "
     "braces, name(key={1,2}) (see `ctxbench strategy list`).",
 )
 @click.option(
@@ -60,47 +60,47 @@ if TYPE_CHECKING:
     required=True,
     metavar="SPEC",
     help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
-    "(see `ctxbench generator list`); none: retrieve alone.",
+    "(see `ctxbench generator list`); none: retrieve only.",
 )
 @summariser_options
 @tokenizer_option
 @limit_option
-@after_option("Take only samples whose code is dated after DATE (see docs/fidelity.md).")
+@after_option("Use only samples whose code is dated after DATE (see docs/fidelity.md).")
 @click.option(
-    "--n", type=click.IntRange(1, MOST_K), metavar="N", help="Completions a sample; default: the largest K, else 1."
+    "--n", type=click.IntRange(1, MOST_K), metavar="N", help="Completions per sample; default: the largest K, or 1."
 )
 @k_option
 @click.option(
     "--temperature",
     type=Finite(min=0),
     metavar="T",
-    help="Of decoding; default: 0, and 0.8 for several completions of a function.",
+    help="Decoding temperature; default: 0, or 0.8 for several completions of a function.",
 )
 @click.option(
     "--top-p",
     type=Finite(min=0, max=1, min_open=True),
     metavar="P",
-    help="Of decoding; default: 1, and 0.95 for several completions of a function.",
+    help="Top-p of decoding; default: 1, or 0.95 for several completions of a function.",
 )
-@sandbox_choice("What runs the tests of functions; none: store completions, `ctxbench exec --run` judges them.", "none")
+@sandbox_choice("Where function tests run; none: only store completions, for `ctxbench exec --run`.", "none")
 @click.option(
     "--fim",
     is_flag=True,
-    help="Fill in the middle: show the model what follows the cursor, between the marks that it was trained with. "
-    "Lines only; strategies see nothing of it. Default: the text before the cursor alone, as the papers do.",
+    help="Fill in the middle: show the model the code after the cursor too, between the marks of its training. "
+    "Lines only; strategies do not see that code. Default: only the text before the cursor, as in the papers.",
 )
 @run_workers_option
 @strategy_seconds_option
 @measure_option(
-    "What to compute of a sample at once, repeatable: scores alone, or with gain, diagnostics, published profiles; "
-    "`ctxbench rescore` does the rest later, to the same numbers. Default: all.",
+    "What to compute per sample, repeatable: only scores, or also gain, diagnostics, published profiles; "
+    "`ctxbench rescore` adds the rest later, with equal numbers. Default: all.",
     more=("scores",),
 )
 @click.option(
     "--max-cost",
     type=Finite(min=0, min_open=True),
     metavar="DOLLARS",
-    help="Begin no more samples once this command's new answers cost so much; the model's rate must be known (see "
+    help="Start no more samples once this command's new answers cost this much; needs the model's rate (see "
     "docs/board.md#costs).",
 )
 @seed_option("Seed of strategies and decoding.")
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="With --shard: where the shards go; default: shards in the home folder.",
+    help="With --shard: folder for the shards; default: shards in the home folder.",
 )
 @engine_options
 @home_option
@@ -132,11 +132,10 @@ def run(
 ) -> Sequence[RunSummary]:
     """Run strategies over a sample set with a generator, and store every result.
 
-    Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing; for functions
-    pass@k over the samples whose completions all have verdicts. The same command again does only what is
-    missing; it ends with exit code 1 as long as something is. With --shard it does a part of the samples
-    and prints of that part; calls for all parts, wherever they run, make one run. With --engine ray the
-    nodes of a cluster do the work.
+    Prints a line per strategy: run id, strategy, samples scored, failed by the model, and missing; for functions also
+    pass@k, over samples whose completions all have verdicts. Run the command again to do only what is missing; the exit
+    code is 1 while something is missing. With --shard, only a part of the samples runs, and the line is for that part;
+    calls for all parts, on any machines, make one run. With --engine ray, the nodes of a cluster do the work.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand
@@ -181,17 +180,18 @@ def _check_together(
     max_cost: float | None,
 ) -> None:
     if engine == "ray" and share:
-        raise click.UsageError("--engine ray takes no --shard")
+        raise click.UsageError("--engine ray takes no --shard; leave one of them out")
     if engine == "ray" and max_cost is not None:
-        raise click.UsageError("--engine ray takes no --max-cost: its nodes do not know of each other's costs")
+        raise click.UsageError(
+            "--engine ray takes no --max-cost, as nodes do not share their costs; leave one of them out"
+        )
     if out and not share:
-        raise click.UsageError("--out is for --shard: other results go into the database")
+        raise click.UsageError("--out needs --shard; other results go into the database")
 
 
 def _cluster(
     engine: str, address: str | None, home: Home, sample_set: SampleSet, generator: str, options: RunOptions
 ) -> AbstractContextManager[Cluster | None]:
-    """Open the cluster that does the work; None for this machine."""
     from contextlib import nullcontext
 
     if engine == "local":
@@ -202,18 +202,17 @@ def _cluster(
 
 
 def _say_decoding(sampling: Sampling, n: int) -> None:
-    click.echo(f"{n} completions a sample, temperature {sampling.temperature:g}, top-p {sampling.top_p:g}", err=True)
+    click.echo(f"{n} completions per sample, temperature {sampling.temperature:g}, top-p {sampling.top_p:g}", err=True)
 
 
 def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
-    """Print remarks and runs whose tests did not run; raise the runs' fault."""
     from ctxbench.harness.run.runner import fault_of
 
     if summaries and summaries[-1].remark:
         click.echo(summaries[-1].remark, err=True)
     for summary in summaries:
         if summary.unjudged and not summary.judges:
-            click.echo(f"no tests were run: `ctxbench exec --samples {samples} --run {summary.run}` does it", err=True)
+            click.echo(f"no tests were run; run `ctxbench exec --samples {samples} --run {summary.run}`", err=True)
     fault = fault_of(summaries)
     if fault is not None:
         raise fault
@@ -237,13 +236,13 @@ def _say(summary: RunSummary, *, ks: Sequence[int], n: int, repeat: int) -> None
         click.echo(f"{summary.strategy}: {summary.costs}", err=True)
     if summary.repeats:
         click.echo(
-            f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave the same prompts and "
-            "completions, so repetition tells nothing; at temperature 0 no more runs of it are made",
+            f"{summary.strategy}: the seeds {summary.seed - 1} and {summary.seed} gave equal prompts and "
+            "completions, so repetition adds nothing; at temperature 0 no more seeds are run",
             err=True,
         )
     if summary.all_equal:
         click.echo(
-            f"{summary.strategy}: the {n} completions of each sample are equal, so they tell no more than one: "
-            "this generator does not sample, or its temperature is 0",
+            f"{summary.strategy}: the {n} completions of each sample are equal, so one is enough; "
+            "the generator does not sample, or its temperature is 0",
             err=True,
         )

@@ -1,4 +1,4 @@
-"""``ctxbench samples``: build, verify, show and list sample sets; `samples_import` imports and exports them."""
+"""`ctxbench samples`: build, verify, show and list sample sets; `samples_import` imports and exports them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ since_option = click.option(
     "--since",
     metavar="COMMIT|DATE",
     callback=_since,
-    help="Take only lines that were added after that commit or day, of sources with a git history.",
+    help="Use only lines added after that commit or day, from sources with a git history.",
 )
 
 
@@ -109,26 +109,26 @@ def list_sets(home: Home) -> None:
     "--set",
     "set_name",
     metavar="S",
-    help="A standard set, such as ctxbench-2 or ctxbench-2-lite: its repositories, --per-repo and --seed.",
+    help="A standard set, such as ctxbench-2 or ctxbench-2-lite; it sets the repositories, --per-repo and --seed.",
 )
 @language_option("Use only the repositories in this language.")
-@after_option("Use only the repositories whose release was published after DATE.")
+@after_option("Use only repositories released after DATE.")
 @since_option
 @click.option(
     "--per-repo",
     type=click.IntRange(1),
     metavar="N",
-    help="Most samples a repository; 50 unless given, and 200 with --protocol projbench.",
+    help="Most samples per repository; default: 50, or 200 with --protocol projbench.",
 )
 @click.option(
     "--protocol",
     metavar="SPEC",
-    help="Lines: the rules that choose them: ctxbench unless given, or projbench, also with cursor=value and "
-    "first_use=member, as projbench(cursor=value).",
+    help="The rules that choose lines: ctxbench (default), or projbench, also with cursor=value and "
+    "first_use=member, as in projbench(cursor=value).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
 @workers_option("Processes to use.")
-@click.option("--force", is_flag=True, help="Replace another set of that name.")
+@click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @sandbox_option
 @home_option
 @click.pass_context
@@ -152,10 +152,10 @@ def build(
 ) -> None:
     """Build the sample set NAME from real repositories.
 
-    Lines that use what the repository's own files import from each other become samples, as in
-    ProjBench; with --protocol projbench by no other rules than its paper's. With --kind function, documented
-    functions do that the repository's own tests cover: each is run in the sandbox, where its reference must
-    pass and an empty body fail. The same seed gives the same bytes.
+    A line sample is a line that uses what the repository's files import from each other, as in ProjBench; --protocol
+    projbench applies only the paper's rules. A function sample (--kind function) is a documented function that the
+    repository's own tests cover. It runs in the sandbox: its reference must pass, and an empty body must fail. The same
+    seed gives the same bytes.
     """
     _refuse_options(kind, since=since, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets
@@ -178,25 +178,19 @@ def build(
 def _refuse_options(
     kind: str, *, since: Since | None, sandbox: str | None, protocol: str | None, set_name: str | None
 ) -> None:
-    """Refuse options for the other kind of sample, or that a standard set fixes."""
     if kind == "function" and protocol is not None:
-        raise click.UsageError("--protocol is for --kind line: tests decide which functions become samples")
+        raise click.UsageError("--protocol needs --kind line; tests decide which functions become samples")
     if set_name is not None and protocol is not None:
-        raise click.UsageError("--protocol is for --repo: a standard set has its own")
+        raise click.UsageError("--protocol needs --repo; a standard set has its own protocol")
     if kind == "function" and since is not None:
-        raise click.UsageError("--since is for --kind line: functions come from releases whose tests judge them")
+        raise click.UsageError("--since needs --kind line; functions come from releases whose tests judge them")
     if kind == "line" and sandbox is not None:
-        raise click.UsageError("--sandbox is for --kind function: lines are not run")
+        raise click.UsageError("--sandbox needs --kind function; lines are not run")
 
 
 def _manifests(
     standard_set: StandardSet | None, repos: tuple[str, ...], kind: str, language: str | None, after: date | None
 ) -> list[RepoManifest]:
-    """Return the repositories, from a standard set or by name, that pass the filters.
-
-    Raises:
-        InputFault: if a name is wrong, or no repository is left.
-    """
     from ctxbench.bench.repositories import manifest
 
     if standard_set is None:
@@ -211,29 +205,23 @@ def _manifests(
 
 
 def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ...]) -> StandardSet | None:
-    """Load the standard set of that name; None if repositories are named instead."""
     from ctxbench.bench import standard
 
     if bool(repos) == (name is not None):
-        raise click.UsageError("give repositories with --repo, or a standard set with --set")
+        raise click.UsageError("give either repositories with --repo or a standard set with --set")
     if name is None:
         return None
     for parameter in ("per_repo", "seed"):
         if context.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
             option = parameter.replace("_", "-")
-            raise click.UsageError(f"--{option} is for --repo: a standard set has its own")
+            raise click.UsageError(f"--{option} needs --repo; a standard set has its own value")
     return standard.load(name)
 
 
 def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: SampleSet) -> None:
-    """Print whether a set equals the published one, or that none is published yet.
-
-    Raises:
-        InputFault: if it differs; lists the differences if reference results have the published ids.
-    """
     if kind not in standard_set.digests:
         say(
-            f"no {kind} samples of {standard_set.name} are published yet: the next version of ctxbench may build others"
+            f"no {kind} samples of {standard_set.name} are published yet; the next version of ctxbench may build others"
         )
         return
     if sample_set.digest != standard_set.digests[kind]:
@@ -246,7 +234,6 @@ def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: Sa
 
 
 def _differing(name: str, kind: str, built: Set[str]) -> str:
-    """Return which samples only one of the sets has; empty if no reference results list the published ones."""
     from ctxbench.bench.types import Kind
     from ctxbench.harness.imported import reference
 
@@ -255,14 +242,14 @@ def _differing(name: str, kind: str, built: Set[str]) -> str:
     published = {sample.id for sample in reference.load(name, Kind(kind)).samples}
     sides = {"of these are not published": built - published, "published ones are missing": published - built}
     said = [f"{len(ids)} {side}, such as {min(ids)}" for side, ids in sides.items() if ids]
-    return f"; {'; '.join(said) or 'they are at the same places, with other texts or tests'}"
+    return f"; {'; '.join(said) or 'they have the same places, but other texts or tests'}"
 
 
 def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoManifest]:
     recent = [repo for repo in manifests if repo.released is not None and repo.released > day]
     if not recent:
-        releases = ", ".join(f"{repo.name} {repo.released or 'says no day'}" for repo in manifests)
-        cure = "give an earlier day, or write `released` into their manifests"
+        releases = ", ".join(f"{repo.name} {repo.released or '(no day)'}" for repo in manifests)
+        cure = "give an earlier day, or add `released` to their manifests"
         raise InputFault(f"none of the repositories was released after {day}: {releases}", cure=cure)
     return recent
 
@@ -270,7 +257,7 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
 def build_lines(
     manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
 ) -> SampleSet:
-    """Build a set of lines by a protocol's spec; `options` are those of `bench.lines.build.build`."""
+    """Build a set of lines by the rules of a protocol; `options` are those of `bench.lines.build.build`."""
     from ctxbench.bench.lines.build import build
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 
@@ -300,20 +287,21 @@ def build_functions(
 
 @samples.command()
 @click.argument("name")
-@workers_option("How many samples to judge at once.")
+@workers_option("Samples to judge at once.")
 @click.option(
     "--mark",
     is_flag=True,
-    help="Store the invalid samples in the database: leaderboards and comparisons leave them out.",
+    help="Store invalid samples in the database; leaderboards and comparisons then leave them out.",
 )
 @sandbox_option
 @home_option
 @db_option
 def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home, db: str | None) -> int:
-    """Run the reference and an empty body of every function sample of the set NAME.
+    """Run the reference and an empty body of every function sample in the set NAME.
 
-    Every reference must pass and every empty body fail: exit 1 otherwise. With --mark the samples of which that is
-    not so are stored as invalid for good, broken or vacuous, and exit 1 is for faults of the machine alone.
+    Exit 1 unless every reference passes and every empty body fails. With --mark, samples that violate this are stored
+    as
+    invalid (broken or vacuous), and exit 1 means a fault of the machine.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.functions.build import verify as verify_set
@@ -356,10 +344,10 @@ def _share(part: int, whole: int) -> str:
 @click.argument("name")
 @click.argument("sample_id", metavar="[ID]", required=False)
 @click.option("--reference", is_flag=True, help="Show the answer too.")
-@click.option("--ids", is_flag=True, help="List the ids, one a line.")
+@click.option("--ids", is_flag=True, help="List the ids, one per line.")
 @home_option
 def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Home) -> None:
-    """Show what the set NAME holds and dropped, or the sample ID as a person wants to read it."""
+    """Show what the set NAME contains and left out, or show the sample ID for reading."""
     from ctxbench.bench import samples as sets
 
     sample_set = sets.load(home, name)
@@ -407,11 +395,10 @@ def _show_set(sample_set: SampleSet) -> None:
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if sample_set.samples:
-        click.echo(f"\nsee one with `ctxbench samples show {sample_set.name} '{sample_set.samples[0].id}'`")
+        click.echo(f"\nshow one with `ctxbench samples show {sample_set.name} '{sample_set.samples[0].id}'`")
 
 
 def _show_tests(entry: Mapping[str, Any]) -> None:
-    """Print how many functions the tests of a repository can judge, and how reliable the tests are."""
     if "tried" in entry:
         judged = entry["tried"] - sum(entry["drops"].get(reason, 0) for reason in _UNJUDGED)
         share = f" ({entry['kept'] / judged:.1%})".replace("%", " %") if judged else ""
@@ -425,7 +412,6 @@ def _show_tests(entry: Mapping[str, Any]) -> None:
 
 
 def _show_import(about: Mapping[str, Any]) -> None:
-    """Print the sources of an imported set, the tasks left out, and the remarks for readers of its numbers."""
     for source in about.get("sources", ()):
         click.echo(f"from {source['source']}  {source['rows']} rows, {source['digest'][:12]}")
     if about.get("unusable"):

@@ -44,38 +44,38 @@ _SHAPES = FormatChoice("samples")
     "--repos",
     type=click.Path(path_type=Path),
     default=None,
-    help="A folder that holds each repository in a folder of its name, or is the only one.",
+    help="The folder of the repositories, each in a folder of its name; or the only repository.",
 )
-@language_option("Refuse files in another one.")
+@language_option("Refuse files in other languages.")
 @click.option(
     "--docstring",
     type=click.Choice(["raw", "human"]),
     default=None,
-    help="CoderEval: the original docstrings (raw, the default), or those that people wrote.",
+    help="CoderEval: the original docstrings (raw, the default), or those written for it by people (human).",
 )
 @click.option(
     "--hygiene",
     type=click.Choice(["on", "off"]),
     default="on",
     show_default=True,
-    help="Keep copies of answers out of strategies' sight; off reproduces published settings, with a remark.",
+    help="Hide copies of answers from strategies; off reproduces published settings, with a remark.",
 )
 @click.option(
     "--packages",
     is_flag=True,
-    help="Let strategies search packages installed in the repositories' folders too, as the ICL paper's did.",
+    help="Let strategies also search packages installed in the repositories' folders, as in the ICL paper.",
 )
 @click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
 @sandbox_option
-@workers_option("With --rebuild: how many samples to judge at once.")
-@click.option("--force", is_flag=True, help="Replace another set of that name.")
+@workers_option("With --rebuild: samples to judge at once.")
+@click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @home_option
 def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
-    """Make a sample set of other benchmarks' FILES.
+    """Make a sample set from another benchmark's FILES.
 
-    FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), or Parquet files. With --repos,
-    prompts are made anew from the repositories, which strategies can then search; without, only what the
-    files store is there. What cannot be used is told, counted and kept in the set's manifest.
+    FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), or Parquet files. With --repos, prompts are
+    built from the repositories, and strategies can search these. Without it, strategies have only the text in FILES.
+    Tasks that cannot be used are printed, counted, and listed in the set's manifest.
     """
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
@@ -117,19 +117,18 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
 
 
 def _check(shape: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that have no effect."""
     executed = options["rebuild"]
     for name in ("rebuild", "docstring"):
         if options[name] and shape != "codereval":
-            raise click.UsageError(f"--{name} is for --format codereval")
+            raise click.UsageError(f"--{name} needs --format codereval")
     if executed and options["repos"] is not None:
-        raise click.UsageError("--repos is for sets whose tests are not run: leave it out")
+        raise click.UsageError("--rebuild takes no --repos; leave it out")
     if executed and options["hygiene"] == "off":
-        raise click.UsageError("--hygiene off is for --repos")
+        raise click.UsageError("--rebuild takes no --hygiene off; leave it out")
     if executed and options["packages"]:
-        raise click.UsageError("--packages is for --repos")
+        raise click.UsageError("--rebuild takes no --packages; leave it out")
     if options["sandbox"] is not None and not options["rebuild"]:
-        raise click.UsageError("--sandbox is for --rebuild: nothing else runs code here")
+        raise click.UsageError("--sandbox needs --rebuild; nothing else runs code")
 
 
 def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
@@ -165,10 +164,10 @@ def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mappi
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @home_option
 def export(name: str, shape: str, out: Path, home: Home) -> None:
-    """Write the set NAME, answers included, as one file: JSON Lines, or one JSON object where the benchmark has that.
+    """Write the set NAME, with answers, as one file: JSON Lines, or a JSON object if the benchmark uses one.
 
-    `ctxbench` puts each sample's reference under the key `reference`. A shape that has no place for a
-    sample refuses it.
+    `ctxbench` stores each sample's reference under the key `reference`. A format refuses samples that it cannot
+    express.
     """
     from ctxbench.bench import formats
     from ctxbench.bench import samples as sets
@@ -196,14 +195,14 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     default="incontext",
     show_default=True,
     metavar="SPEC",
-    help="The model that a strategy asks on the way, and whose window the prompt must fit.",
+    help="The model that a strategy may ask, and whose window the prompt must fit.",
 )
 @summariser_options
 @tokenizer_option
 @click.option("--origins", is_flag=True, help="Print each block under its kind, places, score and tokens.")
-@click.option("--fim", is_flag=True, help="As of a run that fills in the middle.")
+@click.option("--fim", is_flag=True, help="Print the prompt of a run with --fim.")
 @seed_option("Seed of the strategy.")
-@sandbox_choice("What runs the programs of strategies that run any.", "none")
+@sandbox_choice("Where strategies run programs.", "none")
 @home_option
 @db_option
 def prompt(
@@ -217,10 +216,10 @@ def prompt(
     db: str | None,
     **choices: Any,
 ) -> None:
-    """Print the exact prompt that a strategy makes of the sample ID of SET, to the byte.
+    """Print the exact prompt that a strategy builds for the sample ID of SET.
 
-    A strategy that asks the model on the way, for a draft or a summary, asks it; answers that are stored are used. No
-    run is stored.
+    If the strategy asks the model for a draft or a summary, a stored answer is used, or the model is asked. No run is
+    stored.
     """
     from ctxbench.bench import code_tokens
     from ctxbench.bench import samples as sets

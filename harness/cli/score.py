@@ -1,4 +1,4 @@
-"""`ctxbench score`, `rescore` and `exec`: compute metrics and verdicts of completions from files or stored runs.
+"""`ctxbench score`, `rescore` and `exec`: score and judge completions of files or stored runs.
 
 `score` reads a file and needs no database.
 """
@@ -49,8 +49,8 @@ _SHOWN_FAULTS = 5
     default="ctxbench",
     show_default=True,
     metavar="NAME",
-    help="ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval (exact to the published code), "
-    "or all, to see them side by side.",
+    help="ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval (equal to the published code), "
+    "or all, to compare them.",
 )
 @click.option(
     "--language",
@@ -62,15 +62,15 @@ _SHOWN_FAULTS = 5
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Write the scores of each line here, instead of to stdout.",
+    help="File for the scores of each line; default: stdout.",
 )
 @workers_option("Processes.")
 def score(file: Path, profile: str, language: str, out: Path | None, workers: int) -> None:
     """Score the completions in FILE (JSON Lines: id, prompt, prediction, ground_truth).
 
-    Writes one line for each: its id and metrics in the profile's own scale, in the order of FILE; the means
-    go to stderr. `prompt` is the file before the cursor, without what a strategy put in front of it. With
-    --profile all, prints a table of what each profile says, in percent.
+    Writes a line per completion, in the order of FILE: its id and metrics, in the profile's own scale. The means go to
+    stderr. `prompt` is the file before the cursor, without a strategy's context. --profile all prints a table of all
+    profiles, in percent.
     """
     from ctxbench.bench.files import dump_line, write_atomic
     from ctxbench.harness.metrics import PROFILES, load, metrics
@@ -97,11 +97,6 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """Read the completions; check every line before scoring.
-
-    Raises:
-        InputFault: with file, line and field of the first few faults.
-    """
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import read_lines
 
@@ -121,10 +116,12 @@ def _read(file: Path) -> list[dict[str, Any]]:
         records.append(record)
     if faults:
         more = f" (and {len(faults) - _SHOWN_FAULTS} more)" if len(faults) > _SHOWN_FAULTS else ""
-        cure = f"each line is one JSON object with text in {', '.join(_FIELDS)}, and an id of its own"
+        cure = f"make each line a JSON object with text in {', '.join(_FIELDS)}, and a unique id"
         raise InputFault(", ".join(faults[:_SHOWN_FAULTS]) + more, cure=f"{cure}; nothing was scored")
     if not records:
-        raise InputFault("no completion in the file", where=str(file), cure=f"write lines with {', '.join(_FIELDS)}")
+        raise InputFault(
+            "the file contains no completion", where=str(file), cure=f"write lines with {', '.join(_FIELDS)}"
+        )
     return records
 
 
@@ -139,7 +136,7 @@ def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str
     faults = [f"field {name!r} is missing" for name in _FIELDS if name not in record]
     faults += [f"field {name!r} is not text" for name in _FIELDS if not isinstance(record.get(name, ""), str)]
     if not faults and not record["id"].isprintable():
-        faults.append("field 'id' has characters that cannot be printed")
+        faults.append("field 'id' contains unprintable characters")
     return record, faults
 
 
@@ -160,7 +157,6 @@ def _score(records: Sequence[Mapping[str, str]], name: str, language: str, worke
 
 
 def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
-    """Return the output for one completion; undefined metrics are left out."""
     scores = {
         name: {metric: _number(value) for metric, value in values.items() if value is not None}
         for name, values in by_profile.items()
@@ -174,7 +170,6 @@ def _number(value: float) -> float | int:
 
 
 def _table(scored: Mapping[str, Sequence[Values]]) -> str:
-    """Return a table with a row per profile, in percent as its official code prints it; ``-`` for a missing metric."""
     from ctxbench.harness.metrics import aggregate
 
     columns = _columns(scored)
@@ -193,7 +188,6 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
 
 
 def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
-    """Return metric -> heading, with any unit but percent; for the usual metrics, or all of a profile without them."""
     from ctxbench.harness.metrics import info
 
     columns: dict[str, str] = {}
@@ -208,22 +202,22 @@ def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
     counts = {name: sum(1 for row in rows if row.get("es", 0.0) is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "
-        "undefined; the means of em and es leave them out, as the official code would stop there"
+        "undefined; the means of em and es exclude them, as the official code would stop there"
         for name, count in counts.items()
         if count
     ]
 
 
 @click.command()
-@click.option("--profile", metavar="NAME", help="Only this metric profile; default: all that are installed.")
-@measure_option("Only what runs left out of this, repeatable; default: all.")
+@click.option("--profile", metavar="NAME", help="Only this metric profile; default: all installed profiles.")
+@measure_option("Add only this, where a run left it out; repeatable; default: all.")
 @home_option
 @db_option
 def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home, db: str | None) -> None:
-    """Score stored completions under metric profiles that they lack, and measure what their runs left out.
+    """Score stored completions under the metric profiles they lack, and add what their runs did not measure.
 
-    No model is asked to write, and no stored score changes. Needs the sample sets of the runs, which hold the
-    answers. Interrupted, the same command goes on where it stopped.
+    No model writes a completion, and no stored score changes. Needs the sample sets of the runs, for their answers.
+    After an interrupt, run the same command again to continue.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault, UnknownName
@@ -255,11 +249,11 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
                 # The other runs are still scored.
                 unread[run.id] = fault
     if not total and not unread and not unmeasured:
-        click.echo("nothing to score: the stored completions have every metric that is defined for them")
+        click.echo("nothing to score: stored completions have every metric that is defined for them")
     if unread:
         first = next(iter(unread.values()))
         raise InputFault(
-            f"not rescored: {', '.join([*unread, *unmeasured])}: {first.what}",
+            f"cannot rescore {', '.join([*unread, *unmeasured])}: {first.what}",
             where=first.where,
             cure=f"{first.cure}; then run the same command again",
         )
@@ -270,7 +264,6 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
 def _rescored(
     home: Home, store: Store, run_id: str, sample_set: SampleSet, profile: str | None, measure: Collection[Measurement]
 ) -> Iterator[tuple[str, int, Mapping[str, MachineFault]]]:
-    """Add a run's missing scores and measurements; yield what was added, how many, and the faults of samples."""
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.run.stored import measure as measure_stored
     from ctxbench.harness.run.stored import rescore as score_stored
@@ -298,19 +291,24 @@ def _rescored(
     "--completions",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="JSON Lines: sample, text (the whole function), and if wanted index, strategy, generator.",
+    help="JSON Lines: sample, text (the whole function), and optionally index, strategy, generator.",
 )
-@click.option("--run", "run", metavar="RUN", help="Judge what this stored run lacks instead; its id or its beginning.")
 @click.option(
-    "--anew", is_flag=True, help="With --run: delete the verdicts on its completions first, and judge all of them."
+    "--run",
+    "run",
+    metavar="RUN",
+    help="Judge this stored run's completions without a verdict; RUN is its id or the beginning of it.",
+)
+@click.option(
+    "--anew", is_flag=True, help="With --run: delete the run's verdicts first, then judge all its completions."
 )
 @sandbox_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write the verdicts here when all are known, instead of to stdout one by one.",
+    help="File for the verdicts, written at the end; default: stdout, one by one.",
 )
-@workers_option("Tests that run at once.")
+@workers_option("Tests to run at once.")
 @home_option
 @db_option
 def execute(
@@ -327,14 +325,15 @@ def execute(
 ) -> None:
     """Run the tests of function samples on completions, in a sandbox.
 
-    Writes a line for each, in their order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
-    reason, tests_run, seconds, peak_bytes, flags; and earlier, what the tests said at first, where only tests that
-    read a clock failed and all ran once more with no other job beside them. Verdicts are kept in the database: the
-    same command again, also after an interrupt, runs only what has none. BROKEN is the machine's fault, and ends with
-    exit code 1.
+    Writes a line per completion, in order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
+    reason,
+    tests_run, seconds, peak_bytes, flags. If only tests that read a clock fail, all tests run once more with no other
+    job beside them, and `earlier` is the first result. Verdicts are stored in the database: run the command again, also
+    after an interrupt, to judge only what is missing. BROKEN is a fault of the machine, with exit code 1.
 
-    With --anew the verdicts on the run's completions are deleted, and all of them are judged. Other runs with
-    equal completions lose these verdicts too: `ctxbench exec --run` gives them the new ones.
+    With --anew, the verdicts on the run's completions are deleted, and all are judged. Other runs with equal
+    completions
+    lose these verdicts too; `ctxbench exec --run` gives them the new ones.
     """
     from functools import partial
 
@@ -346,7 +345,7 @@ def execute(
     if (file is None) == (run is None):
         raise click.UsageError("give either --completions or --run")
     if anew and run is None:
-        raise click.UsageError("--anew is for --run")
+        raise click.UsageError("--anew needs --run")
     sample_set = sets.load(home, samples)
     completions = read(file, sample_set) if file is not None else []
     with open_store(db or home.database) as store:
@@ -388,7 +387,6 @@ def _verdicts_of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, ane
 
 
 def _write_verdicts(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:
-    """Write a line for each completion; return the faults of completions without a verdict."""
     from collections import Counter
     from contextlib import closing
 

@@ -1,11 +1,11 @@
 """Handle Ctrl-C, and show the progress of long work.
 
-After Ctrl-C a command has a moment to end cleanly before it is ended; a second Ctrl-C ends it at once. Python raises an
-interrupt only in the main thread, and only between two steps of Python code: not while it waits for a database or
-computes in C. So a separate thread watches for interrupts. Ending the process is as safe as a kill: a finished sample
-is a transaction, and boxes and cells end with this process.
+After Ctrl-C, a command has a moment to end cleanly; a second Ctrl-C ends it at once. Python raises an interrupt only
+in the main thread and between two steps of Python code, not while it waits for a database or computes in C. So a
+separate thread watches for interrupts. Ending the process is safe: each finished sample is a transaction, and boxes
+and cells end with the process.
 
-Progress is a bar on a terminal and in a notebook, and a line on stderr every few seconds elsewhere.
+Progress is a bar on a terminal or in a notebook, and elsewhere a line on stderr every few seconds.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from typing import Any, NoReturn
 
 import click
 
+from ctxbench.bench.errors import CtxbenchError
+
 SECONDS = 1.5
-"""Seconds that a command has to end cleanly after the first interrupt."""
+"""Seconds a command has to end cleanly after the first interrupt."""
 INTERRUPT_CODE = 130
 INTERRUPTED = "ctxbench: interrupted; run the same command again to go on"
 _QUIET = "ignore:resource_tracker:UserWarning"
@@ -37,7 +39,7 @@ _came, _ending = threading.Event(), threading.Lock()
 
 
 def watch_interrupts() -> None:
-    """Start to watch for interrupts; called once, by the main thread. Ignored interrupts stay ignored."""
+    """Start watching for interrupts, unless they are ignored; call once, from the main thread."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
@@ -55,7 +57,7 @@ def interrupted() -> bool:
 
 
 def end_interrupted() -> NoReturn:
-    """Print that the command was interrupted, and end the process with its children."""
+    """Print the interrupt message, and end the process with its children."""
     # The other thread may already be printing the line and ending the process.
     if _ending.acquire(timeout=0.5):
         with contextlib.suppress(OSError, ValueError):
@@ -89,20 +91,68 @@ def _watch(reader: int) -> None:
 
 
 def _end_children() -> None:
-    """End child processes that would continue, such as downloads. Workers ignore interrupts, but not this signal."""
+    """End child processes that would continue, such as downloads. Workers ignore interrupts but not SIGTERM."""
     for pid in _below(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
 
 
 def _below(pid: int) -> list[int]:
-    """Return the descendants of a process; none if the system does not list them."""
     descendants: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, children.read_text(encoding="ascii").split()):
                 descendants += [child, *_below(child)]
     return descendants
+
+
+class _TimeUp(KeyboardInterrupt):
+    pass
+
+
+EndAt = Callable[[float, Callable[[float], CtxbenchError]], None]
+"""Time of `time.monotonic` at which a block ends, and a function: that time -> the fault that is raised then."""
+
+
+@contextlib.contextmanager
+def time_limit() -> Iterator[EndAt]:
+    """Yield a function that sets when the block ends, or sets it anew; for the main thread.
+
+    At that time the block is interrupted as by Ctrl-C, and raises the fault. If it has not ended `SECONDS` later, the
+    process ends with the same message.
+    """
+    timer, ended, faults = threading.Timer(0.0, lambda: None), threading.Event(), list[CtxbenchError]()
+
+    def up(fault_at: Callable[[float], CtxbenchError]) -> None:
+        faults.append(fault_at(time.monotonic()))
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+        if not ended.wait(SECONDS):
+            click.echo(f"ctxbench: {faults[0]}", err=True)
+            _end_children()
+            os._exit(1)
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise _TimeUp
+
+    def end_at(when: float, fault_at: Callable[[float], CtxbenchError]) -> None:
+        nonlocal timer
+        timer.cancel()
+        timer = threading.Timer(max(0.0, when - time.monotonic()), up, [fault_at])
+        timer.daemon = True
+        timer.start()
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        yield end_at
+    except BaseException:
+        # Interrupted work fails in many ways.
+        if faults:
+            raise faults[0] from None
+        raise
+    finally:
+        timer.cancel()
+        ended.set()
+        signal.signal(signal.SIGALRM, before)
 
 
 _EVERY_SECONDS = 5.0
@@ -122,9 +172,8 @@ _CLEAR = "\r\x1b[2K"
 """Clears a bar's line on a terminal; the bar is redrawn below."""
 
 Tick = Callable[..., None]
-"""Reports a step: its size, and how much of it is missing, which counts as tried but not as done."""
+"""Reports a step: its size, and how much of it is missing; only the rest counts as done."""
 say: Callable[[str], None] = functools.partial(click.echo, err=True)
-"""Print a line on stderr."""
 
 
 @contextlib.contextmanager
@@ -156,7 +205,6 @@ def _bar_tick(bar: Any, label: str) -> Tick:
 
 
 def _notebook_bar(label: str, total: int) -> Tick | None:
-    """Return a function that moves a bar below the notebook's cell; None outside a notebook."""
     if "ipykernel" not in sys.modules or not total:
         return None
     bar = importlib.import_module("IPython.display").ProgressBar(total)

@@ -1,9 +1,8 @@
 """Reading a model's answer: the end of a line, the line in a chat model's answer, a whole function. Pure.
 
-The message that asks a chat model for a line is InferCom's released one, word for word: without it, a chat model
-explains the code. A model asked for a function continues the prompt with a body, or writes prose with the function in
-a fence, between tags, or as bare code. One function is extracted, with the answer's signature or, if the answer has
-none, the sample's.
+The message that asks a chat model for a line is InferCom's, word for word. Without it, a chat model explains the code.
+A model asked for a function continues the prompt with a body, or writes the function in a fence, between tags or as
+bare code. Only one function is extracted. It has the answer's signature or, without one, the sample's.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Return whether a prompt is code to continue, and not a question about code."""
+    """Return whether a prompt is code to continue instead of a question about code."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
 
 def end(text: str) -> int | None:
-    """Return the end of an answer's first line that is not blank; None if that line is incomplete."""
+    """Return the end of the first line of an answer that is not blank, or None if that line is incomplete."""
     at = text.find(LINE_END, len(text) - len(text.lstrip()))
     return at if at >= 0 else None
 
 
 def line_message(request: Request) -> str:
-    """Return the message to a chat model: for code, a request for the next line; otherwise the prompt itself."""
+    """Return the message to a chat model: a request for the next line of code, or the prompt itself."""
     text = request.prompt.text
     if not is_line(request):
         return text
@@ -55,32 +54,30 @@ def line_message(request: Request) -> str:
 
 
 def line_answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `line_message`: the text between the marks, or all of it, without its fence."""
+    """Return the code in an answer to `line_message`: the text between the marks or the whole answer, unfenced."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(LINE_OPEN)
     text = inner if mark else text
     text = text[: min((at for close in LINE_CLOSE if (at := text.find(close)) >= 0), default=len(text))]
-    # InferCom's release keeps a fence, and scores the fence's mark as the line.
+    # InferCom's release keeps a fence and scores it as the line.
     blocks = fenced(text) if text.lstrip().startswith("```") else []
     return next(filter(str.strip, blocks), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Where an answer ends: before a stop text, or with its first line."""
+    """Where an answer ends: before a stop text, or after its first line."""
 
     stops: tuple[str, ...] = ()
-    """Stop texts; the answer ends before the first one in it."""
     line: bool = False
     """Whether the answer ends with its first line that is not blank, without the newline."""
 
     def __bool__(self) -> bool:
-        """Return whether any end is set."""
         return self.line or bool(self.stops)
 
     def find(self, text: str) -> int | None:
-        """Return how many characters of a text are the answer; None if the answer has not ended yet."""
+        """Return the number of characters of a text that are the answer, or None if the answer has not ended yet."""
         ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         if self.line and (line_end := end(text)) is not None:
             ends.append(line_end)
@@ -88,12 +85,7 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return the end of an answer to a request.
-
-    Args:
-        request: the request.
-        chat: whether a chat model answers; its line is cut at its marks instead.
-    """
+    """Return the end of an answer to a request. The line of a `chat` model ends at a mark instead."""
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
 
@@ -102,10 +94,10 @@ _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
 _WORD = re.compile(r"\w")
 _MOST = 50
-"""Texts between tags that are read; only a model that repeats itself endlessly writes more."""
+"""Maximum number of texts between tags that are read. Only a model that repeats itself writes more."""
 
 PARSE_FAILED = "parse_failed"
-"""Flag of an answer that does not parse as a function; it stays unchanged, and fails its tests."""
+"""Flag of an answer that is not a valid function. The answer stays unchanged and fails its tests."""
 
 NO_CODE_TAGS = "no_code_tags"
 """Flag of an answer that does not continue the prompt and has no ``[CODE]`` tags."""
@@ -121,12 +113,7 @@ class Extracted:
 
 
 def extract(sample: Sample, answer: str) -> Extracted:
-    """Return the whole function in an answer to a function sample.
-
-    Args:
-        sample: the task.
-        answer: the whole text of the model.
-    """
+    """Return the whole function in a model's answer to a function sample."""
     answer = answer.replace("\r\n", "\n")
     head, reader = head_of(sample), sample.language.answers
     inner = _tagged(reader, head, answer)
@@ -149,8 +136,7 @@ def _begins(answer: str) -> str:
 def body(sample: Sample, text: str) -> str:
     """Return the body of a whole function, without signature, docstring and indentation.
 
-    If the function does not parse or its braces are unbalanced, the sample's signature and docstring are removed from
-    its beginning.
+    If the function is invalid, the sample's signature and docstring are removed from its beginning.
     """
     text = moved(sample, text, "")
     statements = sample.language.answers.body(text)
@@ -160,24 +146,19 @@ def body(sample: Sample, text: str) -> str:
 
 
 def after_cursor(sample: Sample, target: str) -> str:
-    """Return the text after the cursor of a function sample, indented as in the file.
-
-    Args:
-        sample: the task.
-        target: the whole function, dedented.
-    """
+    """Return the part of the whole, dedented function `target` after the cursor, indented as in the file."""
     head = head_of(sample)
     lines = moved(sample, target, head.indent).split("\n")[head.head.count("\n") :] or [""]
     return "\n".join([lines[0][sample.cursor.column :], *lines[1:]])
 
 
 def moved(sample: Sample, text: str, to: str) -> str:
-    """Return lines of a function, or of its body, shifted to the indentation `to`; strings keep their content."""
+    """Shift lines of code to the indentation `to`; strings keep their content."""
     return "\n".join(sample.language.shift(text.split("\n"), to))
 
 
 def head_of(sample: Sample) -> FunctionHead:
-    """Return the head of a sample's function."""
+    """Return the signature and docstring of a sample's function."""
     name = (sample.name or "").partition("(")[0].rpartition(".")[2]
     lines = sample.prefix.split("\n")
     start = sample.span[0] if sample.span else _declaration(lines, name)
@@ -185,7 +166,7 @@ def head_of(sample: Sample) -> FunctionHead:
 
 
 def _declaration(lines: list[str], name: str) -> int:
-    """Return the last line that may declare the name, for sets that do not record the function's lines."""
+    """Return the last line that may declare the name. Some sets do not record the function's lines."""
     word = re.compile(rf"\b{re.escape(name)}\s*\(")
     return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
 
@@ -193,9 +174,8 @@ def _declaration(lines: list[str], name: str) -> int:
 def _tagged(reader: AnswerReader, head: FunctionHead, answer: str) -> str | None:
     """Return the text between ``[CODE]`` and ``[/CODE]``, the next tag or the end; None without a tag.
 
-    A model may also mention the tags in its plan or in remarks. The last text that declares the function counts;
-    otherwise the last one that parses as a body; otherwise the last one. A fence around the text is removed; a fence
-    inside it belongs to the code.
+    A model may also mention the tags in its plan. The last text that declares the function counts, then the last one
+    that is a valid body, then the last one.
     """
     texts = dict.fromkeys(_unfenced(_CLOSE.split(text, maxsplit=1)[0]) for text in reversed(_OPEN.split(answer)[1:]))
     body = None
@@ -214,6 +194,5 @@ def _unfenced(text: str) -> str:
 
 
 def _declares(name: str, function: str, text: str) -> bool:
-    """Return whether a text declares the extracted function under `name`, with or without a leading underscore."""
     declaration = function.partition("(")[0].strip()
     return declaration in text and declaration.split()[-1:] in ([name], [f"_{name}"], [name.removeprefix("_")])

@@ -1,14 +1,13 @@
 """Generators: their interface, their capabilities, and the registry that finds them by name.
 
-A generator is registered by a factory function whose keyword-only parameters a spec may set:
-``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and knows its version. Weights, processes and
-connections start with the first request, so a finished run starts nothing. Parameters that affect only speed
-(``concurrency``, ``workers``) are declared as such and left out of the canonical spelling: a run that continues with
-fewer workers is the same run. ``cutoff``, which every spec accepts, is left out too: it changes no answer.
+A generator is registered by a factory function. A spec may set the factory's keyword-only parameters: ``openai(model=…,
+url=…)``. The factory only checks its parameters. Weights, processes and connections start with the first request, so a
+finished run starts nothing. Parameters that affect only speed (``concurrency``, ``workers``) are left out of the
+canonical spelling: a run continued with fewer workers is the same run. ``cutoff``, which every spec accepts, is left
+out too.
 
-Prices and cutoffs of models are TOML tables that users may override; all faults of a file are reported at once.
-A table applies to the models that its ``match`` fits: a shell pattern (``*``, ``?``), or a list of them. One pattern
-must fit the model's name or the generator's whole spec.
+Prices and cutoffs of models are TOML tables that users may override. A table applies to the models that its ``match``
+fits: a shell pattern or a list of them, compared with the model's name and the generator's whole spec.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ if TYPE_CHECKING:
 
 
 MOST_TOKENS = 100_000_000
-"""Limit of tokens of a prompt or an answer, ten times what any model takes; stored sums stay whole numbers."""
+"""Maximum tokens of a prompt or an answer: ten times what any model reads, and small enough for exact sums."""
 _LONGEST = 1e8
-"""Limit of an answer's seconds (three years)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,7 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     fim: bool = False
-    """Whether the model sees the text after the cursor and fills in the middle; see `harness.generators.fim`."""
+    """Whether the model sees the text after the cursor and fills in the middle (see `harness.generators.fim`)."""
 
     def __post_init__(self) -> None:
         """Convert numbers to their types, because run ids and cache keys depend on the spelling (0 or 0.0)."""
@@ -73,11 +71,11 @@ class Request:
     system: str = ""
     """The system message for a model that follows instructions; empty for none."""
     chat: Chat | None = None
-    """The chat that `prompt` spells as text, for a generator with native `tools`; the answer is text as well."""
+    """The chat that `prompt` contains as text, for generators with native `tools`."""
     one_line: bool = False
-    """Whether only the answer's first line that is not blank counts; a generator may stop after it."""
+    """Whether only the first non-blank line of the answer counts. A generator may stop after that line."""
     reference: str | None = None
-    """A text to price in the same pass over the prompt; it does not affect the answer."""
+    """A text to price in the same pass over the prompt. It does not affect the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +94,7 @@ class Response:
     counted: bool = True
     """Whether the model's own tokens were counted; otherwise ctxbench's are used."""
     bits: float | None = None
-    """The price of the request's reference, as from `Generator.bits`; None to ask `bits` afterwards."""
+    """Bits of the request's reference, as `Generator.bits` returns; None if `bits` must be called."""
 
 
 def sample_seed(base: int, index: int) -> int:
@@ -105,7 +103,7 @@ def sample_seed(base: int, index: int) -> int:
 
 
 def accounted(response: Response) -> bool:
-    """Return whether a response's finish, tokens and seconds are plausible."""
+    """Return whether the finish, tokens and seconds of a response are plausible."""
     return (
         response.finish in ("stop", "length")
         and all(type(tokens) is int for tokens in (response.tokens_in, response.tokens_out, response.cached))
@@ -117,13 +115,13 @@ def accounted(response: Response) -> bool:
 
 
 class TooLong(MachineFault):
-    """Raised for a request that is too long for the model; does not count against the generator's health."""
+    """Raised for a request that is too long for the model. The generator still counts as healthy."""
 
 
 class CutShort(MachineFault):
-    """Raised for an answer to a prompt that the service silently cut.
+    """Raised if the service silently cut the prompt.
 
-    Unlike `TooLong`, it counts against the generator's health: a run that gets no other answers ends.
+    Unlike after `TooLong`, the generator counts as failing: a run without other answers ends.
     """
 
 
@@ -132,57 +130,56 @@ class Capabilities:
     """What a generator can do; `harness.generators.conformance` tests each declared capability."""
 
     batch_size: int = 1
-    """Requests worth sending at once, in one call or in concurrent calls."""
+    """Requests to send at once, in one call or in concurrent calls."""
     concurrent: bool = False
-    """Whether up to `batch_size` threads may call `generate`, each with one request; otherwise one thread at a time."""
+    """Whether up to `batch_size` threads may call `generate` with one request each; otherwise one thread at a time."""
     instructs: bool = False
-    """Whether it follows instructions; a model that only continues text cannot plan or summarise."""
+    """Whether the model follows instructions. A model that only continues text cannot plan or summarise."""
     prices: bool = False
     """Whether it returns log-likelihoods from `bits`."""
     fills: bool = False
-    """Whether its model may have been trained to fill in the middle; `infilling` tells for sure."""
+    """Whether the model may support fill in the middle; `infilling` checks it."""
     counts: bool = False
-    """Whether `count` counts its model's own tokens, so that prompts are cut to `window`."""
+    """Whether `count` counts the model's own tokens. Prompts are then cut to `window`."""
     thinking: int = 0
-    """Tokens that it may write in addition to the answer."""
+    """Tokens that the model may write besides the answer."""
     tools: bool = False
-    """Whether it accepts chats with tools in `Request.chat`; others read and write them as text."""
+    """Whether it accepts chats with tools in `Request.chat`. Otherwise tool calls are read and written as text."""
     weights: bool = False
     """Whether it loads the model's weights into ctxbench's process."""
     service: bool = False
-    """Whether a service runs the model; `served` then names the model, and a long prompt is tried first."""
+    """Whether a service runs the model. `served` then names the model, and a long prompt is tried first."""
     writes: bool = True
-    """Whether it answers. A generator that does not leaves prompts and their diagnostics, without completions."""
+    """Whether it answers. Otherwise a run stores only prompts and their diagnostics."""
 
 
 class Generator(ABC):
-    """A model behind a spec. A failed call raises a `MachineFault`, and never returns an invented text."""
+    """A model that a spec names. A failed call raises a `MachineFault` and never returns invented text."""
 
     version: str = ""
     """What determines the output besides the spec: the weights' digest, the revision. Part of the cache key."""
     capabilities: Capabilities = Capabilities()
     window: int = 0
-    """Tokens of prompt and answer together, if it `counts`; 0 if unknown."""
+    """Maximum tokens of prompt and answer together, if the generator `counts`; 0 if unknown."""
 
     @abstractmethod
     def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:
-        """Answer every request, in order; a failed request has its fault in place of a response.
+        """Answer every request, in order. A failed request gets a fault instead of a response.
 
         Raises:
             MachineFault: if all requests failed.
-            InputFault: if the user must change something before any request can succeed; ends the run.
+            InputFault: if the user must change something before any request can succeed. The run then ends.
         """
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
-        """Return, for each pair, minus log2 of the probability of the text (newline included) after the prompt.
+        """Return minus log2 of the probability of each text, with a newline, after its prompt.
 
-        One thread may call `bits` while another calls `generate`. A model that cannot do both at once needs a lock of
-        its own.
+        One thread may call `bits` while another calls `generate`. A model that cannot do both at once needs a lock.
         """
         raise self._undefined("prices", "bits")
 
     def knows(self, language: Language) -> bool:
-        """Return whether the model knows a language; references in other languages have no price."""
+        """Return whether the model knows a language. References in other languages have no price."""
         return True
 
     def infilling(self) -> Template:
@@ -194,24 +191,24 @@ class Generator(ABC):
         raise self._undefined("fills", "infilling")
 
     def count(self, request: Request) -> int:
-        """Return the model's number of tokens of a request's prompt, including everything around it."""
+        """Return the number of the model's tokens in a request's prompt, with template and marks."""
         raise self._undefined("counts", "count")
 
     @property
     def remark(self) -> str:
-        """A line about its work so far, printed at the end of a run; may be empty."""
+        """A line that a run prints at its end, such as token counts; may be empty."""
         return ""
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far, as the service names them; empty if it names no more than the spec."""
+        """The models that answered so far, as the service names them; empty if the service adds nothing to the spec."""
         return ()
 
     def wake(self, language: Language) -> None:  # noqa: B027 - most need nothing
-        """Start everything that a language's requests need, and wait until it is ready.
+        """Start everything that requests in a language need, and wait until it is ready.
 
         Raises:
-            MachineFault: if it does not start, or ends.
+            MachineFault: if the generator does not start.
         """
 
     def close(self) -> None:  # noqa: B027 - as above
@@ -219,7 +216,7 @@ class Generator(ABC):
 
     def _undefined(self, capability: str, method: str) -> MachineFault:
         where, cure = f"generator {type(self).__name__}", f"define {method}, or leave {capability} out of Capabilities"
-        return MachineFault(f"it declares {capability} and has no {method}", where=where, cure=cure)
+        return MachineFault(f"declares {capability}, but has no {method}", where=where, cure=cure)
 
 
 Factory = Callable[..., Generator]
@@ -229,10 +226,7 @@ CUTOFF = Parameter(name="cutoff", kind=str, is_day=True, optional=True)
 
 
 class _Generators(Factories[Generator]):
-    """All generators. An unknown name that looks like a model's is answered with the spec that asks that model."""
-
     def get(self, name: str) -> Factory:
-        """Return the factory called `name`; raises as `Registry.get`."""
         try:
             return super().get(name)
         except UnknownName:
@@ -254,14 +248,12 @@ def generator(
 ) -> Callable[[F], F]:
     """Register a factory function as the generator `name`.
 
-    Args:
-        name: its name in specs.
-        machine: the parameters that do not affect the content of answers.
-        shorthand: a short spelling, such as ``name:MODEL``.
+    `machine` names the parameters that do not affect the content of answers. `shorthand` is a short spelling, such as
+    ``name:MODEL``.
 
     Raises:
-        InputFault: if the name is taken, a parameter of the factory is not keyword-only, or a parameter of `machine`
-            or `shorthand` does not exist.
+        InputFault: if the name is taken, a parameter of the factory is not keyword-only, or a parameter of `machine` or
+            `shorthand` does not exist.
     """
     return lambda factory: _REGISTRY.register(name, factory, machine=machine, shorthand=shorthand)
 
@@ -271,9 +263,7 @@ names = _REGISTRY.names
 summary = _REGISTRY.summary
 """The first line of a generator's docstring; the generator is imported, but not created."""
 parameters = _REGISTRY.parameters
-"""The parameters that a generator's spec may set."""
 read = _REGISTRY.read
-"""Parse a generator's spec, short spellings too."""
 canonical = _REGISTRY.canonical
 """The spelling under which a generator's results are stored.
 
@@ -281,7 +271,7 @@ It lacks parameters that do not affect answers, so pass the user's own spelling 
 
 
 def cutoff(spec: str) -> str | None:
-    """Return the training cutoff in a generator's spec, as ``YYYY-MM-DD``; None if the spec has none.
+    """Return the training cutoff in a generator's spec, as ``YYYY-MM-DD``, or None.
 
     Raises:
         InputFault: if the spec is invalid; see `resolve`.
@@ -300,16 +290,13 @@ def resolve(spec: str) -> Generator:
     model: object = _REGISTRY.make(spec)
     if not isinstance(model, Generator):
         what = f"the factory returned {type(model).__name__}, not a Generator"
-        cure = "write class …(Generator), imported from ctxbench.harness.generators"
+        cure = "return a subclass of Generator (ctxbench.harness.generators)"
         raise InputFault(what, where=f"generator {read(spec).name}", cure=cure)
     return model
 
 
 def settings_of(generator: str) -> dict[str, str]:
-    """Return the parameters of a generator's canonical spec; empty if `generator` is not a spec.
-
-    A hosted model always has its service's address under ``url``, even if the spec leaves it out.
-    """
+    """Return the parameters of a generator's canonical spec and, for a hosted model, its service's ``url``."""
     # Imported only here, because `openai` imports this module.
     from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
 
@@ -328,7 +315,7 @@ def fits(match: Sequence[str], *names: str) -> bool:
 
 
 def patterns(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the patterns of a table."""
+    """Return the patterns in a table's ``match``."""
     value = table.get("match")
     return tuple(value) if isinstance(value, list) else (value,)
 
@@ -336,13 +323,9 @@ def patterns(table: Mapping[str, Any]) -> tuple[Any, ...]:
 def read_tables(
     path: Path, name: str, faults: Callable[[Mapping[str, Any]], Iterator[str]], *, cure: str
 ) -> list[Mapping[str, Any]]:
-    """Return the tables ``[[name]]`` of a file.
+    """Return the tables ``[[name]]`` of a TOML file.
 
-    Args:
-        path: the file.
-        name: the name of its tables.
-        faults: yields the faults of a table, except those of its ``match``.
-        cure: the cure of the message.
+    `faults` yields what is wrong with a table, except its ``match``. `cure` is the message's last part.
 
     Raises:
         InputFault: if the file cannot be read or is invalid; the message names every fault.
@@ -351,7 +334,7 @@ def read_tables(
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
-        raise InputFault(f"is not TOML: {error}", where=str(path), cure=cure) from None
+        raise InputFault(f"is not valid TOML: {error}", where=str(path), cure=cure) from None
     tables = data.get(name, [])
     lines = [f"there is no key {key!r} at the top, only tables [[{name}]]" for key in sorted(data.keys() - {name})]
     if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):

@@ -1,4 +1,4 @@
-"""Checks of a generator and its declared capabilities, with short prompts; used by `ctxbench generator check`."""
+"""Checks of a generator's declared capabilities with short prompts; used by `ctxbench generator check`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CHAT = Chat(
 )
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560
-"""Repetitions: `_SOME` are under 1,000 tokens, which every server reads; `_MANY` are about 8,000."""
+"""Repetitions of `_PIECE`. `_SOME` are under 1,000 tokens, which every server reads; `_MANY` are about 8,000."""
 _LEEWAY = 0.02
-"""Share of a prompt's tokens that may differ, because tokens merge where repetitions join."""
+"""Allowed relative difference of a token count: tokens merge between repetitions."""
 _AROUND = 8
-"""Tokens that a server may add around a text to continue: a start mark, and tokens that merge with its ends."""
+"""Tokens that a server may add around a text to continue, such as a start mark."""
 _MOST_THREADS = 64
 _NEAR = 0.05
-"""Share by which two prices of one text may differ, given the precision of 16-bit numbers."""
+"""Allowed relative difference between two prices of one text, computed in 16-bit numbers."""
 _TOOL_TOKENS = 256
 
 
@@ -45,7 +45,7 @@ class GeneratorFinding:
 
 
 def check(generator: Generator) -> list[GeneratorFinding]:
-    """Check a generator and its declared capabilities; a fault that it raises is the last, failed finding."""
+    """Check a generator and its declared capabilities. A fault ends the checks as a failed finding."""
     findings: list[GeneratorFinding] = []
     try:
         for name, passed, detail in _checks(generator):
@@ -56,10 +56,10 @@ def check(generator: Generator) -> list[GeneratorFinding]:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Yield a generator's capabilities as (name, description) without asking the model.
+    """Yield a generator's capabilities as (name, description), without a request to the model.
 
     Raises:
-        InputFault: if its files cannot be read.
+        InputFault: if the model's files cannot be read.
     """
     able = generator.capabilities
     yield "instructions", "follows them" if able.instructs else "goes on with text; is asked for no plans"
@@ -94,11 +94,11 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     if able.instructs:
         prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_INSTRUCTION),))
         answers = _answers(generator, [replace(requests[0], prompt=prompt)])
-        yield "takes an instruction", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
+        yield "accepts an instruction", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
     if able.tools:
         chat = replace(requests[0], prompt=_prompt(_CHAT.text), chat=_CHAT, sampling=Sampling(max_tokens=_TOOL_TOKENS))
         answers = _answers(generator, [chat])
-        yield "takes a chat with tools", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
+        yield "accepts a chat with tools", len(answers) == 1, " ".join(repr(answer.text[:60]) for answer in answers)
     if able.counts:
         yield _counting(generator, requests, first)
     if able.fills:
@@ -109,7 +109,6 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
 
 
 def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
-    """Return the answers, or raise the first fault among them."""
     answers = generator.generate(requests)
     for answer in answers:
         if isinstance(answer, MachineFault):
@@ -126,7 +125,6 @@ def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
 
 
 def _counting(generator: Generator, requests: Sequence[Request], answers: Sequence[Response]) -> tuple[str, bool, str]:
-    """Check that the model reads no more tokens than `count` counts; otherwise prompts are cut too late."""
     counts, window = [generator.count(request) for request in requests], generator.window
     sound = window >= 0 and all(count >= answer.tokens_in for count, answer in zip(counts, answers, strict=False))
     read = ", ".join(str(answer.tokens_in) for answer in answers)
@@ -162,7 +160,7 @@ def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
 
 
 def _pricing_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
-    """Check that pricing a text beside an answer changes neither the answer nor the price."""
+    """Check that pricing a text with an answer changes neither the answer nor the price."""
     name = "prices beside its answer"
     [priced] = _answers(generator, [replace(request, reference=_ANSWER)])
     if priced.bits is None:
@@ -173,15 +171,15 @@ def _pricing_beside(generator: Generator, request: Request, answer: str) -> tupl
 
 
 def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
-    """Check that a service reads prompts as they are sent; return (name, passed, description) of each check.
+    """Check that a service reads the whole prompt; return (name, passed, description) of each check.
 
     Some services silently cut a long prompt (Ollama does, at 4,096 tokens by default). Others treat a text to continue
-    as a chat message. Neither raises an error, and both change every score. The reported number of tokens shows both:
-    it grows by the same amount with every repetition of a piece of code, and the rest is what the service added. The
-    check sends three requests; the longest has about 8,000 tokens. A service that refuses it passes.
+    as a chat message. Both change every score. The reported number of tokens shows both: it grows by the same amount
+    with every repetition of a piece of code, and the rest is what the service added. The check sends three requests;
+    the longest has about 8,000 tokens. A service that refuses it passes.
 
     Raises:
-        MachineFault: if a request failed for another reason than its length.
+        MachineFault: if a request failed for a reason other than its length.
     """
     first, some = _repeated(generator, _FEW), _repeated(generator, _SOME)
     try:
@@ -196,7 +194,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
     around = max(0, round(first.tokens_in - _FEW * per_repetition))
     expected = round(first.tokens_in + (_MANY - _FEW) * per_repetition)
     whole = not many or many >= expected * (1 - _LEEWAY)
-    words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
+    words = refused or (f"{many:,} tokens" if whole else f"it read {many:,} of {expected:,} tokens, without an error")
     checks = [("reads prompts whole", whole, words)]
     if not generator.capabilities.instructs:
         words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")

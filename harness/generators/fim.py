@@ -1,11 +1,10 @@
 """Fill-in-the-middle prompts, which show the text after the cursor. Pure.
 
-The strategy's prompt stays unchanged as the text before the cursor; the lines after the answer follow it.
-Strategies and their drafts never see these lines. The first `MOST` tokens are shown (512, as in CrossCodeEval's
-programs), but at most a quarter of a small window, cut at the end of a line.
+The strategy's prompt is the text before the cursor. The lines after the answer follow it, up to `MOST` tokens (512, as
+in CrossCodeEval's programs) and at most a quarter of a small window. Strategies and their drafts never see these lines.
 
-The model's own special tokens mark the texts. If a text of the repository contains such a mark, a blank is inserted
-after the mark's first character and the prompt is flagged.
+The model's special tokens mark the texts. If a text contains such a mark, a blank is inserted after the mark's first
+character and the prompt is flagged.
 """
 
 from __future__ import annotations
@@ -38,25 +37,25 @@ _ENDS = (
     "<|EOT|>",
     "<EOT>",
 )
-"""Tokens that models write after a middle; tokenizers show some of them as text."""
+"""Tokens that models write after a middle. Some tokenizers show them as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The special tokens, and their order, that a family of models was trained with."""
+    """The special tokens of a model family for fill in the middle, and their order."""
 
     name: str
     before: str
-    """The mark in front of the text before the cursor, as spelled in a server's prompt."""
+    """The mark before the text before the cursor, as a server's prompt spells it."""
     after: str
-    """The mark in front of the text after the cursor."""
+    """The mark before the text after the cursor."""
     middle: str = ""
-    """The mark in front of the answer; empty if the answer follows the text before the cursor."""
+    """The mark before the answer; empty if the answer follows the text before the cursor."""
     after_first: bool = False
     models: str
-    """Regular expression that finds the family in a model's name."""
+    """Regular expression that matches the model names of the family."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Mark -> its spelling in the vocabulary, if different."""
+    """Spelling of a mark in the vocabulary, if it differs."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -68,7 +67,7 @@ class Template:
         return self.spelled.get(mark, mark)
 
     def around(self, prompt: Prompt, after: Block) -> Prompt:
-        """Return the prompt with marks and the text after the cursor, as blocks in the template's order."""
+        """Return the prompt with marks and the text after the cursor, in the template's order."""
         before = (_mark(self.before), *prompt.blocks)
         behind = (_mark(self.after), after)
         parts = (*behind, *before) if self.after_first else (*before, *behind)
@@ -113,64 +112,58 @@ def family(name: str, *, where: str) -> Template:
     """Return the template called `name`.
 
     Raises:
-        InputFault: if it does not exist.
+        InputFault: if no template has this name.
     """
     for template in FAMILIES:
         if template.name == name:
             return template
     names = ", ".join(template.name for template in FAMILIES)
-    raise InputFault(f"fim={name} is unknown", where=where, cure=f"give {names}")
+    raise InputFault(f"fim={name} is unknown", where=where, cure=f"use {names}")
 
 
 def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: str) -> Template:
-    """Return the template of a model of which only the name is known.
-
-    Args:
-        model: its name.
-        family_name: the user's choice; `AUTO` uses the model's name.
-        chat: whether it is asked as a chat model, which cannot fill in.
-        where: the place for messages.
+    """Return the template called `family_name`, or with `AUTO` the template for a model's name.
 
     Raises:
-        InputFault: if no template fits.
+        InputFault: if no template fits, or the model is used as a `chat` model, which cannot fill in.
     """
-    _refuse_chat(chat, where, "give endpoint=completions and a model that was trained to fill in the middle")
+    _refuse_chat(chat, where, "set endpoint=completions, and use a model trained to fill in the middle")
     if family_name != AUTO:
         return family(family_name, where=where)
     for template in FAMILIES:
         if re.search(template.models, model, re.I):
             return template
     names = ", ".join(template.name for template in FAMILIES)
-    raise InputFault("no marks for fill in the middle are known for it", where=where, cure=f"give fim={names}")
+    raise InputFault("its marks for fill in the middle are unknown", where=where, cure=f"set fim= to one of {names}")
 
 
 def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:
     """Return the first template whose marks are all tokens of a vocabulary.
 
     Raises:
-        InputFault: if no template fits, or the model is asked as a chat model.
+        InputFault: if no template fits, or the model is used as a chat model.
     """
-    _refuse_chat(chat, where, "give chat=off and a model that was trained to fill in the middle")
+    _refuse_chat(chat, where, "set chat=off, and use a model trained to fill in the middle")
     for template in FAMILIES:
         if all(template.token(mark) in vocabulary for mark in template.marks):
             return template
-    cure = "leave --fim out, or take a model with tokens for it, such as Qwen2.5-Coder"
+    cure = "leave --fim out, or use a model with such tokens, for example Qwen2.5-Coder"
     raise InputFault("its vocabulary has no tokens for fill in the middle", where=where, cure=cure)
 
 
 def _refuse_chat(chat: bool, where: str, cure: str) -> None:
     if chat:
-        raise InputFault("is asked as a chat model, which fills in no middle", where=where, cure=cure)
+        raise InputFault("is used as a chat model, which cannot fill in the middle", where=where, cure=cure)
 
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
-    """Return the tokens of a vocabulary that end a filled-in middle, in addition to the model's usual end tokens."""
+    """Return the tokens of a vocabulary that end a filled-in middle, besides the model's usual end tokens."""
     candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
     return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
 
 
 def cut(text: str) -> str:
-    """Return an answer up to the first end token that a server shows as text."""
+    """Cut an answer at the first end token that a server shows as text."""
     return text[: min((at for end in _ENDS if (at := text.find(end)) >= 0), default=len(text))]
 
 
@@ -179,26 +172,26 @@ def _mark(text: str) -> Block:
 
 
 MOST = 512
-"""Tokens shown after the cursor at most, in ctxbench's count."""
+"""Maximum tokens shown after the cursor, in ctxbench's count."""
 SHARE = 4
-"""The text after the cursor uses at most 1 / `SHARE` of the window's space for the prompt."""
+"""The text after the cursor may fill 1 / `SHARE` of the window's space for the prompt."""
 PARTED = "fim_marks_parted"
-"""Flag of a prompt with a text that contained a mark of the model."""
+"""Flag of a prompt whose text contained a mark of the model."""
 REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
 _WHOLE_SUFFIX = "crosscodeeval"
-"""The benchmark whose suffixes begin right after the answer; other benchmarks' begin with the next line."""
+"""The benchmark whose suffixes begin right after the answer. Other benchmarks' suffixes begin with the next line."""
 _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def unmarked(prompt: Prompt) -> Prompt:
-    """Return the strategy's own prompt, without marks and the text after the cursor."""
+    """Return the strategy's own prompt, without marks and text after the cursor."""
     blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
     return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt, with blocks of the harness's own kinds turned into plain text."""
+    """Return a strategy's prompt, with blocks of the harness's own kinds as plain text."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
@@ -212,10 +205,10 @@ def after(sample: Sample) -> Block:
         InputFault: if the sample is a function, or its text after the cursor is unknown.
     """
     if sample.kind is not Kind.LINE:
-        what = f"{sample.id} is a function, whose prompts show what follows by themselves"
+        what = f"{sample.id} is a function, whose prompts already show the code after it"
         raise InputFault(what, where="--fim", cure="leave --fim out")
     if sample.suffix is None:
-        what = f"nobody recorded what follows {sample.id}"
+        what = f"the text after {sample.id} was not recorded"
         raise InputFault(what, where="--fim", cure="leave --fim out, or import the set with its repositories")
     text = sample.suffix if sample.benchmark == _WHOLE_SUFFIX else "\n" + _blanked(sample)
     block = Block(kind=BlockKind.AFTER, text=text)
@@ -228,7 +221,6 @@ def after(sample: Sample) -> Block:
 
 
 def _blanked(sample: Sample) -> str:
-    """Return the lines after the answer; masked lines, and imports of what is masked before the answer, are empty."""
     text, start = sample.suffix or "", sample.cursor.line + 1
     if not sample.masked:
         return text
@@ -236,7 +228,7 @@ def _blanked(sample: Sample) -> str:
 
 
 def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
-    """Return a block cut at its end until it fits, by whole lines; by tokens if the first line is too long."""
+    """Cut a block at its end until it fits: by whole lines, or by tokens if the first line is too long."""
     if fits(block):
         return block
 
@@ -254,24 +246,19 @@ def template_of(generator: Generator) -> Template:
     """Return the fill-in-the-middle template of a generator's model.
 
     Raises:
-        InputFault: if the generator has none.
+        InputFault: if the model cannot fill in the middle.
     """
     if not generator.capabilities.fills:
-        cure = "leave --fim out, or take hf, vllm or openai with a model that was trained for it"
+        cure = "leave --fim out, or use hf, vllm or openai with a model trained for it"
         raise InputFault("this generator cannot fill in the middle", where="--fim", cure=cure)
     return generator.infilling()
 
 
 def filled(generator: Generator, request: Request, after: Block) -> Request:
-    """Return a request whose prompt also shows the text after the cursor, cut to the model's window.
-
-    Args:
-        generator: the model.
-        request: the request, with the strategy's own prompt.
-        after: the text after the cursor, from the function `after`.
+    """Return a request whose prompt also shows the text `after` the cursor, cut to the model's window.
 
     Raises:
-        InputFault: if the generator cannot fill in the middle.
+        InputFault: if the model cannot fill in the middle.
     """
     template = template_of(generator)
     prompt, after = _parted(template, request.prompt, after)
@@ -293,7 +280,6 @@ def filled(generator: Generator, request: Request, after: Block) -> Request:
 
 
 def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, Block]:
-    """Return both with a blank inserted in every mark that their texts contain."""
     marks = [mark.strip() for mark in template.marks]
 
     def parted(block: Block) -> Block:

@@ -1,16 +1,14 @@
 """Cutting prompts to a model's window, in the model's own tokens. Pure.
 
-Strategies cut to budgets of their own, in ctxbench's tokens; this module cuts further for a smaller window. The least
-useful text is removed first, and the task itself always stays:
+Strategies cut prompts to their budgets in ctxbench's tokens. This module cuts further for a smaller window. It removes
+the least useful text first and always keeps the task:
 
-- Functions: retrieved blocks are dropped, the lowest score first; the last one is cut at its end, then the current file
-  at its top, by whole lines. Instruction, steps and target section stay.
-- Lines: the file is cut at its beginning by whole lines, but keeps half of the space, as in the papers' prompts; then
-  retrieved blocks are dropped as above, then more of the file, finally the beginning of its last line.
+- Functions: retrieved blocks are dropped, the lowest score first, and the last one is cut at its end. Then the current
+file is cut at its top, by whole lines. Instruction, steps and target section stay.
+- Lines: the file is cut at its beginning by whole lines, but keeps half of the space, as in the papers' prompts. Then
+retrieved blocks are dropped as above, then more of the file, finally the beginning of its last line.
 
-A prompt that is still over the window is flagged as failed.
-
-A text to be priced is read in pieces that fit the window.
+A prompt that still exceeds the window is flagged as failed. Texts to price are read in pieces that fit the window.
 """
 
 from __future__ import annotations
@@ -28,12 +26,11 @@ from ctxbench.strategies.layout import TITLE, is_retrieved, without
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"
-"""The reason of blocks that this module drops."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def fitted(generator: Generator, request: Request) -> Request:
-    """Return a request with its prompt cut to the model's window, if the generator knows it; see `fit`."""
+    """Cut a request's prompt to the model's window, if the generator knows the window; see `fit`."""
     if not generator.capabilities.counts or not generator.window:
         return request
 
@@ -45,18 +42,11 @@ def fitted(generator: Generator, request: Request) -> Request:
 
 
 def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:
-    """Return the prompt, cut to the part of the window that the answer leaves.
+    """Cut a prompt to the part of the window that the answer leaves; a window of 0 has no limit.
 
-    Args:
-        prompt: the strategy's prompt.
-        count: prompt -> the model's tokens.
-        window: tokens of prompt and answer; 0 for no limit.
-        new_tokens: tokens of the answer; at most half of the window is reserved for them.
-        kind: the kind of the sample.
-
-    Returns:
-        The same prompt if it fits. Otherwise a prompt with its cut blocks marked, the others in `dropped` (reason
-        ``window``), and the flag ``overflow_trimmed``, plus ``overflow_failed`` if it still does not fit.
+    At most half of the window is reserved for the `new_tokens` of the answer. Cut blocks are marked, others are in
+    `dropped` with the reason ``window``. The prompt has the flag ``overflow_trimmed``, plus ``overflow_failed`` if it
+    still does not fit.
     """
     cut = _Cut(list(prompt.blocks), [], prompt, count, window - min(new_tokens, window // 2))
     if not window or cut.fits(prompt.blocks):
@@ -88,7 +78,6 @@ class _Cut:
     prompt: Prompt
     count: Count
     room: int
-    """Tokens of the prompt at most."""
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         return self.tokens(blocks) <= self.room
@@ -97,10 +86,7 @@ class _Cut:
         return self.count(replace(self.prompt, blocks=tuple(blocks)))
 
     def file(self, kind: Kind) -> int | None:
-        """Return the index of the current file's block; None if absent, or shown only as the target section.
-
-        The file ends at the cursor. With a target section, the file is the retrieved block without a score.
-        """
+        """Return the index of the current file's block, which may be the target section, or None."""
         blocks = self.blocks
         if not blocks:
             return None
@@ -113,7 +99,6 @@ class _Cut:
         return max(own, default=None)
 
     def drop_retrieved(self, kind: Kind) -> None:
-        """Drop retrieved blocks from the lowest score until the prompt fits; cut the last of them at its end."""
         if self.fits(self.blocks):
             return
         before, states = len(self.dropped), [self.blocks]
@@ -132,7 +117,6 @@ class _Cut:
             self.drop(places[0])
 
     def retrieved(self, kind: Kind) -> list[int]:
-        """Return the indices of retrieved blocks, in the order in which they are dropped."""
         file = self.file(kind)
         places = [at for at, block in enumerate(self.blocks) if is_retrieved(block) and at != file]
         # Of blocks with equal scores, or without a score, the later one is dropped first.
@@ -143,12 +127,11 @@ class _Cut:
         self.blocks = without(self.blocks, at)
 
     def shorten_end(self, at: int) -> None:
-        """Cut as few lines as necessary from a block's end; its first line stays."""
         lines = _LINE.findall(self.blocks[at].text)
         self._cut(at, lambda gone: "".join(lines[: len(lines) - gone]), len(lines) - 1)
 
     def shorten_file(self, at: int, keep: int = 0) -> None:
-        """Cut as few lines as necessary from the file's top; its last line, and at least `keep` tokens, stay."""
+        """Cut as few lines as necessary from the file's top. Its last line and at least `keep` tokens stay."""
         lines = _LINE.findall(self.blocks[at].text)
 
         def without(gone: int) -> str:
@@ -161,12 +144,11 @@ class _Cut:
         self._cut(at, without, most)
 
     def shorten_line(self, at: int) -> None:
-        """Cut the last line of the file at its beginning, by ctxbench's tokens."""
         pieces = code_tokens.pieces(self.blocks[at].text)
         self._cut(at, lambda gone: "".join(pieces[gone:]), len(pieces))
 
     def _cut(self, at: int, without: Callable[[int], str], most: int) -> None:
-        """Take as few steps as necessary, `most` if the prompt never fits."""
+        """Apply as few of `most` steps as necessary; all if the prompt never fits."""
         if most < 1 or self.fits(self.blocks):
             return
 
@@ -185,7 +167,6 @@ def _score(block: Block) -> float:
 
 
 def _places(block: Block, text: str) -> tuple[Place, ...]:
-    """Return the places of a shortened block; the file up to the cursor keeps the place of its last lines."""
     if block.kind is not BlockKind.INFILE or len(block.places) != 1:
         return block.places
     [place] = block.places
@@ -194,17 +175,12 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
 
 
 def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
-    """Return the tokens of prompt, text and a newline, and how many of the last tokens are the text's.
+    """Return the tokens of prompt, text and a newline, and the number of the text's tokens among them.
 
-    Prompt and text are tokenized together. The text's tokens begin with the first one that differs from the prompt
-    tokenized alone; a token that begins in the prompt (such as a blank before the text's first word) counts whole.
-    All prompts of a sample end alike, so this cancels out in a context gain.
-
-    Args:
-        prompt: the prompt.
-        text: the text to price; its newline is added.
-        read: text -> tokens.
-        begin: the start token; put first if the prompt has no tokens of its own.
+    Prompt and text are tokenized together by `read`. The text's tokens begin with the first one that differs from the
+    prompt tokenized alone. A token that begins in the prompt (such as a blank before the text's first word) counts
+    whole. All prompts of a sample end alike, so this cancels out in a context gain. A prompt without tokens gets the
+    start token `begin`.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
     shared = next(
@@ -215,15 +191,11 @@ def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begi
 
 
 def priced_pieces(ids: Sequence[int], priced: int, window: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the pieces that a model reads to price a text: tokens, and how many of the last tokens to price.
+    """Yield the pieces that a model reads to price a text, as (tokens, number of last tokens to price).
 
-    Tokens within the window are one piece. Otherwise the prompt loses its beginning, and a text longer than half the
-    window is priced half a window at a time, each half after the one before it.
-
-    Args:
-        ids: tokens of prompt and text.
-        priced: how many of the last tokens are the text's; fewer than all.
-        window: tokens that the model reads; 0 for no limit.
+    `ids` are the tokens of prompt and text; the last `priced` tokens are the text's, fewer than all. Tokens within the
+    window are one piece. Otherwise the prompt loses its beginning, and a text longer than half the window is priced
+    half a window at a time. A window of 0 has no limit.
     """
     most = priced if not window or len(ids) <= window else max(1, window // 2)
     for start in range(len(ids) - priced, len(ids), most):

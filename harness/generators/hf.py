@@ -41,16 +41,14 @@ from ctxbench.strategies.api import Prompt
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TELL_SECONDS = 10.0
-"""Seconds between two log lines about a batch's progress."""
 _SORTED_FIRST = 1024
-"""Likeliest tokens to sort first; they usually contain all the mass to draw from, so the rest need no sorting."""
+"""Likeliest tokens to sort first. They usually contain all the mass to draw from."""
 _ROUNDING = 1e-9
-"""Largest rounding error of a sum of probabilities."""
 PROTOCOL = "2"
 """Incremented when the same request would get another answer."""
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 Choose = Callable[[Any], int]
-"""A row's logits (a tensor of shape (vocabulary,)) -> the chosen token."""
+"""Logits of shape (vocabulary,) -> the chosen token."""
 
 
 @generator("hf", machine=("device", "batch"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -75,11 +73,11 @@ def hf(
             processor that is slower with 16 bits (measured once).
         batch: answers computed at once.
         window: tokens of prompt and answer; 0 for the model's configured length.
-        chat: whether the model follows instructions and is asked with its chat template: ``on``, ``off``, or ``auto``:
+        chat: whether prompts use the model's chat template: ``on``, ``off``, or ``auto``:
             as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
     """
     if not _DEVICE.fullmatch(device):
-        raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
+        raise InputFault(f"device={device} is invalid", where="hf", cure="use cpu, cuda, cuda:1 or auto")
     weights.need(("torch", "transformers"), where="hf", cure=CURE)
     settings = LocalModel(
         by="hf",
@@ -97,7 +95,6 @@ class HF(Local):
     """A causal language model, loaded by transformers and computed by torch in this process."""
 
     def __init__(self, settings: LocalModel, *, device: str = AUTO) -> None:
-        """Store the settings; files are located when the version is needed, and loaded with the first request."""
         super().__init__(settings, batch_size=settings.batch)
         self._settings, self._wanted_device = settings, device
         self._lock = threading.Lock()
@@ -106,21 +103,20 @@ class HF(Local):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
-        """Digest of configuration, tokenizer and weights (`model_digest`), plus the format if this machine chose it."""
+        """The digest of the model's files (`model_digest`), plus the number format if this machine chose it."""
         chosen = "" if self._dtype == self._settings.dtype else f"-{self._dtype}"
         return f"{PROTOCOL}-{model_digest(self._folder)}{chosen}"
 
     @functools.cached_property
     def _dtype(self) -> str:
-        """The number format to compute in; `AUTO` for the stored weights' format."""
         stored = configured_dtype(self._folder) if self._settings.dtype == AUTO else ""
-        # Checked in this order, so that torch and the GPU are asked only if the answer matters.
+        # In this order: importing torch and finding a GPU take seconds.
         if stored in precision.HALVES and self._wanted_device in (AUTO, "cpu") and not precision.is_fast(stored):
             return "float32" if self._device == "cpu" else AUTO
         return self._settings.dtype
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; a request that is too long has a fault in place of a response.
+        """Answer every request, in order; a request that is too long gets a fault instead of a response.
 
         Raises:
             InputFault: if the model cannot be loaded.
@@ -133,8 +129,8 @@ class HF(Local):
             def most(number: int) -> int:
                 return fitting[number].most
 
-            # A batch is computed until its longest row ends, so a batch has rows of one limit only: others could run
-            # over the window. Prompts with the same beginning follow each other.
+            # A batch has rows of one limit only, because it is computed until its longest row ends, and others could
+            # exceed the window. Prompts with the same beginning follow each other.
             order = sorted(fitting, key=lambda number: (most(number), fitting[number].ids))
             work = functools.partial(self._answers, self._prefill())
             for _, group in itertools.groupby(order, most):
@@ -156,14 +152,14 @@ class HF(Local):
             for number, ids, count in sorted(self._priced(prompts, texts, self.window), key=lambda piece: piece[1]):
                 [cost] = self._halving(lambda pieces: [prefill.cost(*piece) for piece in pieces], [(ids, count)])
                 if not math.isfinite(cost):
-                    cure = "give dtype=float32"
+                    cure = "set dtype=float32"
                     raise MachineFault("a text's price is not a number", where=self._settings.where, cure=cure)
                 costs[number] += cost
         return costs
 
     @property
     def remark(self) -> str:
-        """The tokens that the model has read, relative to those that were needed."""
+        """The tokens that the model has read, and their ratio to those needed."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times those needed" if counted.read else ""
@@ -187,18 +183,13 @@ class HF(Local):
         there = self._torch.cuda.is_available()
         device = self._wanted_device
         if device.startswith("cuda") and not there:
-            cure = "give device=cpu, or install a torch for CUDA and its driver"
+            cure = "set device=cpu, or install a torch for CUDA and its driver"
             raise InputFault("torch sees no GPU here", where=self._settings.where, cure=cure)
         return device if device != AUTO else "cuda" if there else "cpu"
 
     @property
     def _network(self) -> Any:
-        """The model, loaded without network access and without running code from its folder.
-
-        Raises:
-            InputFault: if transformers cannot load it as a transformer for text generation, or tensors are missing.
-            MachineFault: if the device has too little memory.
-        """
+        """The model, loaded without network access and without running code from its folder."""
         if self._read is None:
             torch, device = self._torch, self._device
             try:
@@ -212,15 +203,15 @@ class HF(Local):
                 raise unreadable(self._settings, error) from error
             parameters = inspect.signature(network.forward).parameters
             if "past_key_values" not in parameters:
-                # Such a model keeps a state instead, which padding would change.
+                # Such a model keeps a state, which padding would change.
                 cure = "serve it, and use openai:MODEL@URL"
                 raise InputFault(
-                    "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
+                    "has no keys and values to cache, so hf cannot run it", where=self._settings.where, cure=cure
                 )
             self._keeps = "logits_to_keep" in parameters
             named = network.generation_config.eos_token_id
             self._ends = self._tokens.ends | set(named if isinstance(named, list) else [named])
-            # The run sets the decoding; the model's own file may, for example, penalise repetitions.
+            # The run sets the decoding. The model's own file may, for example, penalise repetitions.
             network.generation_config = transformers_module().GenerationConfig()
             self._read = network
         return self._read
@@ -249,7 +240,6 @@ class HF(Local):
         )
 
     def _answers(self, prefill: Prefill, rows: Sequence[LocalRequest]) -> list[Response]:
-        """Read prompts of one limit, price their references, and decode their answers together."""
         start, pricing = time.perf_counter(), 0.0
         self._told = start
         texts, costs = [], []
@@ -267,7 +257,6 @@ class HF(Local):
         ]
 
     def _cost(self, prefill: Prefill, request: Request) -> float | None:
-        """Return the price of a request's reference; None without a reference or if `bits` must report NaN."""
         if request.reference is None:
             return None
         pieces = self._priced([unmarked(request.prompt)], [request.reference], self.window)
@@ -275,12 +264,7 @@ class HF(Local):
         return cost if math.isfinite(cost) else None
 
     def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:
-        """Decode answers of one limit; return the tokens of each, and whether it ended within its limit.
-
-        Args:
-            rows: the requests.
-            cache: keys and values of their prompts without the last token; None if all are empty.
-        """
+        """Decode answers with one limit. Return the tokens of each, and whether the answer ended within the limit."""
         network, torch, most = self._network, self._torch, rows[0].most
         ids, mask = self._padded([row.ids for row in rows])
         width = ids.shape[1]
@@ -289,8 +273,8 @@ class HF(Local):
 
         def choose(_: Any, scores: Any) -> Any:
             if bool(scores.isnan().any()):
-                cure = "give dtype=float32 or bfloat16: numbers of the given format overflow in this model"
-                raise MachineFault("the model's numbers are none (NaN)", where=self._settings.where, cure=cure)
+                cure = "set dtype=float32 or bfloat16, because this model overflows the chosen format"
+                raise MachineFault("the model computed NaN", where=self._settings.where, cure=cure)
             for at, choose_token in enumerate(choosers):
                 if choose_token is not None:
                     token = choose_token(scores[at])
@@ -322,7 +306,6 @@ class HF(Local):
         return decoded
 
     def _tell(self, text: str, *values: int) -> None:
-        """Log a batch's progress every `_TELL_SECONDS`: on a CPU it may take minutes."""
         now = time.perf_counter()
         if now - self._told >= _TELL_SECONDS:
             self._told = now
@@ -334,14 +317,13 @@ class HF(Local):
         return bool(row.end) and row.end.find(self._tokens.text(row.ids, generated)) is not None
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Return tokens and mask, both of shape (rows, longest row), padded on the left."""
+        """Return tokens and mask, of shape (rows, longest row), padded on the left."""
         width = max(map(len, rows))
         ids = [[0] * (width - len(row)) + list(row) for row in rows]
         mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
         return self._torch.tensor(ids, device=self._device), self._torch.tensor(mask, device=self._device)
 
     def _halving(self, work: Callable[[Any], list[T]], rows: Sequence[Any]) -> list[T]:
-        """Do the work on all rows at once, or on halves if the device's memory is too small."""
         torch = self._torch
         try:
             return work(rows)
@@ -357,14 +339,14 @@ class HF(Local):
         return [*self._halving(work, rows[:middle]), *self._halving(work, rows[middle:])]
 
     def _full(self) -> MachineFault:
-        cure = "give dtype=bfloat16, a smaller window, or a device with more memory"
+        cure = "set dtype=bfloat16 or a smaller window, or use a device with more memory"
         return MachineFault(f"{self._device} has too little memory", where=self._settings.where, cure=cure)
 
 
 def chooser(request: Request) -> Choose | None:
     """Return the function that draws a request's tokens; None for greedy decoding.
 
-    The random numbers depend on the request alone (seed, index, prompt), not on other rows of its batch.
+    The random numbers depend only on the request (seed, index, prompt), not on other rows of its batch.
     """
     how = request.sampling
     if how.temperature <= 0:
@@ -378,16 +360,13 @@ def chooser(request: Request) -> Choose | None:
 
 
 def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
-    """Return the token at the quantile `number` of the distribution, with the likeliest tokens first.
+    """Return the token at the quantile `number` in [0, 1) of the distribution, with the likeliest tokens first.
 
-    Args:
-        logits: shape (vocabulary,).
-        temperature: above 0; values below 1 sharpen the distribution.
-        top_p: share of the mass to draw from, from the likeliest tokens; at least one token.
-        number: in [0, 1).
+    `logits` has the shape (vocabulary,). `temperature` is above 0. The token is among the likeliest tokens with the
+    share `top_p` of the mass, at least one.
     """
     chances = (logits.double() / temperature).softmax(0)
-    # A few tokens have nearly all the mass, and sorting a large vocabulary can take longer than a small model.
+    # A few tokens usually have nearly all the mass, and sorting a large vocabulary is slow.
     few = chances >= chances.topk(min(_SORTED_FIRST, len(chances))).values[-1]
     if float(chances[few].sum()) <= top_p + _ROUNDING:
         few = chances >= 0
@@ -400,5 +379,5 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
 
 
 def batches(items: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Return the items in order, `most` at a time."""
+    """Split the items into parts of `most`."""
     return [items[start : start + most] for start in range(0, len(items), most)]

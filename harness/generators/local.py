@@ -30,61 +30,51 @@ from ctxbench.strategies.api import BlockKind, Prompt
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
 _CACHED = "models--"
-"""Prefix of a model's folder in the hub's cache."""
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _STRETCHES, _STRETCH = 16, 4096
-"""Number of stretches of a weights file in its digest, and bytes of each."""
+"""Number of parts of a weights file in its digest, and bytes per part."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""Configuration keys for the longest text that a model takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A model with weights on this machine, and how to ask it."""
+    """A model with weights on this machine, and its settings."""
 
     by: str
-    """The generator that runs the model, for messages."""
     model: str
     """A name of `ctxbench model list`, a folder, or a name on the hub."""
     revision: str
     dtype: str
     batch: int
-    """Requests computed at once."""
     window: int
     """Tokens of prompt and answer; 0 for the model's configured length."""
     chat: bool
-    """Whether the model is asked with its chat template."""
 
     def __post_init__(self) -> None:
-        """Check the parameters of a spec.
-
-        Raises:
-            InputFault: if a parameter is invalid; it names the first.
-        """
         if not self.model.strip():
-            raise InputFault("the model has no name", where=self.by, cure="give a folder, or a name on the hub")
+            raise InputFault("the model has no name", where=self.by, cure="name a folder, or a model on the hub")
         if self.dtype not in DTYPES:
-            raise InputFault(f"dtype={self.dtype} does not fit", where=self.by, cure=f"give {', '.join(DTYPES)}")
+            raise InputFault(f"dtype={self.dtype} is invalid", where=self.by, cure=f"use {', '.join(DTYPES)}")
         for name, number, least in (("batch", self.batch, 1), ("window", self.window, 0)):
             if number < least:
-                raise InputFault(f"{name}={number} does not fit", where=self.by, cure=f"give {least} or more")
+                raise InputFault(f"{name}={number} is invalid", where=self.by, cure=f"use {least} or more")
 
     @property
     def where(self) -> str:
-        """The model, for messages."""
+        """The generator and its model, for messages."""
         return f"{self.by} {self.model}"
 
 
 def is_chat(chat: str, model: str, *, by: str) -> bool:
-    """Return whether a model is asked with its chat template; `AUTO` uses the table of models, or the model's name.
+    """Return whether prompts use the model's chat template. `AUTO` decides by the table of models, or the model's name.
 
-    A template alone does not decide it: models that only continue text are also published with one.
+    Models that only continue text are also published with a template, so the template alone does not decide.
 
     Raises:
         InputFault: if `chat` is not ``on``, ``off`` or `AUTO`.
     """
     if chat not in ("on", "off", AUTO):
-        raise InputFault(f"chat={chat} does not fit", where=by, cure=f"give on, off, {AUTO}")
+        raise InputFault(f"chat={chat} is invalid", where=by, cure=f"use on, off, {AUTO}")
     if chat != AUTO:
         return chat == "on"
     if (entry := models.known(model)) is not None:
@@ -97,11 +87,11 @@ def is_chat(chat: str, model: str, *, by: str) -> bool:
 def model_folder(settings: LocalModel) -> Path:
     """Return the folder of a model: from the table of models, the named folder, or the hub's cache.
 
-    A model that is not on this machine is fetched from the hub, unless ``HF_HUB_OFFLINE`` is set.
+    A missing model is fetched from the hub, unless ``HF_HUB_OFFLINE`` is set.
 
     Raises:
-        InputFault: if the folder contains no model, the hub does not have the model or may not be asked, or a model of
-            the table is not on this machine.
+        InputFault: if the folder contains no model, the hub does not offer the model, or a model of the table is
+            missing.
         MachineFault: if the hub cannot be reached.
     """
     if models.known(settings.model) is not None:
@@ -127,29 +117,29 @@ def model_folder(settings: LocalModel) -> Path:
         hub.errors.RevisionNotFoundError,
         hub.errors.HFValidationError,
     ) as error:
-        raise _unknown(settings, "is not a folder, and the hub has no such model that you may read") from error
+        raise _unknown(settings, "is not a folder, and the hub has no such model, or you may not read it") from error
     except (hub.errors.OfflineModeIsEnabled, hub.errors.LocalEntryNotFoundError) as error:
-        raise _unknown(settings, "is not a folder, is not in the hub's cache, and the hub cannot be asked") from error
+        raise _unknown(settings, "is not a folder, is not in the hub's cache, and the hub cannot be reached") from error
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
         reason = str(error).partition("\n")[0]
-        cure = "run the same command again, or give a folder"
+        cure = "run the same command again, or name a folder"
         raise MachineFault(f"cannot be fetched ({reason})", where=settings.where, cure=cure) from error
     return weights.local(str(folder), where=settings.by)
 
 
 def _unknown(settings: LocalModel, what: str) -> InputFault:
     cure = (
-        "check the name (`ctxbench model list` has some) and revision=, or fetch it where the hub can be reached and "
-        "give its folder"
+        "check the name (`ctxbench model list` lists some) and revision=, or fetch the model on another machine "
+        "and name its folder"
     )
     return InputFault(what, where=settings.where, cure=cure)
 
 
 def model_digest(folder: Path) -> str:
-    """Return a digest of the files that determine a model's answers, cheap for any size.
+    """Return a digest of the files that determine a model's answers, fast for any size.
 
     It covers configuration, tokenizer and chat template completely. Of each weights file, it covers the name, the size
-    and 16 evenly spaced stretches of 4 KiB, from the beginning (which lists the tensors) to the end.
+    and 16 evenly spaced parts of 4 KiB. The first part lists the tensors.
     """
     whole = hashlib.sha256()
     with explained(folder):
@@ -172,7 +162,7 @@ def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def configured_window(folder: Path) -> int:
-    """Return how many tokens a model takes according to its ``config.json``; 0 if unknown.
+    """Return the window in a model's ``config.json``, in tokens; 0 if unknown.
 
     Raises:
         InputFault: if the file is not a JSON object.
@@ -206,14 +196,14 @@ def _configuration(folder: Path) -> dict[str, Any]:
 
 
 _TAIL = 16
-"""Tokens of the prompt to decode with an answer, because some tokenizers drop a text's first blank."""
+"""Tokens of the prompt to decode with an answer: some tokenizers drop a text's first blank."""
 _DATE = "26 Jul 2024"
 """A fixed date for chat templates that show the date, so that prompts stay the same every day."""
 
 
 def transformers_module() -> Any:
-    """Import transformers, without its progress bars and advice."""
-    # Imported by name: it has no types, and is an optional package.
+    """Import transformers, without progress bars and advice."""
+    # Imported by name: the package is optional and has no types.
     try:
         module: Any = importlib.import_module("transformers")
     except ImportError as error:
@@ -230,10 +220,10 @@ class Tokens:
         """Load the tokenizer, without network access.
 
         Raises:
-            InputFault: if transformers cannot load it, or a chat model has no chat template.
+            InputFault: if transformers cannot load the tokenizer, or a chat model has no chat template.
         """
         self._settings = settings
-        # Prompts are counted while answers are decoded, and tokenizers are not thread-safe.
+        # Other threads count prompts while answers are decoded, and tokenizers are not thread-safe.
         self._lock = threading.Lock()
         module = transformers_module()
         try:
@@ -242,7 +232,7 @@ class Tokens:
             # The library raises many kinds of exceptions for unusable files.
             raise unreadable(settings, error) from error
         if settings.chat and not self._tokenizer.chat_template:
-            raise InputFault("has no chat template", where=settings.where, cure="give chat=off, or another model")
+            raise InputFault("has no chat template", where=settings.where, cure="set chat=off, or use another model")
 
     def prompt(self, request: Request) -> list[int]:
         """Return the tokens of a request's prompt, at least one.
@@ -266,7 +256,7 @@ class Tokens:
         return self._ids(text, special=False)
 
     def plain(self, text: str) -> list[int]:
-        """Return the tokens of a text, with the model's usual special tokens, such as its start token."""
+        """Return the tokens of a text, with the model's usual special tokens, such as the start token."""
         return self._ids(utf8(text), special=True) or [self.begin]
 
     def text(self, before: Sequence[int], generated: Sequence[int]) -> str:
@@ -280,21 +270,17 @@ class Tokens:
         return self.text(before, generated[:last])
 
     def middle_ends(self, request: Request) -> frozenset[int]:
-        """Return the tokens that end a filled-in middle, in addition to the usual ones; empty for other requests."""
+        """Return the tokens that end a filled-in middle, besides the usual end tokens; empty for other requests."""
         return self._middle_ends if request.sampling.fim else frozenset()
 
     @functools.cached_property
     def template(self) -> Template:
-        """The model's fill-in-the-middle template.
-
-        Raises:
-            InputFault: if the vocabulary has no marks for it, or the model is asked as a chat model.
-        """
+        """The model's fill-in-the-middle template; raises as `infilling`."""
         return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
 
     @property
     def begin(self) -> int:
-        """The start token; a model without one was trained with its end token there."""
+        """The start token, or the end token if the model has no start token."""
         begin, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         return next((token for token in (begin, end) if token is not None), 0)
 
@@ -315,7 +301,7 @@ class Tokens:
         return frozenset(self._vocabulary[token] for token in fim.ends(self._vocabulary, self.template))
 
     def _marked(self, prompt: Prompt) -> list[int]:
-        """Return the tokens of a prompt with marks; each text between two marks is tokenized as a whole."""
+        """Return the tokens of a prompt with marks. Texts between two marks are tokenized together."""
         ids = self._ids("", special=True)
         for is_mark, blocks in itertools.groupby(prompt.blocks, lambda block: block.kind is BlockKind.MARK):
             if is_mark:
@@ -341,7 +327,7 @@ def unreadable(settings: LocalModel, error: Exception) -> InputFault:
     return InputFault(
         f"cannot be read ({type(error).__name__}: {reason})",
         where=settings.where,
-        cure="give the folder of a model for text generation, with its weights and its tokenizer",
+        cure="name the folder of a model for text generation, with weights and tokenizer",
     )
 
 
@@ -351,22 +337,15 @@ class LocalRequest:
 
     request: Request
     ids: list[int]
-    """The prompt's tokens, at least one."""
     most: int
-    """Tokens of the answer at most, at least one."""
+    """Maximum tokens of the answer, at least one."""
     end: End
 
 
 class Local(Generator):
-    """A model whose tokenizer is loaded in this process, wherever its answers are computed."""
+    """A model whose tokenizer is loaded in this process. Its answers may be computed elsewhere."""
 
     def __init__(self, model: LocalModel, *, batch_size: int) -> None:
-        """Store the settings; files are located on first use.
-
-        Args:
-            model: the model.
-            batch_size: requests to send at once.
-        """
         self._model = model
         self._opening = threading.Lock()
         self._words: Tokens | None = None
@@ -376,21 +355,18 @@ class Local(Generator):
 
     @functools.cached_property
     def window(self) -> int:  # type: ignore[override] # computed on first use
-        """Tokens of prompt and answer that the model takes; 0 if unknown."""
+        """Maximum tokens of prompt and answer together; 0 if unknown."""
         return self._model.window or configured_window(self._folder)
 
     def count(self, request: Request) -> int:
-        """Return the model's number of tokens of a request's prompt, including template and marks.
-
-        Safe to call while other threads wait for answers.
-        """
+        """Return the number of the model's tokens in a request's prompt, with template and marks."""
         return len(self._tokens.prompt(request))
 
     def infilling(self) -> Template:
         """Return the model's fill-in-the-middle template.
 
         Raises:
-            InputFault: if the vocabulary has no marks for it, or the model is asked as a chat model.
+            InputFault: if the vocabulary has no marks, or the model is used as a chat model.
         """
         return self._tokens.template
 
@@ -406,7 +382,7 @@ class Local(Generator):
             return self._words
 
     def _tokenized(self, requests: Sequence[Request]) -> tuple[dict[int, LocalRequest], dict[int, TooLong]]:
-        """Return the requests as tokens, and faults for requests that fill the window, each by request index."""
+        """Return the requests as tokens, and faults of requests that fill the window, by request index."""
         fitting: dict[int, LocalRequest] = {}
         faults: dict[int, TooLong] = {}
         for number, request in enumerate(requests):
@@ -415,7 +391,7 @@ class Local(Generator):
                 faults[number] = TooLong(
                     f"the prompt has {len(ids)} tokens, the model's window {self.window}",
                     where=self._model.where,
-                    cure="give the strategy a smaller window or limit, or take a model with a longer one",
+                    cure="set a smaller window or limit for the strategy, or use a model with a longer window",
                 )
             else:
                 most = min(most, self.window - len(ids)) if self.window else most
@@ -442,10 +418,7 @@ class Local(Generator):
         )
 
     def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
-        """Return what the model reads to price texts: text index, tokens, and how many of the last tokens to price.
-
-        Chat models also read the bare prompt here, so that only the code is priced.
-        """
+        """Return what the model reads to price texts: text index, tokens, and number of last tokens to price."""
         tokens = self._tokens
         return [
             (number, *piece)

@@ -1,8 +1,8 @@
-"""The faster number format for a model with 16-bit weights on this processor, by measurement.
+"""The faster number format for a model with 16-bit weights on this processor.
 
-Some processors multiply 16-bit numbers several times as fast as 32-bit ones, others many times slower, and their names
-do not tell which. The first model therefore times two products, and the result is stored in the folder of models for
-this processor and this version of torch.
+Some processors multiply 16-bit numbers several times as fast as 32-bit ones, others many times slower. Their names do
+not show which. The first model times two products. The result is stored in the folder of models for this processor and
+this version of torch.
 """
 
 from __future__ import annotations
@@ -24,28 +24,24 @@ from ctxbench.harness.generators.models import table
 HALVES = ("bfloat16", "float16")
 _FILE = "processors.json"
 _ROWS, _INNER, _COLUMNS = 256, 1024, 4096
-"""Shape of the product: about a prompt of 256 tokens times a layer of a model with a billion weights."""
+"""Shape of the product: a prompt of 256 tokens times a layer of a model with a billion weights."""
 _TIMES, _SECONDS = 7, 2.0
-"""Measurements of each product at most, and seconds after which to stop."""
+"""Maximum number of measurements of each product, and seconds after which to stop."""
 _SLOWER = 1.25
-"""Ratio above which float32 is used. It takes twice the memory, so a small difference is ignored."""
+"""Ratio above which float32 is used, which needs twice the memory."""
 _CPUINFO = Path("/proc/cpuinfo")
 _logger = logging.getLogger(__name__)
 
 
 def is_fast(dtype: str) -> bool:
-    """Return whether this processor should compute in a 16-bit format instead of float32; measured once and stored.
-
-    Args:
-        dtype: one of `HALVES`.
-    """
+    """Return whether this processor should compute in a format of `HALVES`; measured once and stored."""
     path, key = table.home() / _FILE, f"{_processor()} torch {version('torch')} {dtype}"
     ratio = _kept(path).get(key)
     if ratio is None:
         ratio = _ratio(dtype)
-        _logger.info("this processor needs %.2f of float32's time in %s; kept in %s", ratio, dtype, path)
+        _logger.info("this processor needs %.2f of float32's time in %s; stored in %s", ratio, dtype, path)
         with contextlib.suppress(CtxbenchError), locked(path.parent):
-            # The first measurement stays, so that a continued run computes as it began.
+            # The first measurement stays, so that a continued run computes as before.
             write_atomic(path, json.dumps({key: ratio} | _kept(path), indent=2) + "\n")
     return _kept(path).get(key, ratio) <= _SLOWER
 
@@ -59,7 +55,6 @@ def _kept(path: Path) -> dict[str, float]:
 
 
 def _processor() -> str:
-    """Return the processor's name, with a digest of its features if the system lists them."""
     if not _CPUINFO.is_file():
         return f"{platform.machine()} {platform.processor()}"
     lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0].splitlines()
@@ -69,7 +64,7 @@ def _processor() -> str:
 
 
 def _ratio(dtype: str) -> float:
-    """Return the time of a product in a format, relative to float32: the best of several alternating measurements."""
+    """Return the time of a product in a format relative to float32: the best of several alternating measurements."""
     torch: Any = importlib.import_module("torch")
     best = {dtype: float("inf"), "float32": float("inf")}
     factors = {

@@ -1,7 +1,7 @@
 """`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once.
 
-Each text is read alone, without padding, because a padded token costs as much as any other on a CPU. An answer is
-decoded from the text's keys and values; `merged` combines those of several texts into one batch.
+Each text is read alone, because a padded token takes as long as any other on a CPU. An answer is decoded from the
+text's keys and values. `merged` combines those of several texts into one batch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 @dataclass(slots=True)
 class TokensRead:
-    """Counts of tokens that a model has read."""
+    """Counts of the tokens that a model has read."""
 
     read: int = 0
     needed: int = 0
-    """Tokens that had to be read: without padding, and without beginnings shared with the previous text."""
+    """Tokens read without padding and without beginnings shared with the previous text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,24 +26,15 @@ class ReadText:
     """The keys and values of a text."""
 
     length: int
-    """Number of tokens."""
     layers: tuple[tuple[Any, Any], ...]
-    """Two tensors per layer, of shape (1, heads, tokens, size); a sliding layer has fewer tokens."""
+    """Two tensors per layer, of shape (1, heads, tokens, size). A sliding layer has fewer tokens."""
 
 
 class Prefill:
-    """Reads texts with one model. Belongs to one thread."""
+    """Reads texts with one model, in one thread."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
-        """Start with an empty cache.
-
-        Args:
-            network: a causal language model of transformers.
-            torch: the module.
-            transformers: the module.
-            counted: the counts to update.
-            keeps: whether the network accepts `logits_to_keep`.
-        """
+        """Start with an empty cache. `keeps` is true if the network accepts `logits_to_keep`."""
         self._network, self._torch, self._transformers = network, torch, transformers
         self._counted, self._keeps = counted, keeps
         self._ids: list[int] = []
@@ -54,7 +45,7 @@ class Prefill:
         if not ids:
             return ReadText(length=0, layers=())
         self._logits(ids, 1)
-        # Later reading replaces these tensors and never changes them in place.
+        # Later reading replaces these tensors instead of changing them.
         layers = tuple((layer.keys, layer.values) for layer in self._cache.layers)
         return ReadText(length=len(ids), layers=layers)
 
@@ -80,7 +71,7 @@ class Prefill:
         return logits[0, -last:]
 
     def _back_to(self, length: int) -> int:
-        """Forget all but the first `length` tokens and return how many are left: 0 if a layer cannot go back."""
+        """Forget all but the first `length` tokens. Return the number of tokens left: 0 if a layer cannot go back."""
         gone = len(self._ids) - length
         if length and not (gone and any(map(_has_slid, self._cache.layers))):
             if gone:
@@ -110,7 +101,6 @@ class Prefill:
 
 
 def _has_slid(layer: Any) -> bool:
-    """Return whether a sliding layer has dropped its first tokens."""
     return bool(layer.is_sliding and layer.get_seq_length() >= layer.sliding_window)
 
 

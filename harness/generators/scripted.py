@@ -15,11 +15,15 @@ from ctxbench.bench.files import read_jsonl, sha256, sha256_file
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 
 _CONDITIONS = ("prompt_digest", "contains", "index")
-_FORM = 'write {"contains": "…", "text": "…"}; the keys are text and, if wanted, prompt_digest, contains, index'
+_FORM = 'write {"contains": "…", "text": "…"}; prompt_digest, contains and index are optional'
 
 
 class Scripted(Generator):
-    """Answers with a function of the request; chosen calls fail instead."""
+    """Answers with a function of the request.
+
+    Each call of `generate` takes `delay` seconds. The calls numbered in `faults`, from 1, raise `MachineFault`. More
+    arguments replace the class's capabilities.
+    """
 
     capabilities = Capabilities(batch_size=16, instructs=True)
 
@@ -32,27 +36,18 @@ class Scripted(Generator):
         faults: Collection[int] = (),
         **capabilities: Any,
     ) -> None:
-        """Store the script.
-
-        Args:
-            answer: request -> text.
-            version: what determines the answers besides the spec.
-            delay: seconds that each call of `generate` takes.
-            faults: numbers of the calls of `generate`, from 1, that raise `MachineFault`.
-            **capabilities: capabilities that differ from the class's.
-        """
         self.version, self.capabilities = version, replace(self.capabilities, **capabilities)
         self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
         self._lock = threading.Lock()
         self.batches: list[int] = []
-        """Number of requests in each call so far."""
+        """Requests of each call so far."""
         self.closed = False
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Answer every request, in order.
 
         Raises:
-            MachineFault: if the number of this call is in `faults`.
+            MachineFault: if `faults` contains the number of this call.
         """
         with self._lock:
             self.batches.append(len(requests))
@@ -87,7 +82,6 @@ class _Line:
     index: int | None
 
     def fits(self, request: Request) -> bool:
-        """Return whether the request fulfils every given condition."""
         return (
             self.prompt_digest in (None, request.prompt.digest)
             and (self.contains is None or self.contains in request.prompt.text)
@@ -107,11 +101,11 @@ def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: f
         delay: seconds that each call takes.
     """
     if mode not in ("fixed", "echo"):
-        raise InputFault(f"mode={mode} is unknown", where="scripted", cure="give fixed or echo")
+        raise InputFault(f"mode={mode} is unknown", where="scripted", cure="use fixed or echo")
     if delay < 0:
-        raise InputFault(f"delay={delay} is negative", where="scripted", cure="give seconds, 0 or more")
+        raise InputFault(f"delay={delay} is negative", where="scripted", cure="use 0 or more seconds")
     if answers and (text or mode == "echo"):
-        raise InputFault("answers cannot be combined with text or mode", where="scripted", cure="give one of them")
+        raise InputFault("answers cannot be combined with text or mode", where="scripted", cure="use one of them")
     if mode == "echo":
         return Scripted(_last_line, version="1", delay=delay)
     if not answers:
@@ -131,7 +125,7 @@ class Silent(Generator):
         """Refuse to answer.
 
         Raises:
-            InputFault: always, because the strategy asked a model and the run has none.
+            InputFault: always, because the run has no model.
         """
         raise InputFault(
             "the strategy asks a model", where="--generator none", cure="name a model, or a strategy that asks none"
@@ -166,7 +160,7 @@ def _load(path: Path) -> list[_Line]:
         text, index = record.get("text"), record.get("index")
         words = [record.get(key) for key in ("prompt_digest", "contains")]
         if unknown or not isinstance(text, str) or not all(w is None or isinstance(w, str) for w in words):
-            raise InputFault("not a scripted answer", where=f"{path}:{number}", cure=_FORM)
+            raise InputFault("is not a scripted answer", where=f"{path}:{number}", cure=_FORM)
         if index is not None and type(index) is not int:
             raise InputFault("index is not a whole number", where=f"{path}:{number}", cure=_FORM)
         lines.append(_line(record))

@@ -40,22 +40,20 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 CURE = "pip install 'ctxbench[llamacpp]'"
 _TELL_SECONDS = 30.0
 _LIBRARY = "install the library that it names (libgomp.so.1 is in Debian's package libgomp1)"
-_AGAIN = "run the same command again; if it comes back, give a smaller window, or see that the file is whole"
+_AGAIN = "run the same command again; if this repeats, set a smaller window, or check that the file is complete"
 _LOG = logging.getLogger(__name__)
 _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
 _KEY = "CTXBENCH_SERVE_KEY"
-"""Name of the variable that passes the server's key to `openai`; it is never in this process's environment."""
+"""Variable that passes the server's key to `openai`; it is never in this process's environment."""
 _STARTS = 2
-"""Starts of a run's server: it may crash once."""
+"""Maximum number of starts of a run's server: the server may crash once."""
 _LONGEST = 900.0
-"""Seconds for the server to load its model, and for one answer."""
 _LAST_SECONDS = 2.0
-"""Seconds to read the rest of an ended server's log; a process that it left may keep the pipe open."""
+"""Seconds to read the rest of the log of an ended server. One of its child processes may keep the pipe open."""
 _TAIL = 4096
-"""Bytes kept of a server's log."""
 _PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
 _PASSED_BEGINNINGS = ("LC_", "OMP_", "GGML_")
-"""Environment variables that a server gets, by name and by prefix; others may contain secrets."""
+"""Environment variables that a server gets, by name and by prefix. Others may contain secrets."""
 
 
 @generator("serve", machine=("threads",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -65,15 +63,15 @@ def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = Fal
     Args:
         model: a name of ``ctxbench model list``, or the path of a GGUF file.
         window: tokens of prompt and answer.
-        chat: whether it is asked with its chat template: ``on``, ``off``, or ``auto``, by the table or its name.
+        chat: whether prompts use the chat template: ``on``, ``off``, or ``auto``, by the table or its name.
         tools: whether a strategy's tools are sent natively; needs chat=on.
         threads: processors to use; 0 for all. Leave some for other work, because its threads wait for each other.
     """
     for name, number, least in (("window", window, 64), ("threads", threads, 0)):
         if number < least:
-            raise InputFault(f"{name}={number} does not fit", where="serve", cure=f"give {least} or more")
+            raise InputFault(f"{name}={number} is invalid", where="serve", cure=f"use {least} or more")
     if not model.strip():
-        raise InputFault("the model has no name", where="serve", cure="give a name of `ctxbench model list`")
+        raise InputFault("the model has no name", where="serve", cure="use a name of `ctxbench model list`")
     weights.need(("xllamacpp",), where="serve", cure=CURE)
     settings = OpenAISettings(
         model=Path(model).stem,
@@ -93,16 +91,10 @@ def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = Fal
 
 
 class Serve(Generator):
-    """llama.cpp's server as a separate process, asked through `openai`."""
+    """llama.cpp's server in its own process, asked through `openai`."""
 
     def __init__(self, model: str, settings: OpenAISettings, *, threads: int) -> None:
-        """Store the settings; the server starts with the first request.
-
-        Args:
-            model: a name of the table, or a path.
-            settings: settings of the server, without its port.
-            threads: threads of the engine.
-        """
+        """Store the settings, without the server's port. The server starts with the first request."""
         self._model, self._settings, self._threads = model, settings, threads
         self._unasked = OpenAI(settings)
         self._lock = threading.Lock()
@@ -117,7 +109,7 @@ class Serve(Generator):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
-        """The version of the protocol, the file's SHA-256, and the version of llama.cpp's package."""
+        """Versions of the protocol and of llama.cpp's package, and the file's SHA-256."""
         with explained(self._file), self._file.open("rb") as handle:
             digest = hashlib.file_digest(handle, "sha256").hexdigest()[:12]
         try:
@@ -131,27 +123,27 @@ class Serve(Generator):
         return self._server.asked.served if self._server is not None else ()
 
     def infilling(self) -> Template:
-        """Return the fill-in-the-middle template, by the model's name.
+        """Return the fill-in-the-middle template for the model's name.
 
         Raises:
-            InputFault: if the model is asked as a chat model, or its name matches no family.
+            InputFault: if the model is used as a chat model, or no family matches its name.
         """
         return self._unasked.infilling()
 
     def wake(self, language: Language) -> None:
-        """Start the server and wait until it has loaded its model.
+        """Start the server and wait until it has loaded the model.
 
         Raises:
-            InputFault: if the file does not exist.
+            InputFault: if the model's file does not exist.
             MachineFault: if the server does not start.
         """
         self._running()
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; after a crash of the server, with a new server.
+        """Answer every request, in order. After a crash, a new server answers the remaining requests.
 
         Raises:
-            InputFault: if the file does not exist.
+            InputFault: if the model's file does not exist.
             MachineFault: if the server crashed twice.
         """
         outcomes: dict[int, Response | MachineFault] = {}
@@ -168,7 +160,6 @@ class Serve(Generator):
         return [outcomes[number] for number in range(len(requests))]
 
     def _tell(self, answers: Sequence[Response]) -> None:
-        """Log the progress every `_TELL_SECONDS`: a sample may take minutes."""
         with self._lock:
             self._answered += len(answers)
             self._read += sum(answer.tokens_in for answer in answers)
@@ -179,7 +170,7 @@ class Serve(Generator):
         _LOG.info("%s: %d answered, %d tokens in, %d out", self._where, answered, read, written)
 
     def close(self) -> None:
-        """End the server and its child processes; waiting calls fail at once."""
+        """End the server and its child processes. Waiting calls fail at once."""
         self._closed.set()
         if (server := self._server) is not None:
             server.stop()
@@ -191,7 +182,7 @@ class Serve(Generator):
             return models.gguf(self._model)
         path = Path(self._model).expanduser().absolute()
         if not path.is_file():
-            cure = "give a name of `ctxbench model list`, or the path of a GGUF file"
+            cure = "use a name of `ctxbench model list`, or the path of a GGUF file"
             raise InputFault("is not a file", where=f"serve {self._model}", cure=cure)
         return path
 
@@ -221,7 +212,7 @@ class Serve(Generator):
     def _fault(self, what: str, server: _Server) -> MachineFault:
         said = visible(" ".join(server.log.split()))[-300:]
         cure = _LIBRARY if "cannot open shared object file" in server.log else _AGAIN
-        return MachineFault(f"{what}; its last words: {said or 'none'}", where=self._where, cure=cure)
+        return MachineFault(f"{what}; its log ends with: {said or 'nothing'}", where=self._where, cure=cure)
 
     @property
     def _where(self) -> str:
@@ -229,10 +220,7 @@ class Serve(Generator):
 
 
 class _Server:
-    """One process of the engine, in its own session; it ends when its standard input closes, so none is left over."""
-
     def __init__(self, settings: OpenAISettings, file: Path, threads: int) -> None:
-        """Start the process; call `wait` before asking it."""
         self._settings, self._key = settings, secrets.token_hex(24)
         self._log = bytearray()
         self.asked: Any = None
@@ -263,11 +251,9 @@ class _Server:
 
     @property
     def log(self) -> str:
-        """The last `_TAIL` bytes of its log."""
         return bytes(self._log[-_TAIL:]).decode("utf-8", "replace")
 
     def wait(self) -> bool:
-        """Wait until it is ready; return whether it started."""
         late = threading.Timer(_LONGEST, self.stop)
         late.daemon = True
         late.start()
@@ -282,38 +268,35 @@ class _Server:
         return True
 
     def died(self) -> bool:
-        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def stop(self) -> None:
-        """Kill the process and its children, and wait until it has ended."""
         if not self.died():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        # Read the rest of its log.
         self._listening.join(_LAST_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()  # type: ignore[union-attr] # both are pipes
 
     def _listen(self) -> None:
-        """Read its log and keep the end; a full pipe would block the server."""
+        """Read the log and keep its end. A full pipe would block the server."""
         while part := self._process.stderr.read1(_TAIL):  # type: ignore[union-attr] # a pipe
             self._log += part
             del self._log[:-_TAIL]
         self._process.stderr.close()  # type: ignore[union-attr]
 
     def _watch(self) -> None:
-        """Close the client when the process ends, so that requests are not retried at its port."""
+        """Close the client when the process ends. Otherwise it would retry requests."""
         self._process.wait()
         self.stop()
         self.asked.close()
 
 
 def engine() -> None:
-    """Serve a file until standard input ends; the main function of the process that `serve` starts."""
-    # Imported by name: it has no types, and only this process may load it.
+    """Serve a file until standard input ends. This is the main function of the process that `serve` starts."""
+    # Imported by name: the package has no types, and only this process may load it.
     xllamacpp: Any = importlib.import_module("xllamacpp")
     given = json.loads(sys.stdin.readline())
     params = xllamacpp.CommonParams()
@@ -324,7 +307,7 @@ def engine() -> None:
     params.n_ctx, params.n_parallel = given["window"], 1
     params.ui = params.endpoint_slots = params.warmup = False
     for processors in (params.cpuparams, params.cpuparams_batch):
-        # Waiting threads must not spin: next to other work, answers would take many times as long.
+        # Waiting threads must not spin: beside other work, answers would take many times as long.
         processors.n_threads, processors.poll = given["threads"], 0
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)  # noqa: T201 - read by the parent process

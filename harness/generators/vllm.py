@@ -43,26 +43,24 @@ _ENVIRONMENT = {
 }
 """Environment variables of vLLM, set unless the user has set them."""
 ON_PROCESSOR = {
-    # vLLM would compile a function for prices, which takes up to a minute, longer than a short run.
+    # vLLM would compile a function for prices for up to a minute, longer than a short run takes.
     "TORCHDYNAMO_DISABLE": "1",
-    # GiB for keys and values; otherwise vLLM takes the share `gpu_memory` of the machine's whole memory.
+    # GiB for keys and values. By default, vLLM would use the share `gpu_memory` of the machine's memory.
     "VLLM_CPU_KVCACHE_SPACE": "2",
 }
-"""More environment variables for a CPU."""
 _PROCESSOR_OPTIONS = {
     "enforce_eager": True,
-    # The last, incomplete block of a prompt is read again, so blocks are smaller than the default of 128 tokens.
+    # The last, incomplete block of a prompt is read again, so use smaller blocks than the default of 128 tokens.
     "block_size": 32,
 }
-"""Arguments of ``vllm.LLM`` for a CPU."""
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
 _PRICE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
-"""Parameters to read and to price a text; both generate one token, which is ignored."""
+"""Parameters to read and to price a text. Both generate one token, which is ignored."""
 _PACKAGES = ("vllm", "vllm-cpu")
-"""The packages that install vLLM; the second is its build for CPUs."""
+"""Packages that install vLLM. The second is its build for CPUs."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
-_AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
-_SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
+_AGAIN = "run the same command again; if this repeats, set a smaller window or gpu_memory"
+_SMALLER = "set a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory beside other programs"
 
 
 @generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -87,16 +85,16 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the format of the stored weights, 16 bits for 32.
         quantization: vLLM's quantization of the weights on loading, such as ``fp8``; empty for the files' own.
         window: tokens of prompt and answer; 0 for the model's configured length.
-        chat: whether the model follows instructions and is asked with its chat template: ``on``, ``off``, or ``auto``:
+        chat: whether prompts use the model's chat template: ``on``, ``off``, or ``auto``:
             as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
         batch: requests sent to the engine at once, while as many samples are prepared.
         tensor_parallel: GPUs that share the model.
-        gpu_memory: share of each GPU's memory that the engine takes.
+        gpu_memory: share of each GPU's memory that the engine uses.
     """
     if tensor_parallel < 1:
-        raise InputFault(f"tensor_parallel={tensor_parallel} does not fit", where="vllm", cure="give 1 or more")
+        raise InputFault(f"tensor_parallel={tensor_parallel} is invalid", where="vllm", cure="use 1 or more")
     if not 0 < gpu_memory <= 1:
-        raise InputFault(f"gpu_memory={gpu_memory:g} does not fit", where="vllm", cure="give a part such as 0.9")
+        raise InputFault(f"gpu_memory={gpu_memory:g} is invalid", where="vllm", cure="use a share such as 0.9")
     weights.need(("torch", "transformers", "vllm"), where="vllm", cure=CURE)
     settings = LocalModel(
         by="vllm",
@@ -116,26 +114,17 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
 
 
 class VLLM(Local):
-    """A causal language model, computed by vLLM.
-
-    It shares the code that tokenizes prompts and cuts answers with `hf`, so both generators read and return the same
-    texts.
-    """
+    """A causal language model, computed by vLLM, with the tokenizer and the cuts of `hf`."""
 
     def __init__(self, settings: LocalModel, **options: Any) -> None:
-        """Store the settings; files are located when the version is needed, the engine starts with the first request.
-
-        Args:
-            settings: the model.
-            **options: more arguments of ``vllm.LLM``.
-        """
+        """Store the settings and more arguments of ``vllm.LLM``. The engine starts with the first request."""
         super().__init__(settings, batch_size=settings.batch)
         self._settings, self._options = settings, options
-        # A GPU's state belongs to a thread, so one thread starts the engine, asks it and ends it.
+        # A GPU's state belongs to a thread, so one thread starts, asks and ends the engine.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: Any = None
         self.read = self.at_hand = 0
-        """Tokens that the engine has read and written, and cached tokens of prompts that it did not read again."""
+        """Tokens that the engine has read and written, and cached prompt tokens that it did not read again."""
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
@@ -147,11 +136,11 @@ class VLLM(Local):
         return f"{PROTOCOL}-{digest}-vllm"
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; a request that is too long has a fault in place of a response.
+        """Answer every request, in order; a request that is too long gets a fault instead of a response.
 
         Raises:
             InputFault: if the model cannot be loaded, or vLLM finds no GPU.
-            MachineFault: if the engine does not start, or crashed; the next call starts a new one.
+            MachineFault: if the engine does not start or has crashed; the next call starts a new one.
         """
         fitting, faults = self._tokenized(requests)
         outcomes: dict[int, Response | MachineFault] = {**faults}
@@ -187,7 +176,7 @@ class VLLM(Local):
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
-            raise MachineFault("a text's price is not a number", where=self._settings.where, cure="give dtype=bfloat16")
+            raise MachineFault("a text's price is not a number", where=self._settings.where, cure="set dtype=bfloat16")
         return costs
 
     @property
@@ -201,7 +190,7 @@ class VLLM(Local):
         self._thread.shutdown()
 
     def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, tuple[float, int]]:
-        """Return `_costs` of requests with references, by request index; call it before the answers are cached."""
+        """Return `_costs` of requests with references, by request index. Call this before the answers are cached."""
         asked = {
             number: (unmarked(one.request.prompt), one.request.reference)
             for number, one in requests.items()
@@ -211,13 +200,13 @@ class VLLM(Local):
         return dict(zip(asked, self._costs(prompts, texts), strict=True))
 
     def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[tuple[float, int]]:
-        """Return minus log2 of the probability of each text, and how many tokens of its prompt were cached."""
+        """Return minus log2 of the probability of each text, and the number of cached tokens of its prompt."""
         # The engine generates one token after the text.
         pieces = sorted(self._priced(prompts, texts, max(0, self.window - 1)), key=lambda piece: piece[1])
         # The engine prices only what it reads, and caches what it has read. So read a prompt before pricing its text:
-        # logits for each of its tokens would take a third of the reading time. And price a text before reading a
-        # longer prompt that contains it, hence the order.
-        # Leave out the prompt's last token, because reading it prices the text's first token.
+        # logits for each of its tokens would take a third of the reading time. And price a text before reading a longer
+        # prompt that contains it, hence the order. Leave out the prompt's last token, because reading it prices the
+        # text's first token.
         begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in pieces]
         asked = [
             one for begin, (_, ids, _) in zip(begins, pieces, strict=True) for one in ((begin, _READ), (ids, _PRICE))
@@ -235,7 +224,6 @@ class VLLM(Local):
         return costs
 
     def _answered(self, requests: Mapping[int, LocalRequest], begun: Mapping[int, list[int]]) -> dict[int, Any]:
-        """Return the engine's outputs after prompts and the first tokens of their answers."""
         asked = [
             ([*tokenized.ids, *begun[number]], self._parameters(tokenized, len(begun[number])))
             for number, tokenized in requests.items()
@@ -243,7 +231,7 @@ class VLLM(Local):
         return dict(zip(requests, self._asked(asked), strict=True))
 
     def _parameters(self, tokenized: LocalRequest, begun: int) -> dict[str, Any]:
-        """Return the parameters to decode an answer after `begun` tokens; only a new answer stops at a newline."""
+        """Return the parameters to decode an answer after `begun` tokens. Only a new answer stops at a newline."""
         how = tokenized.request.sampling
         seed = sample_seed(how.seed, tokenized.request.index) if how.temperature > 0 else None
         return {
@@ -256,7 +244,6 @@ class VLLM(Local):
         }
 
     def _goes_on(self, tokenized: LocalRequest, output: Any) -> bool:
-        """Return whether an answer stopped after a blank line and must continue."""
         [answer] = output.outputs
         generated = list(answer.token_ids)
         if answer.stop_reason != answers.LINE_END or not tokenized.end.line or len(generated) >= tokenized.most:
@@ -264,8 +251,6 @@ class VLLM(Local):
         return tokenized.end.find(self._tokens.answer(tokenized.request, tokenized.ids, generated)) is None
 
     def _asked(self, asked: Sequence[tuple[list[int], Mapping[str, Any]]]) -> list[Any]:
-        """Return the engine's outputs for tokens and parameters; start the engine if needed."""
-
         def work() -> list[Any]:
             if self._started is None:
                 self._started = self._engine()
@@ -277,7 +262,7 @@ class VLLM(Local):
             except Exception as error:
                 # A crashed engine still uses memory that the next one needs.
                 self._stop()
-                raise self._fault("the engine gave no answer", error) from error
+                raise self._fault("the engine returned no answer", error) from error
             for (ids, _), output in zip(asked, outputs, strict=True):
                 at_hand = output.num_cached_tokens or 0
                 self.at_hand += at_hand
@@ -291,7 +276,7 @@ class VLLM(Local):
             os.environ.setdefault(name, value)
         settings, platform = self._settings, self._imported("vllm.platforms").current_platform
         if platform.is_unspecified():
-            cure = "run it on a machine with a GPU that vLLM knows, install vllm-cpu, or take hf or openai:MODEL@URL"
+            cure = "use a machine with a GPU that vLLM supports, install vllm-cpu, or use hf or openai:MODEL@URL"
             raise InputFault("vLLM sees no GPU here", where=settings.where, cure=cure)
         if platform.is_cpu():
             for name, value in ON_PROCESSOR.items():
@@ -305,7 +290,7 @@ class VLLM(Local):
                     max_model_len=self.window or None,
                     seed=0,
                     enable_prefix_caching=True,
-                    # The run sets the decoding; the model's own file may, for example, penalise repetitions.
+                    # The run sets the decoding. The model's own file may, for example, penalise repetitions.
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
@@ -313,13 +298,13 @@ class VLLM(Local):
                     **(_PROCESSOR_OPTIONS if platform.is_cpu() else {}),
                 )
         except Exception as error:
-            # The engine raises many kinds of exceptions, both for unusable files and for a lack of memory.
+            # The engine raises many kinds of exceptions, for unusable files and for a lack of memory.
             raise self._fault("the engine does not start", error) from error
 
     def _stop(self) -> None:
         engine, self._started = self._started, None
         if engine is not None:
-            # A crashed engine may fail to shut down; its fault has been reported already.
+            # A crashed engine may fail to shut down. Its fault is already reported.
             with contextlib.suppress(Exception):
                 engine.llm_engine.engine_core.shutdown()
             del engine
@@ -337,20 +322,19 @@ class VLLM(Local):
 
     def _cost(self, logs: Any, ids: Sequence[int], count: int) -> float:
         if logs is None or len(logs) != len(ids):
-            raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
+            raise MachineFault("the engine returned no log-probabilities", where=self._settings.where, cure=_AGAIN)
         bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)
         return max(0.0, bits) if math.isfinite(bits) else math.nan
 
     def _fault(self, what: str, error: Exception) -> CtxbenchError:
-        """Return the fault of an engine, with a specific cure for a lack of memory."""
         reason = _line(error)
         full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
         message = f"{what} ({type(error).__name__}: {reason})"
         if isinstance(error, ValueError) and not full:
-            return InputFault(message, where=self._settings.where, cure="mend the spec, or the model's files")
+            return InputFault(message, where=self._settings.where, cure="correct the spec, or the model's files")
         return MachineFault(message, where=self._settings.where, cure=_SMALLER if full else _AGAIN)
 
 
 def _line(error: Exception) -> str:
-    """Return the first three lines of an error as one line; some errors give the reason only in the second."""
+    """Return the first three lines of an error as one line. Some errors name the reason in the second line."""
     return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__

@@ -1,7 +1,7 @@
-"""Importing a file of recorded predictions and verdicts as stored runs.
+"""Import a file of recorded predictions and verdicts as stored runs.
 
-Everything is read and checked before anything is stored. A run's id depends on the file's digest, so the same file
-imports as the same run; an import after an interrupt stores what is missing.
+Everything is read and checked before anything is stored. A run's id depends on the file's digest, so importing a file
+again gives the same run; after an interrupt, it stores what is missing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ctxbench.strategies.api import Prompt
 
 _Scored = tuple[AnsweredSample, Finished]
 SANDBOX = "imported"
-"""Name in place of a sandbox's back end, because the verdicts come from the file."""
+"""Name of the sandbox of verdicts that come from a file."""
 _PROMPT = Prompt(blocks=())
-"""An empty prompt, because the file does not contain the prompts."""
+"""An empty prompt, as files do not contain prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSummary:
-    """One run after an import."""
+    """The result of importing one run."""
 
     run: str
     samples: str
@@ -51,9 +51,8 @@ class ImportSummary:
     n: int
     planned: int
     present: int
-    """Number of samples in the file."""
     new: int
-    """Number of samples that this import stored; 0 if the same file was imported before."""
+    """Number of samples that this import stored; 0 if the file was imported before."""
     remarks: tuple[str, ...]
 
 
@@ -72,17 +71,17 @@ def import_results(
     Args:
         store: the store.
         table: the opened file.
-        format_name: one of `bench.formats.prediction_names`.
-        labels: strategy and generator; the default is the file's, or ``recorded`` and the start of the file's name.
-        sample_set: the samples of the ids; may be None if the file describes its samples (CoderEval).
-        language: the language of the samples; None for all.
+        format_name: a name of `bench.formats.prediction_names`.
+        labels: strategy and generator; default: the file's labels, or ``recorded`` and the start of the file's name.
+        sample_set: the samples of the ids; None if the file describes its samples (CoderEval).
+        language: language of the samples; None for all.
         progress: shows the progress.
 
     Returns:
-        A summary for each run; a file in ctxbench's own format may contain several.
+        A summary per run; a file in ctxbench's own format may contain several runs.
 
     Raises:
-        InputFault: naming file, line, field and cure; nothing is stored then.
+        InputFault: if a line is wrong; names file, line and field. Nothing is stored.
     """
     shape = formats.predictions(format_name)
     runs = matched(
@@ -102,7 +101,6 @@ def import_results(
 
 
 def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
-    """Return the records of samples, with scores if their references are known."""
     if run.basis.references is None:
         return [(sample, unscored(sample)) for sample in completed]
     scorer = SampleScorer(run.basis.references)
@@ -148,7 +146,7 @@ def add_samples(
     generations: Sequence[StoredGeneration],
     verdicts: Sequence[StoredVerdict] = (),
 ) -> None:
-    """Store samples of an imported run with their answers in one attempt, atomically."""
+    """Store samples of an imported run with their answers, atomically and in one attempt."""
     if not finished:
         return
     attempt = store.start_attempt(spec.id, "imported")
@@ -161,7 +159,7 @@ def add_samples(
 
 
 def spec_of(run: Matched, source: Imported) -> RunSpec:
-    """Return the spec that identifies the run: its labels, its samples and the file."""
+    """Return the spec that identifies the run by labels, samples and file."""
     # This version of ctxbench computes the scores, so another version must be another run.
     code = version("ctxbench") if run.basis.references is not None else ""
     return RunSpec(
@@ -181,7 +179,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
 
 
 def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
-    """Return the samples of the file that are not stored yet, as if a model had just completed them."""
+    """Return the samples of the file that are not stored yet, as if a model had completed them now."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _sample(
@@ -233,7 +231,7 @@ def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) ->
 
 
 def unscored(sample: AnsweredSample) -> Finished:
-    """Return the record of a sample with an unknown reference: only its verdicts count."""
+    """Return the record of a sample without a reference, where only verdicts count."""
     completions = tuple(
         StoredCompletion(
             generation_id=completion.answer.id,
@@ -263,7 +261,7 @@ def unscored(sample: AnsweredSample) -> Finished:
 
 
 def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredGeneration:
-    """Return the generation of a completion, under a key that differs from every model's answer."""
+    """Return the generation of a completion, with a key that differs from every model's answer."""
     return StoredGeneration(
         id=recorded.answer.id,
         generator=spec.generator,
@@ -281,7 +279,7 @@ def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredG
 
 
 def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
-    """Return remarks for readers of the run's numbers, one sentence each."""
+    """Return remarks for readers of the run's numbers, as sentences."""
     file = PurePath(source.source).name
     answers = [answer for sample_answers in run.answers.values() for answer in sample_answers]
     lacking = sum(NO_RESULT in answer.flags for answer in answers)

@@ -1,4 +1,4 @@
-"""Matching the records of a file with labels and samples. Pure."""
+"""Match the records of a predictions file with labels and samples. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
-"""Label of predictions if neither the caller nor the file names a strategy."""
+"""Strategy label if neither the caller nor the file has one."""
 
 _PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
-"""The metadata fields that distinguish tasks with the same number in different sets."""
+"""Metadata fields that distinguish tasks with the same number in different sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The caller's labels of the predictions; an empty one stands for the file's label or name."""
+    """The caller's labels of predictions; an empty label means the file's label or name."""
 
     strategy: str = ""
     generator: str = ""
@@ -34,17 +34,16 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The samples of the predictions."""
+    """The samples behind predictions."""
 
     name: str
     digest: str
     samples: tuple[Sample, ...]
     references: Mapping[str, Reference] | None
-    """Sample -> reference; None without a sample set: only the verdicts are known then."""
+    """Sample -> reference; None without a sample set, when only verdicts are known."""
     remarks: tuple[str, ...] = ()
-    """Remarks for readers of numbers over these samples."""
     days: Mapping[str, date] = field(default_factory=dict)
-    """Sample -> the day of its code, if known."""
+    """Sample -> day of its code, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ class Matched:
     generator: str
     n: int
     answers: Mapping[str, tuple[RecordedAnswer, ...]]
-    """Sample id -> its answers, in the order of the samples; samples without answers are missing."""
+    """Sample id -> answers, in the order of the samples; samples without answers are missing."""
 
 
 def matched(
@@ -69,22 +68,22 @@ def matched(
     sample_set: SampleSet | None,
     language: Language | None,
 ) -> list[Matched]:
-    """Return the runs of a file, one per pair of labels, in the order of their first appearance.
+    """Return the runs of a file, one per pair of labels, in the order of appearance.
 
     Args:
-        recorded: the file's records.
-        shape: the file's format.
-        file: the file, for messages.
-        stem: label of the generator if neither the caller nor the file gives one.
-        labels: labels that replace the file's.
+        recorded: records of the file.
+        shape: format of the file.
+        file: name of the file in messages.
+        stem: generator label if neither the caller nor the file has one.
+        labels: labels that replace the file's labels.
         sample_set: the samples of the ids; None if the file describes its samples.
-        language: the language of the samples; None for all.
+        language: language of the samples; None for all.
 
     Raises:
-        InputFault: if a record names an unknown sample, repeats one, or does not fit the others.
+        InputFault: if a record names an unknown sample, repeats a sample, or does not fit the other records.
     """
     if not recorded:
-        raise InputFault("no prediction in the file", where=file, cure=f"write {shape.shape}")
+        raise InputFault("the file contains no prediction", where=file, cure=f"write {shape.shape}")
     basis = _of_facts(recorded, file) if sample_set is None else _of_set(sample_set, language)
     recorded = _renamed(recorded, shape, sample_set)
     samples = {sample.id: sample for sample in basis.samples}
@@ -96,13 +95,13 @@ def matched(
             raise InputFault(
                 f"the label {next(label for label in key if not label.isprintable())!r} cannot be printed in a table",
                 where=record.where,
-                cure="give another with --strategy or --generator",
+                cure="give another label with --strategy or --generator",
             )
         if record.task in runs[key]:
             raise InputFault(
-                f"{record.task!r} stands here a second time; the first is {runs[key][record.task].where}",
+                f"{record.task!r} is repeated here; its first record is {runs[key][record.task].where}",
                 where=record.where,
-                cure="leave one of them out",
+                cure="leave one record out",
             )
         runs[key][record.task] = record
     return [_run(basis, key, records) for key, records in runs.items()]
@@ -123,11 +122,11 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
 
 
 def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
-    """Return the samples that a file itself describes; files with the same samples have the same digest."""
+    """Return the samples that the file describes; equal samples give equal digests."""
     samples = {record.task: record.sample for record in recorded if record.sample is not None}
     if len(samples) < len({record.task for record in recorded}):
         raise InputFault(
-            "the file does not say what its samples are", where=file, cure="name their sample set with --samples"
+            "the file does not describe its samples", where=file, cure="name their sample set with --samples"
         )
     in_order = tuple(samples[task] for task in sorted(samples))
     facts = [[record.id, record.subkind, record.repo, record.name, record.path, record.language] for record in in_order]
@@ -146,7 +145,7 @@ def _renamed(
     """Return the records with the set's ids, if they use the ids of the format's exported tasks.
 
     Raises:
-        InputFault: if a record is of another task than the set's task with that id, which may be a running number.
+        InputFault: if a record's task differs from the set's task with this id, which may be a running number.
     """
     if sample_set is None or shape.tasks is None:
         return recorded
@@ -160,22 +159,20 @@ def _renamed(
         differing = _differing(record, tasks[record.task]["metadata"]) if record.task in tasks else None
         if differing is not None:
             raise InputFault(
-                f"field metadata.{differing} is another than that of {record.task!r} in the sample set "
+                f"field metadata.{differing} differs from that of {record.task!r} in the sample set "
                 f"{sample_set.name!r}",
                 where=record.where,
-                cure="name the set that the file was made for with --samples",
+                cure="give --samples the set that the file was made for",
             )
     return renamed
 
 
 def _differing(record: RecordedSample, task: Mapping[str, Any]) -> str | None:
-    """Return the first field in which a record's task differs from the set's; None if they agree."""
     told = [name for name in _PLACE if name in record.metadata and name in task]
     return next((name for name in told if _tidy(record.metadata[name]) != _tidy(task[name])), None)
 
 
 def _tidy(value: object) -> object:
-    """Return a text with plain newlines and without trailing blanks, as the formats read it."""
     return "\n".join(value.splitlines()).rstrip() if isinstance(value, str) else value
 
 
@@ -188,23 +185,23 @@ def _check(
         raise InputFault(fault.what, where=record.where, cure=fault.cure)
     if shape.kind not in (None, sample.kind):
         raise InputFault(
-            f"{sample.id!r} is a {sample.kind} sample, such predictions are of {shape.kind} samples",
+            f"{sample.id!r} is a {sample.kind} sample, but the format is for {shape.kind} samples",
             where=record.where,
-            cure="choose the sample set, or the format, that belongs to the file",
+            cure="give the sample set or format that matches the file",
         )
     for expected in (record.sample.language if record.sample else None, language):
         if expected not in (None, sample.language):
             raise InputFault(
                 f"{sample.id!r} is in {sample.language}, not in {expected}",
                 where=record.where,
-                cure="choose the sample set, or the --language, that belongs to the file",
+                cure="give the sample set or --language that matches the file",
             )
     judged = sum(answer.verdict is not None for answer in record.answers)
     if judged and sample.kind is Kind.LINE:
         raise InputFault(
             f"field verdict: {sample.id!r} is a line sample, which has no tests",
             where=record.where,
-            cure="leave it out",
+            cure="leave the field out",
         )
 
 
@@ -213,9 +210,9 @@ def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, RecordedSa
     for record in records.values():
         if len(record.answers) != n:
             raise InputFault(
-                f"{record.task!r} has {len(record.answers)} completions, others have {n}",
+                f"{record.task!r} has {len(record.answers)} completions, other records have {n}",
                 where=record.where,
-                cure="give each sample equally many, or leave out those that lack some: they count as missing",
+                cure="give each sample the same number, or leave out incomplete samples, which then count as missing",
             )
     answers = {sample.id: records[sample.id].answers for sample in basis.samples if sample.id in records}
     return Matched(basis=basis, strategy=labels[0], generator=labels[1], n=n, answers=answers)

@@ -1,6 +1,6 @@
-"""Probes: a few fixed texts whose values show whether a metric or a diagnostic has changed since results were written.
+"""Probes: fixed texts whose values show whether a metric or diagnostic has changed since results were written.
 
-Every text is tried in every language.
+Each text is tried in each language.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _PREDICTED = (
     ("shop = ", "Shop(corner, owner=1) ; other\nprint(shop)", "Shop(corner, owner=root)"),
     ("    ", "return total(names) - 1", "return self.total(names);"),
 )
-"""Prompts, predictions and references for the metrics."""
 _SIMILAR = Block(kind=BlockKind.SIMILAR, text="# cost = price(names, root)\n# return cost\n")
 _API = Block(kind=BlockKind.API, text="# total(names)\n")
 _PLACES = (Place(path="shop", start=0, end=2),)
@@ -35,7 +34,6 @@ _SHOWN = (
         ),
     ),
 )
-"""Prompts for the diagnostics."""
 _TASKS = (
     (
         'class Shop:\n    def total(self, names):\n        """Add."""\n',
@@ -58,7 +56,7 @@ _TASKS = (
 
 
 def probes_of(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
-    """Return name -> language -> the results of the probes."""
+    """Return metric profile or diagnostic -> language -> results of its probes."""
     every: dict[str, Callable[[Language], list[Any]]] = {
         **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
         CONTEXT: _diagnoses,

@@ -4,9 +4,9 @@ They are imported as runs of origin `reference`, so that you can compare your st
 contains scores, tokens and calls of every sample, but no prompts. Strategies cannot read it (`harness.cells`), because
 its numbers reveal answers. `python -m scripts.reference_results` writes it.
 
-Each kind of sample and model has its own file. The built-in model's covers the whole set, without completions; a
-published model's covers some samples, with completions. A file is compressed JSON Lines: a header with the samples as
-columns, then one line per run with its columns in the same order.
+There is a file per kind of sample and model. The built-in model's file covers the whole set, without completions; a
+published model's file covers some samples, with completions. A file is compressed JSON Lines: a header with the samples
+as columns, then one line per run with its columns in the same order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PROMPT = Prompt(blocks=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun:
-    """One strategy over all samples of the file; every column has the samples' order."""
+    """One strategy over all samples of the file; columns are in the samples' order."""
 
     strategy: str
     strategy_version: str
@@ -66,42 +66,38 @@ class ReferenceRun:
     sampling: Mapping[str, Any]
     tokenizer: str
     code: str
-    """The version of ctxbench that made the run."""
     status: Sequence[str]
     context_tokens: Sequence[int]
     calls: Sequence[Sequence[tuple[str, int, int]]]
-    """The calls of each sample: role, tokens in, tokens out."""
+    """Calls of each sample: role, tokens in, tokens out."""
     scores: Mapping[str, Mapping[str, Sequence[float | None]]]
     """Profile -> metric -> value in the profile's own scale."""
     texts: Sequence[str] = ()
-    """The scored completions of a published model; empty for the built-in model."""
+    """Scored completions of a published model; empty for the built-in model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceResults:
-    """The runs of one file, or their part over the lite form of its set."""
+    """The runs of one file, or their part over the lite form of the set."""
 
     name: str
-    """Name of the standard set."""
     kind: Kind
-    """Kind of all its samples."""
     digest: str
-    """Digest of the set's samples."""
     limit: int | None
-    """Number of samples taken; None for all."""
+    """Number of samples used; None for all."""
     source: Imported
     samples: tuple[Sample, ...]
     """The samples, without their texts."""
     days: Mapping[str, date]
     kinds: Mapping[str, Sequence[str]]
-    """Sample -> the kinds of names that its target uses, as in `bench.types.Use`."""
+    """Sample -> kinds of names that its target uses, as in `bench.types.Use`."""
     probed: Mapping[str, Mapping[str, Any]]
     """Metric profile or diagnostic -> language -> results of its probes when the file was written."""
     runs: tuple[ReferenceRun, ...]
 
     @property
     def model(self) -> str:
-        """The name of the model, as in `ctxbench model list`, or the generator's name."""
+        """Name of the model, as in `ctxbench model list`, or of the generator."""
         generator = parse(self.runs[0].generator)
         return str(generator.arguments.get("model", generator.name))
 
@@ -112,7 +108,7 @@ def names() -> tuple[str, ...]:
 
 
 def kinds(name: str) -> tuple[Kind, ...]:
-    """Return the kinds of samples for which a standard set has reference results."""
+    """Return the kinds of samples with reference results for a standard set."""
     return tuple(kind for kind in Kind if _file(name, kind).is_file())
 
 
@@ -121,19 +117,14 @@ def _file(name: str, kind: Kind) -> Path:
 
 
 def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
-    """Return label -> the results of a published model over samples of a standard set.
-
-    Args:
-        name: the set; the results of a lite form were measured over that form.
-        kind: the kind of its samples.
-    """
+    """Return label -> results of a published model over samples of a standard set."""
     begin, end = f"{name}-{kind}-", ".jsonl.gz"
     paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
     return {label: _results(paths[label], name, kind, lambda _: True) for label in sorted(paths)}
 
 
 def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
-    """Return the reference results of a standard set; for a lite form, a part of the whole set's.
+    """Return the reference results of a standard set; for a lite form, a part of the whole set's results.
 
     Raises:
         UnknownName: if the set has no reference results.
@@ -145,7 +136,6 @@ def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
 
 
 def _results(path: Path, name: str, kind: Kind, has: Callable[[str], bool]) -> ReferenceResults:
-    """Return the part of a file over the repositories for which `has` is true."""
     packed = path.read_bytes()
     header, *lines = map(json.loads, gzip.decompress(packed).decode().splitlines())
     columns = header["samples"]
@@ -200,19 +190,11 @@ def import_reference(
     sample_set: SampleSet | None = None,
     progress: Progress = silent,
 ) -> list[ImportSummary]:
-    """Store the reference results of a standard set as runs; results that are already stored stay unchanged.
-
-    Args:
-        store: the store.
-        name: the standard set.
-        kind: the kind of its samples.
-        sample_set: the user's own build of the set, which names the runs; None if the user has none.
-        progress: shows the progress.
+    """Store the reference results of a standard set as runs; stored results stay unchanged.
 
     Raises:
-        UnknownName: if the set has no reference results of that kind.
-        InputFault: if their samples differ from the user's set, or their metrics or model from this version's; nothing
-            is stored then.
+        UnknownName: if the set has no reference results of this kind.
+        InputFault: if the samples differ from the user's set, or metrics or model from this version; nothing is stored.
     """
     return store_files(
         store, [load(name, kind), *models(name, kind).values()], sample_set=sample_set, progress=progress
@@ -243,32 +225,32 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
     where = f"--reference {results.name}"
     if sample_set is not None and sample_set.digest != results.digest:
         raise InputFault(
-            f"the sample set {sample_set.name!r} holds other samples than those of the reference results",
+            f"the sample set {sample_set.name!r} contains other samples than the reference results",
             where=where,
             cure=f"build it with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
             "--samples NAME",
         )
     built_in = {"generator_version": VERSION, "coder": f"{COPY_MODEL} {VERSION}"}
-    cure = f"install ctxbench {results.runs[0].code}, which made them, or run the strategies yourself"
+    cure = f"install ctxbench {results.runs[0].code}, which measured them, or run the strategies yourself"
     for run in results.runs:
         current = {"tokenizer": TOKENIZER} | (built_in if run.generator == COPY_MODEL else {})
         for field, version in current.items():
             if getattr(run, field) != version:
                 raise InputFault(
-                    f"the reference results were measured with {getattr(run, field)}, and this version has {version}",
+                    f"the reference results were measured with {getattr(run, field)}, but this version uses {version}",
                     where=where,
                     cure=cure,
                 )
     if different := changed(results):
         raise InputFault(
-            f"the reference results were scored by other metrics than those of this version: {', '.join(different)}",
+            f"the reference results were scored with other versions of these metrics: {', '.join(different)}",
             where=where,
             cure=cure,
         )
 
 
 def changed(results: ReferenceResults) -> list[str]:
-    """Return what has changed since the file was written: metric profiles, diagnostics, extraction."""
+    """Return the metric profiles, diagnostics and extraction that have changed since the file was written."""
     now = probes_of(sorted({sample.language for sample in results.samples}))
     return [name for name in sorted(now.keys() | results.probed.keys()) if now.get(name) != results.probed.get(name)]
 
@@ -279,7 +261,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
         samples_digest=results.digest,
         set_size=standard.load(results.name).size(results.kind),
         strategy=run.strategy,
-        # The file's digest makes the id differ from that of a run of the user.
+        # The file's digest distinguishes the id from that of a user's run.
         strategy_version=f"{Origin.REFERENCE} {results.source.sha256[:12]} {run.strategy_version}",
         generator=run.generator,
         generator_version=run.generator_version,
@@ -319,7 +301,6 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
 
 
 def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> list[StoredGeneration]:
-    """Return the calls of a sample with their tokens; the file has at most the completion's text."""
     last = len(run.calls[place]) - 1
     return [
         StoredGeneration(
@@ -379,15 +360,7 @@ def write(
     label: str = "",
     limit: int | None = None,
 ) -> Path:
-    """Write complete runs over samples of a standard set into a shipped file; return its path.
-
-    Args:
-        name: the standard set.
-        sample_set: its samples of one kind.
-        runs: the runs, in the file's order.
-        label: the label of a published model's file; empty for the built-in model.
-        limit: the limit of the runs; None for all samples.
-    """
+    """Write complete runs over samples of a standard set to a shipped file; return its path."""
     (kind,) = {sample.kind for sample in sample_set.samples}
     planned = planned_samples(sample_set.samples, limit)
     days = dates_of(sample_set)
@@ -415,7 +388,7 @@ def write(
     lines = [header, *map(_line, runs)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
     path = REFERENCE_FOLDER / f"{name}-{kind}-{label}.jsonl.gz" if label else _file(name, kind)
-    # Without a time stamp, the same results are the same bytes.
+    # Without a time stamp, equal results are equal bytes.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
     return path
 
@@ -425,14 +398,7 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
 
 
 def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
-    """Return a complete stored run as columns.
-
-    Args:
-        store: the run's store.
-        id_: the run's id.
-        sample_set: the run's sample set.
-        limit: the run's limit; None for all samples.
-    """
+    """Return a complete stored run as columns."""
     samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
     r, c, g = t.RESULT.c, t.CALL.c, t.GENERATION.c
     result_query = select(r.sample_id, r.status, r.context_tokens).where(r.run_id == id_)
@@ -463,7 +429,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
             for profile in (CONTEXT, *sorted(metrics.PROFILES))
         }
         texts = dict(connection.execute(text_query).all()) if run.generator != COPY_MODEL else {}
-        # pass@k exists only for functions, and is always read separately from the other scores.
+        # pass@k exists only for functions, and is always read apart from other scores.
         passes = dict(connection.execute(pass_query).all())
         scores[PROFILE] |= {PASS: [passes[sample] for sample in samples]} if passes else {}
     return ReferenceRun(
@@ -478,12 +444,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
 
 
 def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
-    """Return one run combined from several runs of a strategy and model.
-
-    Args:
-        newest: the run that provides the versions.
-        columns: for each sample, a run with it, and its index in that run's columns.
-    """
+    """Combine several runs of a strategy and model into one run."""
     return replace(
         newest,
         status=[run.status[place] for run, place in columns],

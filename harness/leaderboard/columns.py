@@ -1,7 +1,7 @@
-"""The columns of the leaderboard, each declared once with its heading, help, value and text. Pure.
+"""The columns of the leaderboard, each declared once with heading, help, value and text. Pure.
 
-Terminal, Markdown, LaTeX, report, pages, JSON and CSV take their columns from here. Lists of keys at the end give the
-columns of each table, in order. The columns of a metric come from its declaration (`MetricInfo`).
+Terminal, Markdown, LaTeX, report, pages, JSON and CSV use these columns. Lists of keys at the end define the columns of
+each table, in order. Columns of metrics come from their declarations (`MetricInfo`).
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
-"""Integers are counts and are printed without rounding."""
+"""Value of a cell; integers are counts and are printed without rounding."""
 INTERVAL = "[95%]"
-"""The end of the heading of a column of means with intervals."""
-INTERVAL_HELP = "The mean over samples and its 95% interval, over repositories, or files of one, where there are five."
+"""End of the heading of a column of means with intervals."""
+INTERVAL_HELP = "Mean over samples, with its 95% interval over five or more repositories, or files of a single one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of a board or a page."""
+    """A column of a board or a page."""
 
     key: str
-    """The name in JSON, in CSV and in the lists of columns."""
+    """Name in JSON, in CSV and in the lists of columns."""
     heading: str | Callable[[Group], str] = ""
-    """The heading; empty for a column that only JSON and CSV have."""
+    """Heading; empty for columns that only JSON and CSV have."""
     help: str = ""
-    """A sentence or two for hover text and the report's list of headings."""
+    """One or two sentences for hover text and the report's list of headings."""
     value: Callable[[Group, Row], Value]
-    """The unrounded value, for JSON and CSV; None if unknown."""
+    """Returns the unrounded value, for JSON and CSV; None if unknown."""
     text: Callable[[Group, Row], str] | None = None
-    """The text of a cell, with no more digits than the interval justifies; None prints the value or a dash."""
+    """Returns the text of a cell, with no more digits than the interval justifies; None prints the value or a dash."""
     term: str = ""
-    """The name in the report's list of headings, if the heading depends on the group."""
+    """Name in the report's list of headings, if the heading depends on the group."""
     is_text: bool = False
-    """Whether the column has words, aligned left, and not numbers."""
+    """Whether the column contains words, aligned left, instead of numbers."""
 
     def head(self, group: Group) -> str:
-        """Return the heading for a group."""
+        """Return the column's heading in a group's table."""
         return self.heading if isinstance(self.heading, str) else self.heading(group)
 
     def written(self, group: Group, row: Row) -> str:
-        """Return the text of a row's cell."""
+        """Return the text of the column's cell in a row."""
         if self.text is not None:
             return self.text(group, row)
         value = self.value(group, row)
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a column of text, in every output format."""
+    """The head of a text column, in every output format."""
 
     text: str
     help: str = ""
@@ -64,24 +64,22 @@ class ColumnHead:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of a board as text."""
+    """A table of a board, with all cells as text."""
 
     heads: tuple[ColumnHead, ...]
     lines: list[list[str]]
-    """Lines, each a list of cells."""
     caption: str = ""
-    """The caption; empty if the table needs none."""
 
     @classmethod
     def of(cls, columns: Iterable[Column], group: Group, caption: str = "") -> TextTable:
-        """Return a table of these columns of a group."""
+        """Return a group's rows as a table with these columns."""
         columns = tuple(columns)
         heads = tuple(ColumnHead(column.head(group), column.help, column.is_text) for column in columns)
         return cls(heads, [[column.written(group, row) for column in columns] for row in group.rows], caption)
 
 
 def heading(group: Group, metric: str) -> str:
-    """Return the heading of a metric's column: its name and its unit."""
+    """Return the heading of a metric's column: its name and unit."""
     return group.scales[metric].heading(metric) if metric in group.scales else metric
 
 
@@ -98,7 +96,7 @@ def metric_column(group: Group, metric: str) -> Column:
 
 
 def mean_column(group: Group, metric: str) -> Column:
-    """Return the column of a metric's means alone, with as many digits as their intervals justify."""
+    """Return the column of a metric's means without intervals, with as many digits as the intervals justify."""
 
     def text(_: Group, row: Row) -> str:
         found = row.metrics.get(metric)
@@ -111,7 +109,7 @@ def mean_column(group: Group, metric: str) -> Column:
 
 
 def label(row: Row) -> str:
-    """Return the name of a row, unique in its group."""
+    """Return a row's displayed name, which is unique in its group."""
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
@@ -123,14 +121,14 @@ def baseline_label(group: Group) -> str:
 
 
 def rank(row: Row) -> str:
-    """Return the ranks that significant differences allow, e.g. ``1-2``."""
+    """Return the ranks that the significant differences allow, such as ``1-2``."""
     if row.rank_low is None:
         return scales.UNKNOWN
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
 
 
 def mean(row: Row, metric: str) -> float | None:
-    """Return a row's mean of a metric; None without one."""
+    """Return a row's mean of a metric; None without the metric."""
     return row.metrics[metric].mean if metric in row.metrics else None
 
 
@@ -141,7 +139,6 @@ def interval_of(row: Row, metric: str) -> str:
 
 
 def _mean_of_repositories(group: Group, row: Row) -> str:
-    """Format the mean of repositories to the digits that the mean's interval justifies; empty without the metric."""
     estimate = row.metrics.get(group.metric)
     half = scales.half_width(estimate.low, estimate.high) if estimate else None
     return scales.written(estimate.mean_of_repositories, half) if estimate else ""
@@ -158,7 +155,6 @@ def _p(row: Row, metric: str) -> float | None:
 
 
 def _verdict(group: Group, row: Row) -> str:
-    """Return the test's result against the baseline in a word or two, or why there is no test."""
     difference = row.difference.get(group.metric)
     if row is group.base:
         return "baseline"
@@ -177,8 +173,6 @@ def _p_text(row: Row, metric: str) -> str:
 
 
 def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
-    """Declare the columns of the ranking metric on one side of the model's cutoff: number of samples, and mean."""
-
     def estimate(row: Row) -> Estimate | None:
         of_part: Estimate | None = getattr(row, part)
         return of_part
@@ -193,14 +187,14 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
     count = Column(
         key=f"{part}_n",
         heading=lambda group: f"n {heading(group)}",
-        help=f"Samples whose code is of a day {preposition} that to which the model was trained.",
+        help=f"Samples whose code is dated {preposition} the last day of the model's training data.",
         value=lambda _, row: getattr(estimate(row), "n", None),
     )
     means = Column(
         key=part,
         heading=lambda group: f"{heading(group)} {INTERVAL}",
-        help="The ranking metric over these samples. Other samples than those on the other side of the cutoff: "
-        "a difference may be theirs.",
+        help="The ranking metric over these samples. The samples differ from those on the other side of the cutoff, "
+        "so a difference may come from them.",
         value=lambda _, row: getattr(estimate(row), "mean", None),
         text=text,
     )
@@ -214,7 +208,7 @@ def cost_column(
     *,
     write: Callable[[float | None], str] = scales.amount,
 ) -> Column:
-    """Declare the column of a cost, a key of a row's `costs`."""
+    """Declare the column of a cost; `key` is a key of `Row.costs`."""
     return Column(
         key=key,
         heading=heading,
@@ -247,20 +241,20 @@ _ALL = (
     Column(
         key="rank",
         heading="rank",
-        help="The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
+        help="Ranks that the significant differences allow: 1-3 means that any of the three is possible.",
         value=lambda _, row: rank(row),
     ),
     Column(
         key="group",
         heading="group",
-        help="Letters: two rows that share one are not significantly different, after correction for all pairs.",
+        help="Letters: rows that share a letter are not significantly different, after correction for all pairs.",
         value=lambda _, row: row.letters,
         is_text=True,
     ),
     Column(
         key="strategy",
         heading="strategy",
-        help="What decides which parts of the repository the model is shown.",
+        help="The method that chooses which parts of the repository the model sees.",
         value=lambda _, row: label(row),
         is_text=True,
     ),
@@ -273,20 +267,20 @@ _ALL = (
     Column(
         key="runs",
         heading="runs",
-        help="Runs that differ only in the seed: a sample's value is its mean over them.",
+        help="Number of runs that differ only in the seed; a sample's value is its mean over these runs.",
         value=lambda _, row: len(row.run.repetitions) or None,
         text=lambda _, row: str(len(row.run.ids)),
     ),
     Column(
         key="missing",
         heading="missing",
-        help="Samples without a result, since the machine failed or the run was interrupted; never counted as 0.",
+        help="Samples without a result, because the machine failed or the run was interrupted; never counted as 0.",
         value=lambda _, row: row.missing,
     ),
     Column(
         key="excluded",
         heading="invalid",
-        help="Samples left out because their own tests cannot judge them.",
+        help="Samples left out because their tests cannot judge them.",
         value=lambda _, row: row.excluded or None,
         text=lambda _, row: str(row.excluded),
     ),
@@ -301,24 +295,25 @@ _ALL = (
     Column(
         key="mean_of_repositories",
         heading="by repo",
-        help="The mean of the repositories' means: every repository weighs the same.",
+        help="Mean of the repositories' means, in which each repository has the same weight.",
         value=lambda group, row: getattr(row.metrics.get(group.metric), "mean_of_repositories", None),
         text=_mean_of_repositories,
     ),
-    _middle_column("median", "median", "The median over samples, in bits: a few of them can make the mean."),
-    _middle_column("trimmed", "trimmed", "The mean without the lowest and the highest tenth of the samples, in bits."),
+    _middle_column("median", "median", "Median over samples, in bits; a few samples can dominate the mean."),
+    _middle_column("trimmed", "trimmed", "Mean without the lowest and the highest tenth of the samples, in bits."),
     Column(
         key="difference",
         heading=lambda group: f"vs {baseline_label(group)}",
         term="vs (a strategy)",
-        help="The paired difference to the baseline, with its test's 95% interval: without 0 where p is at most 5%.",
+        help="Paired difference to the baseline, with the 95% interval of its test, which excludes 0 if p is at "
+        "most 5%.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
         text=lambda group, row: _difference(row, group.metric),
     ),
     Column(
         key="p",
         heading="p",
-        help="How often chance alone would give such a difference, corrected for the pairs of the question.",
+        help="Probability that chance alone gives such a difference, corrected for all tested pairs.",
         value=lambda group, row: _p(row, group.metric),
         text=lambda group, row: _p_text(row, group.metric),
     ),
@@ -331,27 +326,27 @@ _ALL = (
     ),
     *_cutoff_columns("before_cutoff", "up to"),
     *_cutoff_columns("after_cutoff", "after"),
-    cost_column("context_tokens", "tokens", "Mean number of tokens of the final prompt's context."),
-    cost_column("calls", "calls", "Mean number of calls of the model for a sample."),
-    cost_column("seconds", "seconds", "Mean seconds a sample: the strategy's work and the model's answers."),
+    cost_column("context_tokens", "tokens", "Mean context tokens in the final prompt."),
+    cost_column("calls", "calls", "Mean model calls per sample."),
+    cost_column("seconds", "seconds", "Mean seconds per sample, of the strategy and the model."),
     cost_column(
         PRICE,
         "US$",
-        "Mean price of a sample in US dollars; a dash where the model's price is not known.",
+        "Mean price per sample in US dollars; a dash if the model's price is unknown.",
         write=scales.dollars,
     ),
-    cost_column("tokens_in", "tokens in", "Mean tokens that all calls of a sample sent."),
-    cost_column("tokens_out", "tokens out", "Mean tokens that all calls of a sample wrote."),
-    cost_column("tokens_cached", "cached", "Mean tokens, of those sent, that the service had at hand."),
+    cost_column("tokens_in", "tokens in", "Mean prompt tokens per sample, over all calls."),
+    cost_column("tokens_out", "tokens out", "Mean answer tokens per sample, over all calls."),
+    cost_column("tokens_cached", "cached", "Mean prompt tokens per sample that the service had cached."),
     *map(cost_column, ("strategy_seconds", "generator_seconds", "test_seconds", *SUMMARY_COSTS, *ENGINE_COSTS)),
     *map(_offline_column, OFFLINE_COSTS),
     cost_column(
         "explored_recall",
         "explored %",
-        "Of the definitions that the reference uses, the share that the strategy looked at.",
+        "Share of the definitions used in the reference that the strategy looked at.",
         write=scales.percent,
     ),
-    cost_column("explored_files", "explored", "Mean number of files that the strategy looked at."),
+    cost_column("explored_files", "explored", "Mean number of files per sample that the strategy looked at."),
     Column(
         key="origin",
         heading="origin",
@@ -362,30 +357,30 @@ _ALL = (
     Column(
         key="beats",
         heading="beats",
-        help="The rows that this one is significantly better than, of those that it was tested against.",
+        help="Tested rows that this row is significantly better than.",
         value=lambda group, row: ", ".join(label(group.rows[loser]) for loser in row.beats) or None,
         is_text=True,
     ),
     Column(
         key="repositories_needed",
         heading="needs",
-        help="About how many repositories, or files of one, would tell this row from another, where no test does.",
+        help="About how many repositories, or files of a single repository, would make a difference of this row "
+        "significant.",
         value=lambda _, row: row.needed,
     ),
     Column(key="rank_low", value=lambda _, row: row.rank_low),
     Column(key="rank_high", value=lambda _, row: row.rank_high),
 )
 COLUMNS = {column.key: column for column in _ALL}
-"""Every column by its key."""
 RANKING = (
     *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
-"""The columns of a group's first table."""
+"""Columns of a group's first table."""
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
-"""The last columns of a group's second table, after the other metrics."""
+"""Last columns of a group's second table, after the other metrics."""
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
-"""The columns, after the strategy, of the table of scores before and after the model's cutoff."""
+"""Columns, after the strategy, of the table of scores before and after the model's cutoff."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "group", "repositories_needed"),
     *COSTS,
@@ -396,20 +391,20 @@ RECORD = (
     *CUTOFF,
     "runs",
 )
-"""The fields of JSON and CSV after the metrics."""
+"""Fields of JSON and CSV after the metrics."""
 FRAME_APART = ("level", "origin")
 """Columns of a data frame that are shown only if their values differ."""
 FRAME = (
     *("strategy", "generator", "samples", "language", *FRAME_APART, "n", "ranked_by", "metric", "metric_low"),
     *("metric_high", "difference", "difference_low", "difference_high", "p"),
 )
-"""The columns of a data frame before the metrics. `FRAME_COSTS` follow the metrics; `MOST_FRAME` limits the total."""
+"""Columns of a data frame before the metrics. `FRAME_COSTS` follow the metrics; `MOST_FRAME` limits the total."""
 FRAME_COSTS = ("context_tokens", PRICE, "seconds")
 MOST_FRAME = 20
-"""The most columns that pandas prints."""
+"""Most columns that pandas prints."""
 
 
 def glossary() -> tuple[tuple[str, str], ...]:
-    """Return each heading of a board with its explanation."""
+    """Return the headings of a board with their explanations."""
     columns = [COLUMNS[key] for key in (*RANKING, *BESIDE)]
     return tuple((column.term or str(column.heading), column.help) for column in columns)

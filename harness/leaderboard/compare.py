@@ -1,7 +1,7 @@
-"""Compare runs in pairs: differences per metric, repository and level, and the samples that only some runs solve. Pure.
+"""Compare runs in pairs: differences by metric, unit and level, and the samples that only some runs solve. Pure.
 
-A sample is solved if its value is the best that the metric can have. This is useful only for metrics that are right or
-wrong, such as ``em``, or ``pass@1`` with one completion per sample.
+A sample is solved if its value is the best value of the metric. This is useful only for metrics with two values, such
+as ``em``, or ``pass@1`` with one completion per sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctxbench.harness.results import RunInfo, RunTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InUnit:
-    """The two means in one repository or file, over the samples that both runs completed, in the unit shown."""
+    """The two means in one repository or file, over samples that both runs completed, in the unit shown."""
 
     name: str
     n: int
@@ -35,9 +35,9 @@ class InUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelDifference:
-    """The two means at one level and their difference, over the samples that both runs completed, in the unit shown.
+    """The two means at one level and their difference, over samples that both runs completed, in the unit shown.
 
-    A level has no p-value, so levels add no comparison to the family.
+    Levels have no p-values, so they add no comparison to the family.
     """
 
     level: str
@@ -45,16 +45,16 @@ class LevelDifference:
     this: float
     other: float
     mean: float
-    """This run minus the other."""
+    """This run minus the other run."""
     low: float | None
-    """Lower end of the difference's 95% interval; None if there is none. `high` is the upper end."""
+    """Lower end of the difference's 95% interval; None without an interval. `high` is the upper end."""
     high: float | None
     over: IntervalScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One metric of one pair of runs."""
+    """One metric of a pair of runs."""
 
     this: RunInfo
     other: RunInfo
@@ -63,25 +63,26 @@ class Compared:
     difference: Difference
     units: tuple[InUnit, ...]
     levels: tuple[LevelDifference, ...] = ()
-    """The levels, sorted by name."""
+    """Differences by level, sorted by name."""
     paired: Paired = field(repr=False, compare=False)
-    """The values of both runs, sample by sample."""
+    """Values of both runs, sample by sample."""
     lower_is_better: bool = False
 
 
 def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
-    """Compare every run with the first, per metric; the pairs of one metric are corrected together.
+    """Compare every run with the first run, by metric; the pairs of a metric are corrected together.
 
     Controls are compared without a test.
 
     Args:
         tables: two runs or more over the same sample set, in one language and metric profile.
-        metric: the only metric to compare. None takes all metrics that the runs share, the ranking one first. Bits are
-            left out if different models measured them.
+        metric: the only metric to compare; None compares all metrics that the runs share, the ranking metric first.
+            Bits
+            are left out if different models measured them.
         seed: decides drawn flips and bootstrap samples.
 
     Raises:
-        InputFault: if there are fewer than two runs, or the runs or this metric are not comparable.
+        InputFault: if there are fewer than two runs, or the runs or the metric cannot be compared.
         UnknownName: if the runs do not share the metric.
     """
     _check(tables)
@@ -92,9 +93,9 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
     if len(coders := coders_of([table.run for table in tables])) > 1:
         if metric in BIT_METRICS:
             raise InputFault(
-                f"{metric} of these runs was measured by different models ({', '.join(map(repr, coders))}), "
-                "and bits of two models are two units",
-                cure="compare them by another metric, or make the runs with one model that measures contexts",
+                f"{metric} was measured by different models for these runs ({', '.join(map(repr, coders))}), "
+                "and their bits are different units",
+                cure="compare another metric, or repeat the runs with one model that measures contexts",
             )
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
@@ -103,7 +104,7 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
 
 
 def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
-    """Return the samples at which two runs differ most, with this run minus the other, best for this run first.
+    """Return the samples with the largest differences, as this run minus the other, best for this run first.
 
     The largest difference in each direction is included. Equal differences are sorted by name.
     """
@@ -120,12 +121,12 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
     metric_scale = scale_of(first.run.profile, metric)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
-    # All pairs share the codes of units, since their units flip together.
+    # All pairs share the codes of units, because their units flip together.
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
     paired = [pairs.align(column, base_column) for column in columns]
     differences = pairs.differences(paired, metric_scale, seed=text)
-    # Controls see the answer or nothing, so they are described and not tested.
+    # Controls see the answer or nothing, so they are described but not tested.
     tested = [place for place, other in enumerate(others) if not first.run.control and not other.run.control]
     found = pairs.corrected(
         [differences[place] for place in tested], [paired[place] for place in tested], metric_scale, seed=text
@@ -184,7 +185,7 @@ def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: st
 
 def _check(tables: Sequence[RunTable]) -> None:
     if len(tables) < 2:
-        raise InputFault("one run alone cannot be compared", cure="name two runs or more")
+        raise InputFault("a comparison needs two runs", cure="name at least two runs")
     first = tables[0].run
     for table in tables[1:]:
         run = table.run
@@ -195,14 +196,14 @@ def _check(tables: Sequence[RunTable]) -> None:
         ):
             if mine != its:
                 raise InputFault(
-                    f"runs {first.id} and {run.id} are over different {what} ({mine[:12]}, {its[:12]})",
+                    f"runs {first.id} and {run.id} have different {what} ({mine[:12]}, {its[:12]})",
                     cure="compare runs of one sample set, language and profile; `ctxbench leaderboard` lists them",
                 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedRegion:
-    """The samples that exactly these runs solve."""
+    """The samples that these runs solve and no others."""
 
     runs: tuple[int, ...]
     """Positions of the runs, ascending; empty for samples that no run solves."""
@@ -214,20 +215,19 @@ class Solved:
     """The samples that all runs completed, grouped by the runs that solve them."""
 
     count: int
-    """Number of runs."""
     n: int
-    """Number of samples that every run completed. Only these are in a region."""
+    """Number of samples that every run completed; only these are in a region."""
     regions: tuple[SolvedRegion, ...]
     """Regions with samples: largest first, then by runs."""
 
     def totals(self) -> tuple[int, ...]:
-        """Return how many of the `n` samples each run solves."""
+        """Return the number of samples that each run solves."""
         return tuple(
             sum(len(region.samples) for region in self.regions if run in region.runs) for run in range(self.count)
         )
 
     def only(self) -> tuple[int, ...]:
-        """Return how many samples only this run solves, for each run."""
+        """Return the number of samples that each run alone solves."""
         sizes = {region.runs: len(region.samples) for region in self.regions}
         return tuple(sizes.get((run,), 0) for run in range(self.count))
 
@@ -235,12 +235,8 @@ class Solved:
 def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
     """Group the samples that all runs completed by the runs that solve them.
 
-    Args:
-        tables: runs that `compare` accepts.
-        metric: a metric of all of them.
-
     Returns:
-        None if the metric is not right or wrong: it has no bounds, or a value lies between them.
+        None if the metric has more than two values: it has no bounds, or a value lies between them.
     """
     metric_scale = scale_of(tables[0].run.profile, metric)
     columns = [values(table, metric, metric_scale) for table in tables]

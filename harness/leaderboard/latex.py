@@ -16,10 +16,10 @@ from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
-"""Line for the preamble of the paper."""
+"""Line for the preamble of a paper."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-"""Opens a box that is shrunk to the line's width only if it is wider."""
-# Braces stop LaTeX from reading a bracket or star as an argument, and from joining a dash or quote to the next one.
+"""Opens a box that is shrunk to the line width only if it is wider."""
+# Braces stop LaTeX from reading a bracket or star as an argument, and from joining dashes or quotes.
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},
     **{character: f"{{{character}}}" for character in "[]*-'`"},
@@ -68,14 +68,7 @@ _ACCENTS = {
 
 
 def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as floats for a paper: captions, labels, tables, notes.
-
-    Args:
-        board: the board to print.
-        diagnostics: add a table of what each context contributed and which identifiers the answers invented.
-        full: print each level of CoderEval as its own group.
-        by: add a table of strategies by the values of this parameter.
-    """
+    """Return the board as floats for a paper: captions, labels, tables, notes; arguments as for `render.table`."""
     groups = {title(group): group for group in board.groups}
     labels: set[str] = set()
     floats = [
@@ -128,7 +121,6 @@ def _float(section: BoardSection, group: Group | None, label: str) -> str:
 
 
 def _caption(section: BoardSection, group: Group | None) -> str:
-    """Return the title, the ranking metric, the number of samples and the meaning of brackets and letters."""
     sentences = [f"{section.title}."]
     if group is not None:
         sizes = sorted({row.n for row in group.rows})
@@ -166,7 +158,7 @@ def _tabular(text_table: TextTable, first: set[int]) -> Iterator[str]:
 
 
 def _number(cell: str) -> str:
-    """Escape a cell of numbers: a dash before a digit is a minus, a dash between digits is a range."""
+    """Escape a numeric cell: a dash before a digit is a minus, a dash between digits is a range."""
     text = escaped(cell)
     text = re.sub(r"(?<=\d)\{-\}(?=\d)", "--", text)
     return re.sub(r"\{-\}(?=\d)", "$-$", text)

@@ -17,21 +17,21 @@ from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin, only_copies
 
 _MOST_NAMED = 15
-"""Most ranked rows for which sentences list who beats whom. JSON and CSV list it for any number."""
+"""Most ranked rows for which sentences list which rows beat which. JSON and CSV list this for any number."""
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What a reader can do to see or do more. Each field completes a sentence of `notes` or `published_notes`."""
+    """What readers can do to see or do more. Each field completes a sentence of `notes` or `published_notes`."""
 
     rows: str
     """How to see all rows of the papers; follows "... are shown"."""
     profile: str
     """How to rank by the metric profile of the papers; follows a colon."""
     invalid: str
-    """How to count invalid samples; stands in brackets."""
+    """How to count invalid samples; is in brackets."""
     again: str
     """How to complete missing samples; follows "Cure:"."""
     all_pairs: str
@@ -43,14 +43,14 @@ COMMAND = Instructions(
     profile="see --profile infercom",
     invalid="--invalid include",
     again="run the same command again",
-    all_pairs="--all-pairs asks about every pair",
+    all_pairs="--all-pairs tests every pair",
 )
 PAGE = Instructions(
     rows="by `ctxbench leaderboard --published all`",
     profile="choose infercom as Metric profile, below More choices",
     invalid="Invalid samples, below More choices",
-    again="run it again; the page Runs has the command",
-    all_pairs="`ctxbench leaderboard --all-pairs` asks about every pair",
+    again="run it again; the Runs page has the command",
+    all_pairs="`ctxbench leaderboard --all-pairs` tests every pair",
 )
 
 
@@ -65,23 +65,24 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
     lines += [*_failed(group), *_tails(group)]
     if only_copies(group.generator):
         lines.append(
-            f"{group.generator} is a copy model without knowledge of its own: copyable_bits say what of a context can "
-            "be copied, and do not predict a language model (docs/agreement.md)."
+            f"{group.generator} is a copy model without knowledge of its own: copyable_bits measure what can be "
+            "copied from a "
+            "context, and do not predict a language model (docs/agreement.md)."
         )
     if any(not row.run.ranked for row in group.rows):
-        lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
+        lines.append("Rows without a rank (controls) are shown but never ranked, and controls are not tested.")
     if any(row.run.origin is Origin.IMPORTED for row in group.rows):
         lines.append(
-            "Rows marked (imported) were not made here: their completions, and verdicts where they came with them, "
-            "are as recorded elsewhere."
+            "Rows marked (imported) were recorded elsewhere: their completions, and their verdicts if any, "
+            "are as recorded."
         )
     if any(row.run.origin is Origin.REFERENCE for row in group.rows):
         lines.append(
-            "Rows marked (reference) came with ctxbench: the same samples, metrics and model, measured by its authors; "
+            "Rows marked (reference) ship with ctxbench: the same samples, metrics and model, measured by its authors; "
             "their prompts and times are not stored."
         )
     if priced(group):
-        lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
+        lines.append("US$: price per sample, over all its calls, at the known rates; - if a rate is unknown.")
     lines += _repetitions(group)
     lines += [*_ages(group), *group_warnings(group)]
     lines += remarks((row.run.strategy, row.run.remarks) for row in group.rows)
@@ -103,7 +104,6 @@ def _failed(group: Group) -> list[str]:
 
 
 def _tails(group: Group) -> list[str]:
-    """Name the rows whose mean and trimmed mean have opposite signs."""
     texts = []
     for row in group.rows:
         value = row.metrics.get(group.metric)
@@ -114,14 +114,14 @@ def _tails(group: Group) -> list[str]:
     if not texts:
         return []
     return [
-        f"Few samples make the mean of {group.metric}: without a tenth at each end it has the other sign for "
+        f"A few samples dominate the mean of {group.metric}: without a tenth at each end it has the other sign for "
         f"{', '.join(texts)}."
     ]
 
 
 def _superseded(group: Group) -> list[str]:
     runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
-    return [f"{runs} not shown: of several runs of a strategy the newest complete one is."] if group.superseded else []
+    return [f"{runs} not shown: only a strategy's newest complete run is."] if group.superseded else []
 
 
 def _repetitions(group: Group) -> list[str]:
@@ -129,7 +129,7 @@ def _repetitions(group: Group) -> list[str]:
     if not rows:
         return []
     counts = _counts(rows, lambda row: len(row.run.repetitions))
-    lines = [f"Runs that differ only in the seed are one row, a sample's value its mean over them: {counts}."]
+    lines = [f"Runs that differ only in the seed are one row; a sample's value is its mean over these runs: {counts}."]
     for row in rows:
         difference = row.difference.get(group.metric)
         texts = [f"its {group.metric}: {variance_text(of)}" for of in [row.variance.get(group.metric)] if of]
@@ -139,14 +139,14 @@ def _repetitions(group: Group) -> list[str]:
         if texts:
             lines.append(f"Where the uncertainty of {row.run.strategy} comes from (variance): {'; '.join(texts)}.")
     failed, undefined = (_counts(rows, count) for count in (lambda r: r.answers.failed, lambda r: r.answers.undefined))
-    lines += [f"Answers that were nothing usable, of samples that other runs scored: {failed}."] if failed else []
+    lines += [f"Unusable answers to samples that other runs scored: {failed}."] if failed else []
     if undefined:
-        lines.append(f"Answers without {group.metric}, at samples where other runs have it: {undefined}.")
+        lines.append(f"Answers without {group.metric}, to samples for which other runs have it: {undefined}.")
     return lines
 
 
 def priced(group: Group) -> bool:
-    """Return whether any row's price is known. Controls, which ask no model, do not count."""
+    """Return whether any row's price is known; controls ask no model and do not count."""
     return any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
 
 
@@ -162,7 +162,8 @@ def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]
     counts = ", ".join(f"{level} {n}" for level, n in sizes.items())
     lines = [f"By level: {group.metric}; tasks: {counts}. Rankings and intervals of each level: --by-level."]
     lines += [
-        f"Level {level} is a single task: it alone moves the mean of {len(LEVELS)} levels by {100 / len(LEVELS):.2f}."
+        f"Level {level} is a single task: this task alone moves the mean of {len(LEVELS)} levels by "
+        f"{100 / len(LEVELS):.2f}."
         for level in LEVELS
         if COMBINED in parts and sizes.get(level) == 1
     ]
@@ -207,29 +208,25 @@ def _ages(group: Group) -> list[str]:
     if ages is None:
         return []
     days = ages.oldest if ages.oldest == ages.newest else f"{ages.oldest} to {ages.newest}"
-    unknown = f"; of {ages.unknown} the day is not known" if ages.unknown else ""
+    unknown = f"; the day of {ages.unknown} is unknown" if ages.unknown else ""
     if ages.cutoff is None:
         return [
-            f"The last day of what the model was trained on is unknown: it may have read these samples, of {days}"
+            f"The last day of the model's training data is unknown: the model may have read these samples, of {days}"
             f"{unknown}. State it in cutoffs.toml in the home folder."
         ]
     trained = f"The model was trained on code up to {ages.cutoff}"
     if not ages.after:
-        return [f"{trained}, and all samples are older: it may have read them (they are of {days}{unknown})."]
+        return [f"{trained}, and all samples are older ({days}{unknown}): the model may have read them."]
     if not ages.before:
-        return [f"{trained}, and all samples are newer: they are of {days}{unknown}."]
+        return [f"{trained}, and all samples are newer: {days}{unknown}."]
     return [
-        f"{trained}: it may have read {ages.before} of these samples, and not the {ages.after} newer ones{unknown}. "
-        "Both parts have other samples, so a difference between them may be theirs."
+        f"{trained}: it may have read {ages.before} of these samples, but not the {ages.after} newer ones{unknown}. "
+        "The two parts have different samples, so a difference between them may come from these."
     ]
 
 
 def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return each remark of the runs once, with its strategies unless it is about all of them.
-
-    Args:
-        runs: strategy and remarks of each run.
-    """
+    """Return each remark of the (strategy, remarks) pairs once, preceded by its strategies unless it applies to all."""
     listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
     for strategy, texts in listed:
@@ -258,9 +255,9 @@ def _ranking(group: Group, instructions: Instructions) -> list[str]:
     together = "" if family.pairs == 1 else ", corrected for these tests together (step-down maximum statistic)"
     others = "rows that share a group are not significantly different" if group.all_pairs else instructions.all_pairs
     lines.append(
-        f"Asked: {family.question()}. p: sign flips of whole {family.unit.plural} "
+        f"Tested: {family.question()}. p: sign flips of whole {family.unit.plural} "
         f"({family.unit.count(family.units)}, {how})"
-        f"{together}. The interval of a difference is that of its test; {others}."
+        f"{together}. The interval of a difference is the interval of its test; {others}."
     )
     lines += filter(
         None, [family.claim(), family.verdict(), _who_beats_whom(group), _undecided(group), family.sight(scale.unit)]
@@ -269,12 +266,11 @@ def _ranking(group: Group, instructions: Instructions) -> list[str]:
         row for row in group.rows if row.rank_low is None and any(d.p is not None for d in row.difference.values())
     ]
     if of_others and group.ranked:
-        lines.append("Rows of others have no rank beside yours; their p are corrected among themselves.")
+        lines.append("Rows of others have no rank beside your rows; their p-values are corrected among themselves.")
     return lines
 
 
 def _who_beats_whom(group: Group) -> str:
-    """List which rows are significantly better than which; empty if there are none or too many rows."""
     ranked = group.ranked
     if len(ranked) > _MOST_NAMED:
         return ""
@@ -291,12 +287,11 @@ def _who_beats_whom(group: Group) -> str:
 
 
 def _undecided(group: Group) -> str:
-    """List the rows without a significant difference, if other rows have one; empty otherwise."""
     rows = [row for row in group.rows if row.standing is Standing.UNDECIDED and row.baseline is not None]
     if not rows or not group.family.significant:
         return ""
     names = [
-        label(row) + (f" (about {row.needed} {group.family.unit.plural} would do)" if row.needed else "")
+        label(row) + (f" (about {row.needed} {group.family.unit.plural} would suffice)" if row.needed else "")
         for row in rows
     ]
     which = "any other" if group.family.against is None else group.family.against
@@ -304,7 +299,7 @@ def _undecided(group: Group) -> str:
 
 
 def missing_scores(group: Group) -> list[str]:
-    """List rows that lack the ranking metric, or all of the profile's, and the command that adds them."""
+    """List rows that lack the ranking metric, or all metrics of the profile, and the command that adds them."""
     counting = [row for row in group.rows if row.n]
     unranked = [row for row in counting if group.metric not in row.metrics]
     lines = []
@@ -335,13 +330,12 @@ def _strategies(rows: Sequence[Row]) -> str:
 
 
 def _intervals(group: Group) -> list[str]:
-    """Describe what the intervals of the ranking metric are over, and list rows with another interval or none."""
     estimates = [
         (row.run.strategy, estimate) for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n
     ]
     kinds = {estimate.over for _, estimate in estimates}
     if not kinds - {IntervalScope.NONE}:
-        return ["Intervals: none can be given for a single sample."] if kinds else []
+        return ["Intervals: a single sample has none."] if kinds else []
     single = ", ".join(strategy for strategy, estimate in estimates if estimate.over is IntervalScope.NONE)
     none = f"; none for a single sample ({single})" if single else ""
     units = group.family.unit.plural
@@ -371,7 +365,7 @@ def _lacking(group: Group, instructions: Instructions) -> list[str]:
                 _counts(missing, lambda row: row.missing),
             ),
             (
-                "Answers that some of several runs lack (a sample's value is its mean over the others)",
+                "Answers that some of several runs lack (a sample's value is its mean over the other runs)",
                 _counts(missing, lambda row: row.answers.missing),
             ),
         )
@@ -396,13 +390,14 @@ def _sensitivity(group: Group, row: Row) -> str:
     bounds, estimate = row.sensitivity[name], row.metrics[name]
     half = scales.half_width(estimate.low, estimate.high)
     return (
-        f"If all that {row.run.strategy} lacks were wrong, its {name} would be {scales.written(bounds.worst, half)}; "
+        f"If all missing samples of {row.run.strategy} were wrong, its {name} would be "
+        f"{scales.written(bounds.worst, half)}; "
         f"if all were right, {scales.written(bounds.best, half)}."
     )
 
 
 def group_warnings(group: Group) -> list[str]:
-    """Warn of rows with different decoding, load, versions or samples."""
+    """Warn about rows with different decoding, load, versions or samples."""
     runs = [row.run for row in group.rows]
     return [*selection.run_warnings(runs), *selection.load_warnings(runs), *_samples(group)]
 
@@ -417,6 +412,6 @@ def _samples(group: Group) -> list[str]:
     sample_counts = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
     pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.family.pairs else ""
     return [
-        f"Not every row has {group.metric} at the same samples, and means are over a row's own ({sample_counts})"
+        f"Rows have {group.metric} for different samples, and means are over a row's own samples ({sample_counts})"
         f"{pairs}."
     ]

@@ -1,4 +1,4 @@
-"""Paired differences of runs over the samples that both completed, and a group's runs as arrays. Pure."""
+"""Paired differences of runs over samples that both completed, and a group's runs as arrays. Pure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NUMBERS = (
     *range(signflip.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
-"""Numbers of units that `needed` can be: farther apart where estimates are less exact."""
+"""Numbers of units that `needed` can be, in larger steps where estimates are less exact."""
 _NOISE = 1e-9
-"""Differences and standard errors below this are rounding errors, and count as 0."""
+"""Differences and standard errors below this are rounding errors and count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCounts:
-    """How often both runs, one or neither was right, for metrics that are right or wrong. Descriptive, not tested."""
+    """How often both runs, one run or neither was right, for metrics with two values. Descriptive, not tested."""
 
     both: int
     only_this: int
@@ -43,15 +43,16 @@ class OutcomeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """This run minus the other, in the unit shown; None for numbers that do not exist."""
+    """The paired difference of two runs, this run minus the other, in the unit shown; missing numbers are None."""
 
     n_common: int
     units: int
     """Number of units with a common sample, which the test flips."""
     mean: float | None
     low: float | None
-    """Lower end of the 95% interval. A tested pair has the interval of its test, which excludes 0 exactly where p is at
-    most 5%. None if the test does not determine it; with uneven units only one end may be None."""
+    """Lower end of the 95% interval. A tested pair has the interval of its test, which excludes 0 exactly if p is at
+    most
+    5%. None if the test does not determine it; with uneven units, only one end may be None."""
     high: float | None
     over: IntervalScope
     p: float | None
@@ -59,13 +60,13 @@ class Difference:
     None for untested pairs: controls, and rows outside every family."""
     pairs: int
     visible: float | None
-    """The smallest difference that this pair's data could show (80% power at 5%, corrected as `p` is). None if no
-    difference could be shown, or if nothing varies."""
+    """The smallest difference that this pair's data can show (80% power at 5%, corrected like `p`). None if no
+    difference
+    can be shown, or if nothing varies."""
     needed: int | None
-    """About how many units would show a difference like this one (80% power, corrected). None if it is significant
-    already, or if that cannot be estimated."""
+    """About how many units would show a difference like this one (80% power, corrected). None if it is already
+    significant, or if unknown."""
     wins: int
-    """Samples at which this run is better."""
     ties: int
     losses: int
     counts: OutcomeCounts | None
@@ -75,7 +76,7 @@ class Difference:
     unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
-        """Return the other run minus this one, by the same test."""
+        """Return the other run minus this run, by the same test."""
         mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
         counts = self.counts
         if counts is not None:
@@ -89,7 +90,7 @@ class Difference:
 
     @property
     def claim(self) -> str:
-        """The claim of a test within one repository, as a sentence; empty without one."""
+        """The claim of a test within one repository, as a sentence; otherwise empty."""
         return "" if self.p is None else self.unit.claim(self.units)
 
     @property
@@ -113,12 +114,12 @@ class Paired:
 
     @property
     def codes(self) -> Codes:
-        """The unit of each sample."""
+        """Unit of each sample, as a code."""
         return self.of.codes[self.places]
 
     @property
     def samples(self) -> list[str]:
-        """The names of the samples."""
+        """Ids of the samples."""
         return [self.of.ids[place] for place in self.places.tolist()]
 
 
@@ -133,7 +134,7 @@ def gap(this: Array, other: Array) -> Array:
 
 
 def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
-    """Describe each pair by itself, without a test; `corrected` adds the tests."""
+    """Return the difference of each pair without a test; `corrected` adds the tests."""
     estimates = stats.estimates(
         [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
     )
@@ -169,10 +170,10 @@ def corrected(
     """Test the pairs of one question together.
 
     Args:
-        family: their `differences`.
-        aligned_pairs: the same pairs; the codes of units mean the same in all.
-        scale: scale of their metric.
-        seed: seed that `differences` got.
+        family: the pairs' `differences`.
+        aligned_pairs: the same pairs; all use the same codes of units.
+        scale: scale of the metric.
+        seed: the seed given to `differences`.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
@@ -198,7 +199,6 @@ def corrected(
 
 
 def _within(difference: Difference, interval: tuple[float, float], scale: Scale) -> Difference:
-    """Return a difference with the interval of its test. Rows that never differ keep their interval over samples."""
     if not difference.wins and not difference.losses:
         return difference
     if not any(map(math.isfinite, interval)):
@@ -214,13 +214,14 @@ def _within(difference: Difference, interval: tuple[float, float], scale: Scale)
 
 
 def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:
-    """Return the difference that is significant with about 80% power, given the standard error and critical statistic.
+    """Return the difference that is significant with about 80% power, given standard error and critical statistic.
 
-    It uses Student's t, whose scatter is itself estimated: simulated power is 68% with 6 repositories, and 76 to 79%
-    with 7 to 20 (docs/statistics.md).
+    This uses Student's t, whose scatter is itself estimated: simulated power is 68% with 6 repositories, and 76 to 79%
+    with
+    7 to 20 (docs/statistics.md).
     """
     count = difference.units
-    # Without variation the sensitivity is unknown. It does not mean that any difference would be seen.
+    # Without variation the sensitivity is unknown, which does not mean that any difference would be seen.
     if not difference.decidable or error is None or error <= _NOISE or critical is None or critical**2 >= count:
         return None
     # The statistic is a function of Student's t of the sums.
@@ -231,15 +232,16 @@ def _visible(difference: Difference, error: float | None, critical: float | None
 def _needed(difference: Difference, error: float | None) -> int | None:
     """Return how many units like these would show a mean difference as large as this one.
 
-    Uses Student's t at 5% divided by the number of pairs: with many units at most slightly more than the flips need.
+    This uses Student's t at 5% divided by the number of pairs, which with many units needs slightly more than the
+    flips.
     """
     mean, count = abs(difference.mean or 0.0), difference.units
-    # Fewer units have no standard error over units.
+    # Fewer units give no standard error over units.
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
     larger = [number for number in NUMBERS if number > count]
-    # Smaller differences are seen with more repositories, so a binary search suffices.
+    # More repositories show smaller differences, so a binary search suffices.
     place = bisect_left(larger, True, key=lambda number: reach(number, difference.pairs) <= ratio)
     return larger[place] if place < len(larger) else None
 
@@ -258,7 +260,7 @@ def gap_bounds(scale: Scale) -> tuple[float, float] | None:
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
-    """Return the bound that means right: the upper one, or the lower one if lower is better."""
+    """Return the bound that means right: the upper bound, or the lower if lower is better."""
     return bounds[0] if scale.lower_is_better else bounds[1]
 
 
@@ -278,7 +280,7 @@ def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
 
 
 LEAST_FILES = 10
-"""Fewest files for a test within one repository: fewer give too many false leads (docs/statistics.md)."""
+"""Fewest files for a test within one repository; fewer give too many false leads (docs/statistics.md)."""
 
 
 def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:
@@ -310,7 +312,7 @@ def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUn
 
 
 class Samples:
-    """The samples of all runs of a group, sorted, and the unit of each."""
+    """The samples of all runs of a group, sorted, and their units."""
 
     def __init__(self, tables: Sequence[RunTable]) -> None:
         """Sort the samples. A group has one sample set, so a sample has one repository and one file."""
@@ -327,13 +329,13 @@ class Samples:
         self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, *_ in distinct}
 
     def places(self, table: RunTable) -> Places:
-        """Return the positions of a run's samples among all, in the run's order."""
+        """Return the positions of a run's samples among all samples, in the run's order."""
         return self._places[table.sample]
 
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """One metric of one run: values of the samples that count, in the run's order and the unit shown."""
+    """One metric of a run: values of the samples that count, in the run's order and the unit shown."""
 
     values: Array
     rows: Places
@@ -342,12 +344,12 @@ class MetricColumn:
     """Position of each value among the samples of the group."""
     samples: Samples
     with_invalid: float | None
-    """The mean of these values and those of invalid samples; None without any."""
+    """Mean of these values and those of invalid samples; None without values."""
     noise: Noise | None = None
     """Noise that repetition adds to these values; None for a single run."""
 
     def __bool__(self) -> bool:
-        """Return whether there are values."""
+        """Return whether the column has values."""
         return len(self.values) > 0
 
     @property
@@ -357,7 +359,7 @@ class MetricColumn:
 
     @cached_property
     def clustered(self) -> Clustered:
-        """The values by unit."""
+        """The values, grouped by unit."""
         return stats.clustered(self.values, self.samples.codes[self.places], self.samples.unit)
 
     def clustered_at(self, indices: Sequence[int]) -> Clustered:
@@ -373,12 +375,12 @@ class MetricColumn:
 
     @cached_property
     def spread(self) -> Array:
-        """The values by the group's samples, shape (samples of the group,); NaN without a value."""
+        """Values by the group's samples, shape (samples of the group,); NaN without a value."""
         return self._spread(self.values)
 
     @cached_property
     def spread_noise(self) -> Noise:
-        """The noise of repetition by the group's samples; 0 for a single run."""
+        """Noise of repetition by the group's samples; 0 for a single run."""
         noise = self.noise or Noise(0.0, np.zeros(len(self.values)))
         return Noise(noise.single, self._spread(noise.means))
 

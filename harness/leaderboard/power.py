@@ -1,8 +1,8 @@
-"""Estimate power before a run: how many repositories and samples a difference takes, by the boards' own test. Pure.
+"""Estimate power before a run: how many repositories and samples show a difference, by the boards' own test. Pure.
 
 A sample's paired difference is modelled as the true difference, plus an effect of its repository (variance *between*),
-plus one of the sample (variance *within*), both about normal. The variances are estimated from stored runs. A mean over
-m samples of a repository has variance between + within / m. The boards' test on simulated repositories gives the power.
+plus an effect of the sample (variance *within*), both about normal. Stored runs give the variances. A mean over m
+samples of a repository has variance between + within / m. The boards' test on simulated repositories gives the power.
 
 Source: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components (1992), section 3.6 (analysis of variance of
 unbalanced data).
@@ -32,14 +32,14 @@ from ctxbench.harness.results import RunTable
 
 REPOSITORIES = (6, 8, 12, 16, 24, 40, 64)
 SAMPLES = (5, 10, 25, 50)
-"""Axes of the table: repositories, and samples of each."""
+"""Axes of the table: repositories, and samples per repository."""
 _BOARDS = 1_000
 _DRAWS = 10_000
 _CRITICAL_BOARDS = 4
 _MANY = 100
-"""Number of repositories from which on the critical statistic is about constant."""
+"""Number of repositories from which on the critical statistic is nearly constant."""
 _FEW = 8
-"""Most repositories for which each simulated board is tested: here the critical statistic depends on the other rows."""
+"""Most repositories for which every simulated board is tested, as the critical statistic depends on the other rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,10 @@ class Spread:
     """The variances of paired differences, in the square of the unit shown."""
 
     between: float
-    """Variance of repositories' true mean differences."""
     within: float
-    """Variance of samples' differences in one repository."""
 
     def deviation(self, samples: float) -> float:
-        """Return the standard deviation of a repository's mean over a number of samples, which may be infinite."""
+        """Return the standard deviation of a repository's mean over `samples` samples, which may be infinite."""
         return math.sqrt(self.between + self.within / samples)
 
 
@@ -60,7 +58,7 @@ def spread(gap: Clustered) -> Spread | None:
     """Estimate the variances from the paired differences of two runs.
 
     Returns:
-        None if they cannot be estimated: fewer than `stats.FEWEST` repositories, one sample in each, or no differences.
+        None with fewer than `stats.FEWEST` repositories, with one sample per repository, or without differences.
     """
     count, n = len(gap.sums), len(gap.values)
     if count < stats.FEWEST or n == count:
@@ -75,19 +73,19 @@ def spread(gap: Clustered) -> Spread | None:
 
 
 def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) -> float:
-    """Return the probability that a row which leads the baseline by `effect` is significantly different from it.
+    """Return the probability that a row that leads the baseline by `effect` is significantly different from it.
 
     Args:
-        effect: the true mean difference, above 0.
-        deviation: the standard deviation of a repository's mean difference, in the same unit; may be 0.
+        effect: true mean difference, above 0.
+        deviation: standard deviation of a repository's mean difference, in the same unit; may be 0.
         repositories: number of repositories of the planned run, all of one size.
         rows: rows of the board, 2 or more: the baseline and the rows tested against it together. One row leads, and the
-            rest equal the baseline: the hardest case.
+            others equal the baseline, which is the hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
     if signflip.smallest_p(repositories) > signflip.ALPHA:
         return 0.0
-    # Beyond this ratio even the smallest normal number drawn below changes nothing.
+    # Beyond this ratio, even the smallest normal number drawn below changes nothing.
     ratio = min(ratio, 100.0)
     if repositories <= _FEW:
         boards = [_sums(scores, ratio) for scores in _boards(repositories, rows, _BOARDS)]
@@ -106,16 +104,16 @@ WITHIN_ONE: Mapping[str, Spread] = {
     "es": Spread(between=4.0**2, within=15.0**2),
     "copyable_bits": Spread(between=15.0**2, within=22.0**2),
 }
-"""Metric -> typical variances between files, and within a file, for lines of one repository; in the board's unit.
-Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
+"""Metric -> typical variances between and within files, for lines of one repository, in the board's unit. Source:
+`scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
 
 
 def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float | None:
-    """Return the mean difference that a test within one repository would find with 80% power, before any run.
+    """Return the mean difference that a test within one repository detects with 80% power, before any run.
 
     Args:
-        sizes: samples of each file.
-        spread: the expected variances: from `WITHIN_ONE`, or estimated by `spread` from a pilot.
+        sizes: number of samples of each file.
+        spread: expected variances, from `WITHIN_ONE` or estimated by `spread` from a pilot.
         pairs: comparisons that are corrected together, 1 or more.
 
     Returns:
@@ -131,7 +129,7 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
     """Return the fewest repositories in `pairs.NUMBERS` that show `effect` with 80% power; None if none do.
 
-    The arguments are those of `power`.
+    Arguments are those of `power`.
     """
     low, high = 0, len(NUMBERS)
     while low < high:
@@ -151,13 +149,12 @@ def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
 
 
 def _sums(scores: Array, lead: float) -> Array:
-    """Return the rows' differences from the last row, the baseline; the first row leads by `lead`."""
     return np.array([scores[row] - scores[-1] + lead * (row == 0) for row in range(len(scores) - 1)])
 
 
 @lru_cache(maxsize=256)
 def _critical(repositories: int, rows: int) -> float | None:
-    """Return the critical statistic of a pair; it hardly depends on the rows' scores."""
+    """Return the critical statistic of a pair, which hardly depends on the rows' scores."""
     if rows == 2 and repositories > signflip.EXACT_UP_TO:
         # For a single pair, drawn flips approach Student's t, and the statistic is a function of t.
         t = stats.quantile(1 - signflip.ALPHA / 2, repositories - 1)
@@ -176,77 +173,77 @@ def _normal(repositories: int) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The power of runs to come, estimated from stored runs of one set and generator paired with a baseline."""
+    """Power of planned runs, estimated from stored runs of one set and generator paired with a baseline."""
 
     samples: str
     language: str
     generator: str
     baseline: str
     strategies: tuple[str, ...]
-    """Strategies whose stored runs were paired with the baseline's."""
+    """Strategies whose stored runs were paired with the baseline."""
     metric: str
     unit: str
     effect: float
     rows: int
     repositories: int
-    """The largest number of repositories of a stored pair."""
     samples_each: int
-    """Samples per repository in the stored pairs, on average."""
+    """Mean number of samples per repository in the stored pairs."""
     between: float
-    """The standard deviation between repositories, root mean square over the pairs; in the unit shown."""
+    """Standard deviation between repositories, root mean square over the pairs, in the unit shown."""
     within: float
-    """The standard deviation of samples in one repository, root mean square over the pairs; in the unit shown."""
+    """Standard deviation of samples in one repository, root mean square over the pairs, in the unit shown."""
     table: tuple[tuple[int, int, float], ...]
-    """Rows of repositories, samples of each, power."""
+    """Rows of (repositories, samples per repository, power)."""
     needed: int | None
     """Repositories with `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
     needed_at_least: int | None
     """`needed` with infinitely many samples per repository."""
     needed_by_pair: tuple[int | None, int | None]
-    """`needed` by the pair that varies least, and by the one that varies most."""
+    """`needed` by the pairs that vary least and most."""
 
     def answer(self) -> str:
-        """Return a sentence with the repositories that the effect takes."""
+        """Describe how many repositories show the effect."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
         pair = "" if self.rows == 2 else f", corrected for {self.rows - 1} rows against the baseline"
         effect = scales.written(self.effect, self.effect)
         if self.needed is None:
-            return f"A difference of {effect} {self.unit} takes more than {NUMBERS[-1]} repositories of {size}{pair}."
-        more = f"; with more samples of each it still takes {self.needed_at_least}"
+            return f"A difference of {effect} {self.unit} needs more than {NUMBERS[-1]} repositories of {size}{pair}."
+        more = f"; with more samples per repository it still needs {self.needed_at_least}"
         return (
-            f"A difference of {effect} {self.unit} takes about {REPOSITORY.count(self.needed)} of {size} "
+            f"A difference of {effect} {self.unit} needs about {REPOSITORY.count(self.needed)} of {size} "
             f"(80% power at 5%{pair}){more if self.needed_at_least != self.needed else ''}."
         )
 
     def basis(self) -> str:
-        """Return a sentence with the runs behind the estimate, and how far the pairs differ."""
+        """Describe the runs behind the estimate, and how far the pairs differ."""
         between, within = (scales.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
-        span = f"; by the pair that varies least it would be {low}, by the one that varies most {high}"
+        span = f"; the pair that varies least gives {low}, the pair that varies most {high}"
         return (
             f"Estimated from {self.baseline} beside {listed(self.strategies)} "
-            f"on {REPOSITORY.count(self.repositories)}: mean differences of repositories scatter by {between} "
-            f"{self.unit}, samples in one by {within} (standard deviations){span if len(self.strategies) > 1 else ''}."
+            f"on {REPOSITORY.count(self.repositories)}: mean differences of repositories vary by {between} "
+            f"{self.unit}, samples in one repository by {within} (standard "
+            f"deviations){span if len(self.strategies) > 1 else ''}."
         )
 
 
 def plans(
     tables: Sequence[RunTable], *, baseline: str, effect: float, metric: str | None = None, rows: int = 2
 ) -> tuple[list[Plan], list[InputFault]]:
-    """Estimate what it takes to see a difference from a baseline, for each group of stored runs with the baseline.
+    """Estimate what shows a difference from a baseline, for each group of stored runs with the baseline.
 
     Args:
         tables: stored runs, oldest first.
-        baseline: a strategy (spec or name), or the id of a run.
-        effect: the difference to be seen, in the unit shown, above 0.
-        metric: metric of the difference; None takes the ranking metric.
-        rows: rows of the planned board, with the baseline.
+        baseline: a strategy (spec or name), or a run id.
+        effect: the difference to detect, in the unit shown, above 0.
+        metric: metric of the difference; None for the ranking metric.
+        rows: rows of the planned board, including the baseline.
 
     Returns:
         The plans, and the reasons why other groups have none.
 
     Raises:
-        UnknownName: if no run has that metric or that baseline.
+        UnknownName: if no run has the metric or the baseline.
     """
     tables = selection.file_labelled(tables)
     strategy_by_run = {table.run.id: table.run.strategy for table in tables}
@@ -257,7 +254,7 @@ def plans(
     for members in comparable(tables).values():
         if baseline in strategy_by_run and all(table.run.id != baseline for table in members):
             continue
-        # The named run of the baseline is used, or its newest one.
+        # Use the named run of the baseline, or its newest run.
         named = [table for table in members if table.run.id == baseline]
         others = [table for table in members if not (named and table.run.strategy == strategy)]
         maker = GroupBuilder(
@@ -321,7 +318,6 @@ def _plan(maker: GroupBuilder, base: int, effect: float, rows: int) -> Plan:
 
 
 def _untold(maker: GroupBuilder, base: int, repositories: int) -> InputFault:
-    """Return why a group's runs give no variances, with the command that adds what is missing."""
     run = maker.tables[base].run
     place = f"{run.samples}, {run.language}, {run.generator}"
     name = run.samples.partition("[")[0]
@@ -329,24 +325,24 @@ def _untold(maker: GroupBuilder, base: int, repositories: int) -> InputFault:
     command = f"`ctxbench run --samples {name} --strategy SPEC --generator {generator}`"
     if base not in maker.ranked:
         return InputFault(
-            f"{run.strategy} has no values of {maker.metric} that could be compared",
+            f"{run.strategy} has no values of {maker.metric} to compare",
             where=place,
             cure="name a baseline that is ranked, or another --metric",
         )
     if not repositories:
         return InputFault(
-            f"no other run is paired with {run.strategy}, so nothing tells how differences vary",
+            f"no other run is paired with {run.strategy}, so the variance of differences is unknown",
             where=place,
-            cure=f"store one of another strategy: {command}",
+            cure=f"store a run of another strategy: {command}",
         )
     if repositories < stats.FEWEST:
         return InputFault(
-            f"the runs share {REPOSITORY.count(repositories)}; {stats.FEWEST} are the fewest that tell how they vary",
+            f"the runs share {REPOSITORY.count(repositories)}, and an estimate needs at least {stats.FEWEST}",
             where=place,
-            cure=f"store both runs over a set with more: {command}",
+            cure=f"store both runs over a set with more repositories: {command}",
         )
     return InputFault(
-        "the stored pairs never differ, or have one sample a repository, so nothing tells how differences vary",
+        "the stored pairs never differ, or have one sample per repository, so the variance of differences is unknown",
         where=place,
-        cure=f"store another strategy, with several samples a repository: {command}",
+        cure=f"store a run of another strategy, with several samples per repository: {command}",
     )

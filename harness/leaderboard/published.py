@@ -1,6 +1,6 @@
 """Published numbers on the leaderboard: rows of the papers' tables, below their groups, as text and records. Pure.
 
-A sentence beside a printed number says where recorded predictions contradict it.
+A sentence marks printed numbers that recorded predictions contradict.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from ctxbench.harness.paper_tables import LEVELS, ORIGINS, STATUSES, PaperRow, p
 from ctxbench.harness.results import Origin, spec_of_label
 
 BOTH = "both"
-"""Language of an average over both languages."""
 _COMBINED = "+".join(LEVELS)
 _METRIC = "pass@1"
 PAPERS_PROFILE = "infercom"
-"""The metric profile of the papers' line tables."""
 _HEADS = {"avg": "mean of levels", "overall": "mean of both languages"}
 _TIMES = {"inference": "seconds", "construction": "build s"}
 _SHORT = {"missing_in_available_copy": "no copy"}
 
 Mode = Literal["auto", "all", "none"]
 REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench", "sota_test")
-"""Benchmarks of the papers that sample sets can have."""
+"""Benchmarks of the papers for which sample sets exist."""
 _OF_OUR_MODELS = 4
 _BEST = 3
 _SHORTEST_NAME = 5
@@ -37,13 +35,12 @@ _SHORTEST_NAME = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """A number as printed in a paper, or the reason why there is none."""
+    """A number printed in a paper, or the reason why there is none."""
 
     value: float | None
     status: str = "ok"
     """``ok``, or a key of `harness.paper_tables.STATUSES`."""
     flag: str = ""
-    """Doubts about the number, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +48,22 @@ class PublishedLevel:
     """A paper row's numbers at one level."""
 
     level: str
-    """``all``, a level of CoderEval, or the three levels that the paper averages."""
+    """``all``, a CoderEval level, or the three levels that the paper averages."""
     of_levels: bool = False
-    """Whether the numbers are means of levels instead of means over tasks."""
+    """Whether the numbers are means of levels, not means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
     """``context_tokens``; ``seconds`` per task; ``construction_seconds`` per project."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
-    """Return the published rows that belong below `groups`.
+    """Return the published rows to show below `groups`.
 
     Args:
         groups: the groups shown.
-        mode: ``auto`` takes the benchmarks and languages of the groups; ``all`` takes those of every paper and
-            highlights every row; ``none`` takes nothing.
+        mode: ``auto`` selects the benchmarks and languages of the groups; ``all`` selects all papers and highlights
+            every
+            row; ``none`` selects nothing.
     """
     if mode == "none":
         return ()
@@ -96,14 +94,14 @@ def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
 
 
 def same_model(model: str, generator: str) -> bool:
-    """Return whether a generator's spec names a paper's model: one name is part of the other."""
+    """Return whether a generator's spec names a paper's model: one name contains the other."""
     model_letters = _letters(model)
     names = [_letters(name) for name in re.split(r"[(),=/\s]+", spec_of_label(generator))]
     return any(len(name) >= _SHORTEST_NAME and (name in model_letters or model_letters in name) for name in names)
 
 
 def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
-    """Return the columns of a row in the printed table."""
+    """Return the columns that the paper's table prints for a row."""
     if row.benchmark == "sota_test":
         return ("completed",)
     if row.benchmark != "CoderEval":
@@ -118,7 +116,7 @@ def ranking_column(row: PaperRow, language: str) -> str:
 
 
 def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
-    """Return column -> number of a row, including missing numbers."""
+    """Return column -> number of a row; missing numbers are included."""
     printed = row.printed.get(language, {}).items()
     missing = row.missing.get(language, {}).items()
     return {name: Printed(value=value, flag=row.flags.get(f"{language}.{name}", "")) for name, value in printed} | {
@@ -169,13 +167,11 @@ def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | No
 
 
 def _key(row: PaperRow, language: str) -> float:
-    """Return the negated ranking number as a sort key: best first, missing last."""
     cell = printed_numbers(row, language).get(ranking_column(row, language))
     return 1.0 if cell is None or cell.value is None else -cell.value
 
 
 def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield a sentence for each doubtful number that differs from an imported row of the same model and strategy."""
     for row in rows:
         for at in levels_of(row, language):
             for metric, cell in at.metrics.items():
@@ -190,7 +186,7 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
     for ours in group.rows:
         estimate = ours.metrics.get(metric)
         mean = None if estimate is None else estimate.mean_of_levels if of_levels else estimate.mean
-        # A row without a strategy of ctxbench stands for the recorded predictions. Otherwise the strategies must match.
+        # A row without a strategy of ctxbench means the recorded predictions. Otherwise the strategies must match.
         comparable = ours.run.origin is Origin.IMPORTED and row.strategy in ("", ours.run.strategy)
         if comparable and mean is not None and f"{mean:.2f}" != f"{value:.2f}":
             yield (
@@ -206,7 +202,7 @@ def published_title(listing: Listing) -> str:
 
 
 def published_table(listing: Listing) -> TextTable:
-    """Return the rows as text. A ``?`` follows a doubtful number; a missing number shows its reason."""
+    """Return the rows as text; ``?`` marks a doubtful number, and a missing number shows its reason."""
     names = _columns(listing)
     lines = [
         [
@@ -231,13 +227,7 @@ def published_table(listing: Listing) -> TextTable:
 
 
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the notes below the table.
-
-    Args:
-        listing: the rows.
-        profile: the metric profile of the groups above; empty without groups.
-        instructions: how a reader can see more, on the command line or on the pages.
-    """
+    """Return the notes below the table; `profile` is that of the groups above, empty without groups."""
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
@@ -245,21 +235,21 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
         "samples, models, prompts and machine are the paper's."
     ]
     if listing.benchmark == "CoderEval":
-        lines.append("pass@1; the mean of levels is that of class, file and project, each weighing alike.")
+        lines.append("pass@1; the mean of levels is the unweighted mean of class, file and project.")
     elif profile not in ("", PAPERS_PROFILE):
         lines.append(
-            f"They are of the metric profile {PAPERS_PROFILE}, the rows above of {profile}: {instructions.profile}."
+            f"Their metric profile is {PAPERS_PROFILE}, that of the rows above is {profile}: {instructions.profile}."
         )
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]
     if any(
         "missing_in_available_copy" in row.missing.get(listing.language, {}).values() for row in listing.highlighted
     ):
-        lines.append("no copy: our copy of the paper lacks that number.")
+        lines.append("no copy: our copy of the paper lacks the number.")
     lines += _grouped((row.preset, remark) for row in listing.highlighted for remark in row.remarks)
     more = len(listing.rows) - len(listing.highlighted)
     if more:
-        rows = "1 row more is" if more == 1 else f"{more} rows more are"
+        rows = "1 more row is" if more == 1 else f"{more} more rows are"
         lines.append(f"{rows} shown {instructions.rows}.")
     return tuple(lines)
 
@@ -292,7 +282,6 @@ def _flags(listing: Listing) -> list[str]:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return one sentence per text, preceded by all of its names."""
     names_by_text: dict[str, list[str]] = {}
     for name, text in pairs:
         names_by_text.setdefault(text, []).append(name)
@@ -302,8 +291,9 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
     """Yield one record per row, language and level, with the keys of stored runs; unprinted numbers are null.
 
-    A metric has ``mean`` (over tasks) or ``mean_of_levels``, whichever the paper prints. ``status`` says why a number
-    is missing, ``flag`` why it is doubtful.
+    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` says why a number is missing,
+    ``flag``
+    why it is doubtful.
     """
     for listing in listings:
         for row in listing.rows:

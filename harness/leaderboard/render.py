@@ -52,9 +52,9 @@ from ctxbench.harness.results import PRICE, RunInfo
 WIDTH = 120
 _BLANK = "    \n"
 _GAP = "  "
-"""The gap between two columns; its last character belongs to the rule."""
+"""Gap between two columns; its last character belongs to the rule."""
 _NARROWEST = 12
-"""Smallest width, in characters, of a folded text column."""
+"""Smallest width of a folded text column, in characters."""
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 _DECIMALS = 6
 _PRICE_DECIMALS = 12
@@ -75,17 +75,18 @@ def table(
 
     Args:
         board: the board to print.
-        width: width of the screen in characters. Columns that do not fit are left out from the right, but never the
-            ranking metric and its test.
+        width: width of the screen in characters. Columns that do not fit are left out from the right, except the
+            ranking
+            metric and its test.
         terminal: print headings in bold; False gives plain text.
         columns: names of columns and metrics that replace the usual ones.
         explain: add all notes.
-        diagnostics: add a table of what each context contributed and which identifiers the answers invented.
-        full: print each level of CoderEval as its own group.
+        diagnostics: add a table of what each context contributed and which names the answers invented.
+        full: print each CoderEval level as its own group.
         by: add a table of strategies by the values of this parameter.
 
     Raises:
-        UnknownName: if no group has such a column.
+        UnknownName: if no group has one of the columns.
     """
     known = {*COLUMNS, *(metric for group in board.groups for metric in group.scales)}
     for key in columns:
@@ -111,7 +112,6 @@ def table(
 
 
 def _fitting(text_table: TextTable, width: int) -> TextTable:
-    """Drop the last columns until the table fits the width; the first five always stay."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widths = [max(map(cell_len, cells)) + len(_GAP) for cells in columns]
     kept = next((count for count in range(len(widths), 5, -1) if sum(widths[:count]) - len(_GAP) <= width), 5)
@@ -119,7 +119,7 @@ def _fitting(text_table: TextTable, width: int) -> TextTable:
 
 
 def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False) -> str:
-    """Return the text of a screen of that width, without trailing blanks."""
+    """Return the text of a screen of this width, without trailing blanks."""
     screen = io.StringIO()
     console = Console(
         file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
@@ -130,7 +130,7 @@ def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False
 
 
 def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as markdown: a heading, tables and all notes per group; arguments as for `table`."""
+    """Return the board as markdown: per group a heading, tables and all notes; arguments as for `table`."""
     parts = []
     for section in sections(board, diagnostics=diagnostics, full=full, by=by):
         tables = "\n".join(map(markdown_table, section.all_tables))
@@ -140,7 +140,7 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text, preceded by the repositories and levels of each pair's first metric.
+    """Return paired differences as text; each pair begins with its repositories and levels by the first metric.
 
     Files of a single repository are only in JSON.
     """
@@ -182,7 +182,7 @@ def _named(run: RunInfo) -> str:
 
 
 def _where(pair: Compared) -> list[str]:
-    # A single level repeats the whole.
+    # A single level repeats the whole table.
     levels = pair.levels if len(pair.levels) > 1 else ()
     units = () if pair.difference.unit.repo else pair.units
     parts = [(part.name, part.n, part.this, part.other) for part in units]
@@ -195,7 +195,7 @@ def rich_table(text_table: TextTable, width: int) -> Table:
     """Return a table at most as wide as the screen, or wider if its numbers need it."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widest = [max(map(cell_len, cells)) for cells in columns]
-    # Only texts are folded: a folded number would be misread, and a column without width would vanish.
+    # Only text is folded: a folded number would be misread, and a column without width would vanish.
     least = sum(
         min(size, _NARROWEST) if head.is_text else size for head, size in zip(text_table.heads, widest, strict=True)
     ) + len(_GAP) * (len(widest) - 1)
@@ -224,7 +224,7 @@ def markdown_table(text_table: TextTable) -> str:
 
 
 def to_json(board: Board) -> str:
-    """Return a JSON list of rows."""
+    """Return the board as JSON: a list with one record per row."""
     return json.dumps(records(board), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -234,12 +234,12 @@ def to_csv(board: Board) -> str:
 
 
 def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
-    """Return a frame with the columns of CSV and of the table; `attrs` has the ``headline`` and the ``notes``.
+    """Return a frame with the columns of CSV and of the table; `attrs` contains ``headline`` and ``notes``.
 
-    `ResultFrame.chosen` selects the columns. By default there are at most `MOST_FRAME`.
+    `ResultFrame.chosen` selects the columns, by default at most `MOST_FRAME`.
 
     Raises:
-        InputFault: if there is no such column.
+        InputFault: if a column does not exist.
     """
     rows = [(group, row) for group in board.groups for row in group.rows]
     flat = [_flat(record) for record in records(board)]
@@ -257,7 +257,6 @@ def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
 
 
 def _of_table(group: Group, row: Row) -> dict[str, Any]:
-    """Return a row's values by the table's column names, with the bounds of ``metric`` and ``difference``."""
     values = {key: _cell(key, column.value(group, row)) for key, column in COLUMNS.items()}
     bounds = {"metric": row.metrics.get(group.metric), "difference": row.difference.get(group.metric)}
     for key, found in bounds.items():
@@ -268,8 +267,8 @@ def _of_table(group: Group, row: Row) -> dict[str, Any]:
 def records(board: Board) -> list[dict[str, Any]]:
     """Return one record per row: identity, counts, metrics by name, costs, rank, then the rest.
 
-    For benchmarks with levels, one record per strategy over both languages follows. The published numbers come last,
-    one record per paper row, language and level.
+    For benchmarks with levels, one record per strategy over both languages follows. Published numbers come last, one
+    record per paper row, language and level.
     """
     return [
         *(_record(group, row) for group in board.groups for row in group.rows),
@@ -284,7 +283,7 @@ def comparison_json(compared: Sequence[Compared]) -> str:
 
 
 def flat_comparison(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Return one record per metric and pair of runs, without repositories or files, levels and variance."""
+    """Return one record per metric and pair of runs, without repositories, files, levels and variance."""
     parts = ("repositories", "files", "levels", "difference")
     return [
         {

@@ -1,8 +1,8 @@
-"""Pool runs that differ only in the seed, and split the variance of a mean into its sources. Pure.
+"""Pool runs that differ only in the seed, and split the variance of a mean by its sources. Pure.
 
-A sample's value in a pooled table is its mean over the runs. Intervals and tests rest on units, so they include the
+A sample's value in a pooled table is its mean over the runs. Intervals and tests are over units, so they include the
 noise of repetition without a term for it. A nested analysis of variance with random effects (unit, sample within unit,
-repetition within sample) estimates that noise. It uses the method of moments on the samples' means, and allows unequal
+repetition within sample) estimates this noise. It uses the method of moments on the samples' means, and allows unequal
 numbers of samples and repetitions.
 
 Source: Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5.
@@ -27,16 +27,16 @@ from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cas
 _ROUNDING = 1e-9
 """Differences between repetitions below this are rounding errors."""
 _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
-"""Statuses by priority: the first that any run has is the pooled one. Without any, the machine failed in every run."""
+"""Statuses by priority: the first one in any run is the pooled status. Without any, the machine failed in all runs."""
 
 
 def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Pool the runs that differ only in the seed, each group at the position of its last run; keep others unchanged.
+    """Pool the runs that differ only in the seed, each group at the position of its last run; keep other runs.
 
     Imported runs are never pooled, because their decoding is unknown.
 
     Args:
-        tables: one per run and language, oldest run first. Of runs with the same seed, the newest complete one counts.
+        tables: one per run and language, oldest run first. Of runs with the same seed, the newest complete run counts.
     """
     groups: dict[str, list[RunTable]] = {}
     for table in tables:
@@ -57,7 +57,7 @@ def _seed(run: RunInfo) -> int:
 
 
 def _without_seed(run: RunInfo) -> str:
-    """Return a key of all that decides a run's numbers except the seed; unique if that is unknown or already pooled."""
+    """Return a key of all that affects a run's numbers except the seed; unique if this is unknown or already pooled."""
     if not run.sampling or run.repetitions:
         return repr(run)
     sampling = json.dumps(json.loads(run.sampling, parse_int=float) | {"seed": None}, sort_keys=True)
@@ -66,12 +66,10 @@ def _without_seed(run: RunInfo) -> str:
 
 
 def _pool(members: Sequence[RunTable]) -> RunTable:
-    """Pool two runs or more, sorted by seed. A sample outside a run's set is missing in that run."""
     places = [{sample: place for place, sample in enumerate(table.sample)} for table in members]
     samples = list(dict.fromkeys(itertools.chain.from_iterable(table.sample for table in members)))
 
     def across(columns: Sequence[Sequence[Any]], default: Any = None) -> list[tuple[Any, ...]]:
-        """Return each sample's cells, one per run."""
         return [
             tuple(
                 column[of_run[sample]] if column and sample in of_run else default
@@ -86,7 +84,7 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
     outcomes = across([table.status for table in members], Status.INFRA_FAILED)
 
     def mean(columns: Sequence[Sequence[float | None]], *, whole: bool = False) -> tuple[float | None, ...]:
-        """Return each sample's mean over the runs that completed it; None, if `whole`, where one has no value."""
+        """Return each sample's mean over the runs that completed it; with `whole`, None if one has no value."""
         means = []
         for cells, statuses in zip(across(columns), outcomes, strict=True):
             completed = [c for c, status in zip(cells, statuses, strict=True) if status is not Status.INFRA_FAILED]
@@ -133,7 +131,7 @@ def _info(runs: Sequence[RunInfo]) -> RunInfo:
 
 
 def _counting(own: float | None, status: Status, worst: float | None) -> float | None:
-    """Return the value that a sample counts as in one run; an excluded sample keeps its own."""
+    """Return the value that a sample counts as in one run; an excluded sample keeps its own value."""
     if status is Status.EXCLUDED:
         return own
     cases = value_cases(
@@ -149,18 +147,18 @@ def _mean(cells: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerGaps:
-    """Numbers of answers that some runs lack at samples that other runs completed, one per sample and run."""
+    """Numbers of answers that some runs lack for samples that other runs completed."""
 
     missing: int = 0
-    """Answers missing because the machine failed or the run is unfinished."""
+    """Answers missing because the machine failed or the run is incomplete."""
     failed: int = 0
-    """Unusable answers at samples that other runs scored; they count as the worst value."""
+    """Unusable answers to samples that other runs scored; they count as the worst value."""
     undefined: int = 0
-    """Completed answers without the ranking metric, at samples where other runs have it."""
+    """Completed answers without the ranking metric, to samples for which other runs have it."""
 
 
 def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
-    """Count the gaps of a table; 0 unless it is pooled."""
+    """Count the gaps of a pooled table; 0 for a single run."""
     missing = failed = undefined = 0
     by_sample = table.repeated.get(metric) or ((),) * len(table.outcomes)
     for status, outcomes, values in zip(table.status, table.outcomes, by_sample, strict=True) if table.outcomes else ():
@@ -168,23 +166,21 @@ def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
             lacking = outcomes.count(Status.INFRA_FAILED)
             missing += lacking
             failed += outcomes.count(Status.MODEL_FAILED) if status is Status.SCORED else 0
-            # A sample without a value in any run is left out of the row's mean, and noted there.
+            # A sample without a value in all runs is left out of the row's mean, and noted there.
             undefined += values.count(None) - lacking if any(value is not None for value in values) else 0
     return AnswerGaps(missing=missing, failed=failed, undefined=undefined)
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Variances that repetition adds to values that are means over runs, in the square of the unit shown."""
+    """Variance that repetition adds to means over runs, in the square of the unit shown."""
 
     single: float
-    """Variance of a single run's value."""
     means: Array
-    """Variance of each mean."""
 
     @classmethod
     def of(cls, repeated: Array) -> Noise | None:
-        """Estimate the noise from each sample's values over runs (NaN: none); None if no sample has two."""
+        """Estimate the noise from each sample's values over runs (NaN if missing); None if no sample has two."""
         rows = [[value for value in row if not math.isnan(value)] for row in repeated.tolist()]
         freedom = sum(len(row) - 1 for row in rows)
         if not freedom:
@@ -196,23 +192,23 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceSource:
-    """One source of the uncertainty of a mean over samples."""
+    """A source of the uncertainty of a mean over samples."""
 
     deviation: float
-    """Standard deviation of its effect on a value of a single run, in the unit shown."""
+    """Standard deviation of the source's effect on the value of a single run, in the unit shown."""
     share: float
-    """Share of the mean's variance, 0 to 1; 0 if nothing varies."""
+    """Share of the mean's variance, from 0 to 1; 0 if nothing varies."""
     negative: bool
-    """Whether its variance was estimated below 0 and set to 0."""
+    """Whether the variance was estimated below 0 and set to 0."""
 
 
 VarianceParts: TypeAlias = Mapping[str, VarianceSource]
-"""``repositories`` (or ``files`` of one), ``samples`` (within such a unit) and ``repetition``. With a single unit the
-first is absent. If no unit has two samples, the second is absent and counted in the first."""
+"""``repositories`` (or ``files``), ``samples`` (within such a unit) and ``repetition``. With a single unit, the first
+is absent. If no unit has two samples, the second is absent and counted in the first."""
 
 
 def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:
-    """Split the variance of a mean over samples into its sources; `codes` gives the unit of each value."""
+    """Split the variance of a mean over samples by its sources; `codes` gives the unit of each value."""
     unit = np.unique(codes, return_inverse=True)[1]
     sizes, sums, noise_sums = (np.bincount(unit, weights=of).astype(np.float64) for of in (None, values, noise.means))
     n, count, squares = len(values), len(sizes), _total(np.square(sizes))
@@ -221,7 +217,7 @@ def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repo
     within = _total(np.square(values - means[unit])) - _total((1 - 1 / sizes) * noise_sums)
     between = _total(sizes * np.square(means - stats.mean(values))) - _total((1 / sizes - 1 / n) * noise_sums)
     of_samples = within / (n - count) if n > count else 0.0
-    # Source -> variance of its effect on a single value, and on the mean.
+    # Source -> variance of its effect on a single value, and its share in the variance of the mean.
     variances = {"repetition": (noise.single, _total(noise.means) / n**2)}
     if n > count:
         variances = {"samples": (of_samples, max(0.0, of_samples) / n)} | variances
@@ -244,7 +240,7 @@ def _total(numbers: Array) -> float:
 
 
 def variance_text(parts: VarianceParts, *runs: RunInfo) -> str:
-    """Return the shares of variance of a mean, or of these runs' difference, as the end of a sentence."""
+    """Describe each source's share of the variance of a mean, or of the difference of two runs."""
     if not any(source.share for source in parts.values()):
         return "nothing varies"
     shares = [

@@ -1,9 +1,9 @@
-"""The leaderboard as frozen values: groups of comparable rows, their tests and their levels. Pure.
+"""The leaderboard as frozen values: groups of comparable rows, their tests and levels. Pure.
 
-Terminal, pages, report and LaTeX take their sentences about tests from `Family` and `pair_verdict`, so that these never
-contradict each other: where no difference can be significant, no row is said to lead. Source of the means of levels:
-for CoderEval, the ICL-strategies paper prints the unweighted mean of a language's levels class, file and project, and
-the mean of both languages' means.
+Terminal, pages, report and LaTeX take their sentences about tests from `Family` and `pair_verdict`, so they never
+contradict each other: if no difference can be significant, no row is said to lead. Source of the means of levels: for
+CoderEval, the ICL-strategies paper prints the unweighted mean of a language's levels class, file and project, and the
+mean of both languages' means.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 LEVELLED = "codereval"
-"""The benchmark whose sets are shown by level by default, with means of levels."""
+"""Benchmark whose sets are shown by level by default, with means of levels."""
 COMBINED = "+".join(LEVELS)
-"""Level name for the samples of the three levels that the paper averages."""
+"""Level that combines the three levels that the paper averages."""
 COMBINED_LEVELS = tuple(f"{level}_runnable" for level in LEVELS)
 LANGUAGES = ("python", "java")
 
@@ -35,26 +35,26 @@ ALL_LEVELS = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The mean if every missing sample had the worst or the best value."""
+    """The mean if all missing samples had the worst or the best value."""
 
     worst: float
     best: float
 
 
 class Standing(StrEnum):
-    """Result of the tests of a ranked row."""
+    """The result of a ranked row's tests."""
 
     UNBEATEN = "unbeaten"
-    """Significantly better than another row, and worse than none."""
+    """Significantly better than another row, and not worse than any."""
     BEATEN = "beaten"
     UNDECIDED = "undecided"
-    """Significantly different from no row."""
+    """Not significantly different from any row."""
     UNRANKED = "unranked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleAges:
-    """Ages of a group's samples, and how many of them its model may have read."""
+    """The ages of a group's samples, and the number that its model may have read in training."""
 
     oldest: str
     """Day of the oldest dated sample, as ``YYYY-MM-DD``."""
@@ -62,58 +62,57 @@ class SampleAges:
     unknown: int
     """Number of samples without a known day."""
     cutoff: str | None
-    """Last day of the model's training data, from its generator's spec or the tables; None if unknown."""
+    """Last day of the model's training data, from its generator's spec or the cutoff files; None if unknown."""
     before: int
-    """Number of samples up to that day; 0 without a cutoff. `after` is the number of later ones."""
+    """Number of samples up to that day; 0 without a cutoff. `after` is the number of later samples."""
     after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One strategy of a group; numbers in the unit shown (percent, bits)."""
+    """A strategy of a group; numbers are in the unit shown (percent, bits)."""
 
     run: RunInfo
     level: str
     n: int
-    """Number of samples that count: scored, or model-failed (counted as the worst value)."""
+    """Number of samples that count: scored, or model-failed (the worst value)."""
     model_failed: int
     missing: int
-    """Number of samples that the machine failed; they do not count as 0."""
+    """Number of samples without a result, because the machine failed; they do not count as 0."""
     excluded: int
-    """Number of samples left out because they are invalid."""
     marks: Mapping[str, int]
-    """Mark (``broken``, ``vacuous``) -> number of samples with it, whether left out or not."""
+    """Mark (``broken``, ``vacuous``) -> number of samples with it, even if not left out."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
     """Metric -> sensitivity, for metrics with a range; empty if nothing is missing."""
     baseline: str | None
-    """The strategy that `difference` compares with; None for the baseline itself, or without a baseline."""
+    """Strategy that `difference` compares with; None for the baseline itself, or without a baseline."""
     difference: Mapping[str, Difference]
     rank_low: int | None
-    """Best rank that significant differences allow; None for unranked rows. `rank_high` is the worst."""
+    """Best rank that the significant differences allow; None for unranked rows. `rank_high` is the worst rank."""
     rank_high: int | None
     letters: str
-    """Letters: two rows that share one are not significantly different. Empty for unranked rows."""
+    """Letters; rows that share a letter are not significantly different. Empty for unranked rows."""
     beats: tuple[int, ...] = ()
-    """Positions, in the group's rows, of the rows that this one is significantly better than; ascending."""
+    """Positions, in the group's rows, of the rows that this row is significantly better than; ascending."""
     apart: bool = False
-    """Whether a test of this row is significant: the row beats another one or is beaten."""
+    """Whether any test of this row is significant."""
     needed: int | None = None
     """About how many units would make a difference of this row significant; None if one is already, or if unknown."""
     before_cutoff: Estimate | None = None
-    """Mean of the ranking metric over samples from before the model's cutoff; None without samples on both sides."""
+    """Mean of the ranking metric over samples before the model's cutoff; None without samples on both sides."""
     after_cutoff: Estimate | None = None
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
-    """Metric -> sources of its mean's variance; empty for a single run, where they are unknown."""
+    """Metric -> sources of the mean's variance; empty for a single run, where they are unknown."""
     answers: AnswerGaps = field(default_factory=AnswerGaps)
-    """Answers that some of its runs lack and others have; 0 for a single run."""
+    """Answers that some runs of the row lack and others have; 0 for a single run."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """``context_tokens``, ``calls``, ``seconds`` or a name of `harness.results.COSTS` -> mean over the samples that
     count. A price is None unless the prices of all these samples are known."""
 
     @property
     def standing(self) -> Standing:
-        """Result of the tests of this row."""
+        """Result of this row's tests."""
         if self.rank_low is None:
             return Standing.UNRANKED
         if not self.apart:
@@ -123,33 +122,31 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Result of the tests that were corrected together."""
+    """The result of tests that were corrected together."""
 
     against: str | None
-    """The strategy that each row is tested against; None if all pairs are tested."""
+    """Strategy that each row is tested against; None if all pairs are tested."""
     pairs: int
-    """Number of tested pairs, which have common samples."""
+    """Number of tested pairs; a tested pair has common samples."""
     units: int
-    """Most units of a pair."""
+    """Largest number of units of a pair."""
     unit: FlipUnit
     smallest_p: float
-    """The smallest p-value that the test can reach with this many units."""
     significant: int
-    """Number of pairs that differ significantly at 5%."""
     visible: float | None
-    """Median over the pairs of the smallest difference that a pair could show; None if no pair could show any."""
+    """Median over the pairs of the smallest difference that a pair can show; None if no pair can show one."""
     nearest: tuple[str, str] | None
-    """The pair whose difference would need the fewest units; None if that cannot be estimated."""
+    """Pair whose difference would need the fewest units; None if unknown."""
     needed: int | None
     """About how many units `nearest` needs."""
 
     @property
     def decidable(self) -> bool:
-        """Whether any difference could be significant."""
+        """Whether any difference can be significant."""
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Return a sentence on how many differences are significant and what more would need; empty without tests."""
+        """Describe how many differences are significant and what more would need; empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -167,11 +164,11 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Return the claim of tests within one repository; empty for several repositories or without tests."""
+        """Return the sentence that limits a test within one repository; otherwise empty."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
-        """Return which pairs were tested together; empty without tests."""
+        """Describe which pairs were tested together; empty without tests."""
         if not self.pairs:
             return ""
         if self.against is None:
@@ -190,7 +187,7 @@ class Family:
         return f"; it would take about {self.needed} {self.unit.plural} to separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
-        """Return a sentence on the difference that would be seen; empty if there is none or it is unknown."""
+        """Describe the difference that the tests would detect; empty if there is none or it is unknown."""
         if self.visible is None:
             return ""
         median = "; the median over the pairs" if self.pairs > 1 else ""
@@ -201,7 +198,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Rows of one sample set, language, level, generator and metric profile, which are ranked together."""
+    """Rows of one sample set, language, level, generator and metric profile, ranked together."""
 
     samples: str
     samples_digest: str
@@ -211,52 +208,51 @@ class Group:
     generator: str
     profile: str
     metric: str
-    """The ranking metric."""
     scales: Mapping[str, Scale]
     baseline: str | None
-    """The strategy that differences refer to; its row is `base`."""
+    """Strategy that differences refer to; `base` is its row."""
     rows: tuple[Row, ...]
     """Ranked rows, best first, then unranked rows."""
     family: Family
     """Tests of the user's rows, or of others' rows if the user has none."""
     pairs: Mapping[tuple[int, int], Difference]
-    """Positions of two rows -> the first minus the second, if tested under the ranking metric."""
+    """Positions of two rows -> the first minus the second, if tested by the ranking metric."""
     ages: SampleAges | None = None
-    """None if no sample is dated, or the generator knows nothing but its prompt."""
+    """None if no sample is dated, or the generator has no training data."""
     set_size: int = 0
     """Number of samples of the whole set, in all languages; 0 if unknown."""
     superseded: int
-    """Number of runs that are hidden by a newer or more complete run of the same strategy."""
+    """Number of runs hidden by a newer or more complete run of the same strategy."""
 
     @property
     def all_pairs(self) -> bool:
-        """Whether every pair of ranked rows was tested, instead of each row against the baseline."""
+        """Whether all pairs of ranked rows are tested, not each row against the baseline."""
         return self.family.against is None
 
     @property
     def ranked(self) -> tuple[Row, ...]:
-        """The ranked rows."""
+        """The group's ranked rows, best first."""
         return tuple(row for row in self.rows if row.rank_low is not None)
 
     @property
     def base(self) -> Row | None:
-        """The baseline's row; None without one. Its strategy may have another row, of another origin."""
+        """The baseline's row; None without a baseline. Its strategy may have another row, of another origin."""
         return None if self.baseline is None else next(row for row in self.rows if row.baseline is None)
 
     @property
     def unbeaten(self) -> tuple[Row, ...]:
-        """Rows that are significantly better than another row, and worse than none."""
+        """Rows that are significantly better than another row, and not worse than any."""
         return tuple(row for row in self.rows if row.standing is Standing.UNBEATEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallMean:
-    """One metric over both languages, in the unit shown."""
+    """A metric over both languages, in the unit shown."""
 
     mean: float
     """Mean over the tasks of both languages."""
     mean_of_levels: float
-    """The mean of the two languages' means of levels."""
+    """Mean of the two languages' means of levels."""
     n: int
 
 
@@ -265,9 +261,7 @@ class Overall:
     """Means of a strategy and generator over both languages of a benchmark with levels."""
 
     run: RunInfo
-    """Run of the first language."""
     samples: tuple[str, ...]
-    """Names of the sample sets, one or two."""
     level: str
     missing: int
     metrics: Mapping[str, OverallMean]
@@ -275,22 +269,21 @@ class Overall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Published rows of one benchmark and language, shown below the groups of that benchmark."""
+    """Published rows of one benchmark and language, shown below the benchmark's groups."""
 
     benchmark: str
-    """Name of the benchmark in the papers."""
     language: str
     rows: tuple[PaperRow, ...]
     """All rows, in the papers' order."""
     highlighted: tuple[PaperRow, ...]
     """Rows shown by default, best first."""
     contradicted: tuple[str, ...] = ()
-    """Sentences on printed numbers that stored recorded predictions contradict."""
+    """Sentences about printed numbers that stored recorded predictions contradict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Groups, sorted by name, with the means over both languages and the published rows."""
+    """Groups sorted by name, means over both languages, and published rows."""
 
     groups: tuple[Group, ...]
     overall: tuple[Overall, ...] = ()
@@ -309,14 +302,7 @@ def family(
     unit: FlipUnit = REPOSITORY,
     units: int = 0,
 ) -> Family:
-    """Summarise differences that were corrected together.
-
-    Args:
-        differences: names of two rows, and their difference.
-        against: the second strategy of every pair; None if all pairs were tested.
-        unit: unit of all differences.
-        units: number of units, used if no pair was tested.
-    """
+    """Summarise differences that were corrected together; `units` counts only if no pair was tested."""
     tested = [(names, difference) for names, difference in differences if difference.p is not None]
     most = max((difference.units for _, difference in tested), default=units)
     visible = [difference.visible for _, difference in tested if difference.visible is not None]
@@ -336,7 +322,7 @@ def family(
 
 
 def pair_verdict(difference: Difference, unit: str) -> str:
-    """Return what the test of a pair could show, as the end of a sentence; empty if it is significant or untested."""
+    """Describe what a pair's test could show, as the end of a sentence; empty if significant or untested."""
     if difference.p is None or difference.significant:
         return ""
     of = difference.unit
@@ -349,7 +335,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
             f"{needed or f'{signflip.LEAST} are the fewest that can show one'}"
         )
     if not difference.wins and not difference.losses:
-        return "both have the same value at every sample"
+        return "both have the same value on every sample"
     least = "" if difference.visible is None else scales.written(difference.visible, difference.visible)
     sight = f"one of {least} {unit} would be in about four of five cases" if least else ""
     return "; ".join(filter(None, ["this difference is not significant", sight, needed]))
@@ -361,11 +347,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:
-    """Split a run by level: all samples first, then for CoderEval the paper's three levels, then single levels.
+    """Split a run by level: all samples, then for CoderEval the paper's three levels together, then single levels.
 
-    Args:
-        table: one run in one language.
-        by_level: whether to add levels; None adds them for CoderEval only.
+    None in `by_level` splits only CoderEval.
     """
     parts = [(ALL_LEVELS, table)]
     ours = table.run.benchmark == LEVELLED
@@ -377,20 +361,20 @@ def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTa
 
 
 def level_order(level: str) -> tuple[bool, bool, str]:
-    """Return the sort key of a level: all, the paper's three, then single levels."""
+    """Return the sort key of a level: all samples, then the paper's three levels together, then single levels."""
     return level != ALL_LEVELS, level != COMBINED, level
 
 
 def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> float | None:
-    """Return the unweighted mean of the levels' means.
+    """Return the unweighted mean of the means of levels.
 
     Args:
-        table: the samples of the group.
-        level: level of the group. Only CoderEval's ``all`` and the paper's three levels have such a mean.
+        table: samples of the group.
+        level: level of the group; only CoderEval's ``all`` and the paper's three levels have such a mean.
         values: sample -> value.
 
     Returns:
-        None if a level has no value: a mean over fewer levels would be another number under the same name.
+        None if a level has no value, as a mean over fewer levels would be another number with the same name.
     """
     if table.run.benchmark != LEVELLED or level not in (ALL_LEVELS, COMBINED):
         return None
@@ -408,7 +392,7 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
 def overall_means(groups: Sequence[Group]) -> tuple[Overall, ...]:
     """Return means over both languages for rows with the same strategy, generator, profile, origin and set.
 
-    Sets whose names differ only in the language (``codereval-python``, ``codereval-java``) are one.
+    Sets whose names differ only in the language (``codereval-python``, ``codereval-java``) count as one set.
     """
     pairs_by_key: dict[tuple[str, ...], list[tuple[Group, Row]]] = defaultdict(list)
     for group in groups:
@@ -419,7 +403,7 @@ def overall_means(groups: Sequence[Group]) -> tuple[Overall, ...]:
                 pairs_by_key[key].append((group, row))
     means = []
     for members in pairs_by_key.values():
-        # Two sets of the same name in one language (imported twice, differently) cannot be averaged.
+        # Two sets with the same name in one language (imported twice, differently) cannot be averaged.
         if sorted(group.language for group, _ in members) == sorted(LANGUAGES):
             means += _overall([row for _, row in members])
     return tuple(means)
@@ -443,7 +427,7 @@ def _overall(rows: Sequence[Row]) -> list[Overall]:
 
 
 def groups_by_level(groups: Sequence[Group], group: Group) -> dict[str, Group]:
-    """Return level -> group of the same runs at that single level, in the order of the groups."""
+    """Return level -> group of the same runs at this single level, in the order of the groups."""
     return {
         other.level: other for other in groups if other.level != ALL_LEVELS and _identity(other) == _identity(group)
     }

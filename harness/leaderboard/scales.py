@@ -1,7 +1,8 @@
-"""Scales of metrics, the values of a run on them, and numbers as text. Pure.
+"""Scales of metrics, a run's values on them, and numbers as text. Pure.
 
-A sample has exactly one status: scored, model-failed (counts as the worst value), infra-failed (missing, counted apart)
-or excluded (invalid, counted apart). Numbers are printed with no more digits than their intervals justify.
+A sample has exactly one status: scored, model-failed (counts as the worst value), infra-failed (missing, counted
+separately) or excluded (invalid, counted separately). Numbers are printed with no more digits than their intervals
+justify.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
 
 UNKNOWN = "-"
-_UNDATED_CURE = "where the set has days, the same `ctxbench run` stores them with the run; no model is asked for that"
+_UNDATED_CURE = "if the set has days, the same `ctxbench run` adds them to the run without asking a model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,26 +30,23 @@ class Scale:
     """How to show and compare a metric: its declaration, converted to the unit shown."""
 
     factor: float
-    """Factor from the profile's scale to the unit shown."""
     worst: float | None
-    """Value of a model-failed sample; None uses its own value, if it has one."""
+    """Value of a model-failed sample; None to use its own value."""
     bounds: tuple[float, float] | None
-    """Lowest and highest value, infinite on an open side; None if both are open."""
+    """Lowest and highest value, infinite on an open side; None if both sides are open."""
     unit: str
     lower_is_better: bool = False
     help: str = ""
-    """Meaning, unit and direction of the metric, in a sentence or two."""
     source: str = ""
-    """Where the metric is defined."""
 
     @property
     def explained(self) -> str:
-        """The help with its source."""
+        """The help text, followed by the metric's source."""
         return f"{self.help} Source: {self.source}." if self.source else self.help
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """Both bounds, None if a side is open."""
+        """Both bounds; None if a side is open."""
         return self.bounds if self.bounds is not None and all(map(math.isfinite, self.bounds)) else None
 
     def heading(self, metric: str) -> str:
@@ -77,7 +75,7 @@ def scale_of(profile: str, metric: str) -> Scale:
 
 
 class Outcomes:
-    """Statuses of a run's samples, and the values that they count as."""
+    """Statuses of a run's samples, and the values that the samples count as."""
 
     def __init__(self, table: RunTable) -> None:
         self._table = table
@@ -85,7 +83,7 @@ class Outcomes:
         self.excluded = _are(table, Status.EXCLUDED)
 
     def own(self, metric: str, scale: Scale) -> NDArray[np.float64]:
-        """Return each sample's own value in the unit shown, whatever its status; NaN without one."""
+        """Return each sample's own value in the unit shown, whatever its status; NaN without a value."""
         column = self._table.metrics.get(metric, (None,) * len(self._table.sample))
         return np.array(column, dtype=np.float64) * scale.factor
 
@@ -136,14 +134,14 @@ def only(table: RunTable, samples: Collection[str]) -> RunTable:
 
 
 def after(table: RunTable, day: str) -> RunTable:
-    """Return a table, renamed, of the samples whose code is dated after a day (``YYYY-MM-DD``)."""
+    """Return a renamed table of the samples whose code is dated after a day (``YYYY-MM-DD``)."""
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
     samples = "1 sample" if unknown == 1 else f"{unknown} samples"
-    remarks = (f"{samples} whose day is not known are left out: they may be older than {day}.",) if unknown else ()
+    remarks = (f"{samples} without a known day are left out, as they may be older than {day}.",) if unknown else ()
     name, is_part, earlier = table.run.samples.rpartition("[after ")
     if is_part and earlier[-1:] == "]" and "[" not in earlier:
-        # The name is the same whether the run or its reader left the older samples out.
+        # The name is the same whether the run or its reader left out older samples.
         label = samples_label(name, after=max(day, earlier[:-1]))
     else:
         label = samples_label(table.run.samples, after=day)
@@ -152,15 +150,15 @@ def after(table: RunTable, day: str) -> RunTable:
 
 
 def newer(tables: Sequence[RunTable], day: date) -> list[RunTable]:
-    """Apply `after` to each table, and drop the empty ones.
+    """Apply `after` to each table, and drop empty tables.
 
     Raises:
-        InputFault: if all are empty.
+        InputFault: if all tables are empty.
     """
     parts = [part for table in tables if (part := after(table, day.isoformat())).sample]
     if tables and not parts:
         days = [of_sample for table in tables for of_sample in table.dated if of_sample is not None]
-        newest = f"the newest is of {max(days)}" if days else "no day of any sample is known"
+        newest = f"the newest is dated {max(days)}" if days else "no sample has a known day"
         cure = "give an earlier day" if days else _UNDATED_CURE
         raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
     return parts
@@ -180,7 +178,7 @@ def _at(table: RunTable, keep: Sequence[int]) -> RunTable:
 
 
 def half_width(low: float | None, high: float | None) -> float | None:
-    """Return half the width of an interval, None if there is none."""
+    """Return half the width of an interval; None without an interval."""
     return None if low is None or high is None else (high - low) / 2
 
 
@@ -195,13 +193,13 @@ def written(number: float | None, half: float | None, *, sign: bool = False) -> 
 
 
 def _end(number: float, half: float, *, sign: bool) -> str:
-    """Format an end of an interval; a difference's end that only rounds to 0 becomes ``>0`` or ``<0``."""
+    """Format an end of an interval; for differences, an end that rounds to 0 becomes ``>0`` or ``<0``."""
     text = written(number, half, sign=sign)
     return text if float(text) or not sign or not number else ">0" if number > 0 else "<0"
 
 
 def interval(number: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
-    """Format ``mean [low, high]``, or the mean alone if there is no interval."""
+    """Format ``mean [low, high]``, or the mean alone without an interval."""
     half = half_width(low, high)
     if number is None or (low is None and high is None):
         return written(number, None, sign=sign)
@@ -217,7 +215,7 @@ def interval(number: float | None, low: float | None, high: float | None, *, sig
 
 
 def p_value(p: float | None) -> str:
-    """Format a p-value to three decimals, or as ``<0.001``; a p above 0.05 gets more if it would round to 0.05."""
+    """Format a p-value to three decimals or as ``<0.001``; a p above 0.05 gets more if it would round to 0.05."""
     if p is None:
         return UNKNOWN
     if p < 0.001:

@@ -1,9 +1,9 @@
-"""Split a board into sections to print: a title, tables of text, notes below them. Pure.
+"""Split a board into printable sections: a title, tables of text, notes below them. Pure.
 
-Each group is a section. For a benchmark with levels, the groups of single levels become a table of the whole group,
-unless they are asked for. Means over both languages and published rows follow the last group that they refer to.
+Each group is a section. For benchmarks with levels, groups of single levels become a table of the whole group, unless
+they are requested. Means over both languages and published rows follow the last group that they belong to.
 
-Curves over a parameter compare strategies that differ only in it, e.g. ``budget={256,512,1024}``.
+Curves over a parameter compare strategies that differ only in it, such as ``budget={256,512,1024}``.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ from ctxbench.harness.results import PRICE, Origin, only_copies
 from ctxbench.strategies.registry import default_of
 
 OTHERS = "Other metrics and costs"
-"""The caption of the second table of a group."""
+"""Caption of a group's second table."""
 BUDGET = "budget"
-"""The parameter whose curves are drawn by default."""
+"""Parameter whose curves are drawn by default."""
 _WIDE = 8
-"""Ratio of largest to least value from which on an axis is logarithmic."""
+"""Ratio of largest to smallest value from which on an axis is logarithmic."""
 _SHIFT = 0.006
 """Distance between the intervals of two strategies at the same value, as a share of the axis."""
 
@@ -77,25 +77,25 @@ _DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS if metric not 
 _FOUND = (*(f"{FOUND}@{budget}" for budget in BUDGETS), f"{DENSITY}@1024", FIRST)
 _MOST_PASSES = 2
 _LONG_NAME = 34
-"""Characters of a row's name above which a screen has little space for numbers."""
+"""Longest row name, in characters, that leaves enough space for numbers on a screen."""
 _MOST_ALIKE = 2
-"""Most row names in the first sentence; the table has all."""
+"""Most row names in the first sentence; the table contains all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardSection:
-    """The tables and notes printed under one title."""
+    """The tables and notes under one title."""
 
     title: str
     tables: tuple[TextTable, ...]
-    """Tables with one line per row of the group, in its order."""
+    """Tables with one line per row of the group, in the group's order."""
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     """Notes that prevent wrong conclusions."""
     group: Group | None = None
     """Group of the rows; None for published rows and for means over both languages."""
     over: tuple[TextTable, ...] = ()
-    """Tables, on request, of strategies by the values of a parameter; a line combines several rows."""
+    """Requested tables of strategies by the values of a parameter; a line combines several rows."""
 
     @property
     def all_tables(self) -> tuple[TextTable, ...]:
@@ -104,16 +104,16 @@ class BoardSection:
 
 
 def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> Iterator[BoardSection]:
-    """Yield the sections of a board, in its order.
+    """Yield the sections of a board, in order.
 
     Args:
         board: the board to print.
-        diagnostics: add a table of what each context contributed and which identifiers the answers invented.
-        full: print each level of CoderEval as its own group, with its ranking.
-        by: add a table of strategies by the values of this parameter, where some differ only in it.
+        diagnostics: add a table of what each context contributed and which names the answers invented.
+        full: print each CoderEval level as its own group, with its ranking.
+        by: add a table of strategies by the values of this parameter, for strategies that differ only in it.
 
     Raises:
-        UnknownName: if no two strategies of a group differ only in that parameter.
+        UnknownName: if no two strategies of a group differ only in this parameter.
     """
     if by and not any(isinstance(curves(group, by), Curves) for group in board.groups):
         raise UnknownName("parameter that these strategies vary", by, parameters(board.groups))
@@ -134,13 +134,13 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def title(group: Group) -> str:
-    """Return the title of a group: what its rows share."""
+    """Return a group's title: sample set, language, level and generator."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
 def heading_of(group: Group) -> str:
-    """Return the heading of a group for a screen: what its rows share."""
+    """Return a group's heading on a screen: sample set, language, level and generator."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     origin = _shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
@@ -151,17 +151,12 @@ def heading_of(group: Group) -> str:
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
-    """Return the leader and the tests' result in a sentence or two; arguments as for `answer`."""
+    """Return the leader and the result of the tests in one or two sentences; arguments as for `answer`."""
     return " ".join(filter(None, answer(group, names)))
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
-    """Return a sentence on the leader, and one or more on the tests' result.
-
-    Args:
-        group: the group to describe.
-        names: name of each row; empty for the rows' labels.
-    """
+    """Return a sentence about the leader, and sentences about the tests; without `names`, rows have their labels."""
     lead, verdict = _answer(group, names)
     return lead, " ".join(filter(None, (verdict, group.family.claim())))
 
@@ -185,7 +180,6 @@ def _answer(group: Group, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _nobody(group: Group) -> str:
-    """Return a warning that no language model was asked; empty if one was."""
     if not group.rows[0].run.completions:
         return "No model was asked. "
     return "No language model answered: a copy model did. " if only_copies(group.generator) else ""
@@ -214,7 +208,7 @@ def _leads(group: Group, names: Sequence[str]) -> str:
         chance = ", which may be chance" * (group.family.pairs > 0 and not first.apart)
         have = "has" if len(equal) == 1 else "have"
         return f"{of_yours}{_some(equal)} {have} the best {group.metric}{chance}: {interval}."
-    # Tests decide where two rows can be compared. A higher mean may come from easier samples.
+    # Where two rows can be compared, the test decides. A higher mean may come from easier samples.
     return f"{of_yours}{names[0]} ranks first, with {group.metric} {interval}; a better mean is over other samples."
 
 
@@ -237,11 +231,10 @@ def _nothing_tested(group: Group, names: Sequence[str]) -> str:
         return f"Nothing is tested: the baseline {name} is {why}."
     if len(group.ranked) == 1:
         return "Nothing else here is ranked: run another strategy to compare with."
-    return "No two rows of the question share a completed sample, so that nothing is compared."
+    return "No two of the tested rows share a completed sample, so nothing is compared."
 
 
 def _other_metrics(group: Group, names: Sequence[str]) -> str:
-    """Return which other metrics favour the leader, which the baseline, and which neither."""
     leader = group.rows[0]
     lead = leader.difference.get(group.metric)
     if lead is None or lead.p is None or not lead.mean or group.base is None:
@@ -288,9 +281,9 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
     columns |= {f"{group.metric} by level": _levels(group, parts)} if parts else {}
     columns |= {OTHERS: _beside(group)}
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
-    columns |= {"What the model may have read before": [COLUMNS["strategy"], *read_before]} if read_before else {}
+    columns |= {"Samples that the model may have read": [COLUMNS["strategy"], *read_before]} if read_before else {}
     brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
-    columns |= {"What the context brought, and what was made up": brought} if more else {}
+    columns |= {"What the context contributed, and which names were invented": brought} if more else {}
     retrieval = [name for name in _FOUND if name in group.scales and (diagnostics or group.metric == HEADLINE)]
     means = [mean_column(group, name) for name in retrieval]
     short = [replace(column, heading=column.head(group).removeprefix("definition_")) for column in means]
@@ -311,10 +304,11 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
 
 
 def short_names(group: Group) -> list[str]:
-    """Return a short name for each row: its strategy, as short as is unique.
+    """Return a short, unique name per row: its strategy without redundant parts.
 
     The family's name and parameters that all rows of a name share are left out. If a name is still long, parameters
-    that most of them share are left out too.
+    that
+    most of these rows share are left out too.
     """
     names = _shortened(group, 1.0)
     return names if max(map(len, names), default=0) <= _LONG_NAME else _shortened(group, 0.5)
@@ -337,10 +331,10 @@ def _shortened(group: Group, share: float) -> list[str]:
             if having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
         }
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
-        # The engine's name comes first, as users write it.
+        # Users write the engine's name first.
         names.append(whole.replace(row.run.strategy, str(Spec(bare, told)).replace("(name=", "(")))
     labels = [row.run.strategy if _shared_origin(group) and not row.run.control else label(row) for row in group.rows]
-    # A short name must differ from the short and the whole names of all other rows.
+    # A short name must differ from the short and full names of all other rows.
     while clashing := [
         place
         for place, name in enumerate(names)
@@ -366,10 +360,12 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
 
     Args:
         group: the group of the rows.
-        keys: columns or metrics after the strategy, where the group has them. By default: the ranking metric, the
-            difference with its test, tokens, and the means of other metrics.
+        keys: columns or metrics after the strategy, if the group has them. By default: the ranking metric, the
+            difference
+            with its test, tokens, and the means of other metrics.
         page: whether the table is for a page, which draws the interval of the ranking metric and adds a verdict,
-            seconds and `keys`.
+            seconds
+            and `keys`.
     """
     columns = {key: column for key, column in COLUMNS.items() if column.heading}
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
@@ -378,7 +374,7 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
         tested += [*["group"] * group.all_pairs, *["verdict"] * page] if tested else []
         columns |= {name: mean_column(group, name) for name in beside(group)}
         if tested and not page:
-            # The difference's interval is enough.
+            # The interval of the difference is enough.
             columns[group.metric] = mean_column(group, group.metric)
         repeated = ["runs"] if any(row.run.repetitions for row in group.rows) else []
         costs = [key for key in (BESIDE if page else ("context_tokens", PRICE)) if key != PRICE or priced(group)]
@@ -419,7 +415,6 @@ def _ranking(group: Group) -> list[Column]:
 
 
 def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
-    """Return a column per level, one for the paper's three levels together, and one for the mean of their means."""
     row_at = {(level, row.run.id, row.run.strategy): row for level, part in parts.items() for row in part.rows}
 
     def column(level: str, heading: str, part: str) -> Column:
@@ -445,16 +440,16 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
 
 
 def beside(group: Group) -> list[str]:
-    """Return the metrics printed beside the ranking one; for lines em, es, identifier F1 and gain."""
+    """Return the metrics printed beside the ranking metric; for lines em, es, identifier F1 and gain."""
     return leading(group.profile, group.scales, but=group.metric)[:_MOST_BESIDE]
 
 
 def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
-    """Return the most useful metrics of a profile, in order, without `but`."""
+    """Return a profile's metrics, most useful first, without the metric `but`."""
     passes = [name for name in selection.passes(metrics) if name != but][-_MOST_PASSES:]
     own = selection.own_metrics(profile, metrics)
     usual = _BESIDE_PASSES if selection.passes(metrics) else _BESIDE
-    # A profile with none of the usual metrics shows its own first.
+    # A profile without the usual metrics shows its own metrics first.
     others = (*([] if set(own) & set(usual) else own), *usual)
     return [*passes, *(name for name in others if name in metrics and name != but)]
 
@@ -466,16 +461,15 @@ def _beside(group: Group) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A picture without content."""
+    """A chart that has nothing to show, and why."""
 
     title: str
     why: str
-    """The reason, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """One value of the parameter."""
+    """A row at one value of the parameter."""
 
     at: float
     row: Row
@@ -486,7 +480,7 @@ class Curve:
     """A strategy at two or more values of the parameter."""
 
     strategy: str
-    """Its spec without the parameter."""
+    """Spec without the parameter."""
     points: tuple[CurvePoint, ...]
     """Points, sorted by the parameter, ascending."""
 
@@ -504,7 +498,7 @@ class Curves:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The values of the parameter, ascending."""
+        """Values of the parameter, ascending."""
         return tuple(sorted({point.at for curve in self.curves for point in curve.points}))
 
     @property
@@ -540,13 +534,7 @@ class Curves:
 
 
 def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) -> Curves | Blank:
-    """Return the metric of a group's strategies over a parameter, ordered by each strategy's best row.
-
-    Args:
-        group: the group of the rows; controls are left out.
-        parameter: a number in the strategies' specs.
-        metric: the metric to draw; None for the ranking metric.
-    """
+    """Return a metric of a group's strategies over a parameter, ordered by each strategy's best row."""
     metric = metric or group.metric
     title = f"{metric} over {parameter}"
     points: dict[str, list[CurvePoint]] = defaultdict(list)
@@ -559,7 +547,7 @@ def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) 
         elif spec and value is None:
             unspoken.append((spec, row))
     for spec, row in unspoken:
-        # Canonical specs leave defaults out.
+        # Canonical specs omit defaults.
         if (name := label(row)) in points and (at := default_of(spec.name, parameter)) is not None:
             points[name].append(CurvePoint(at=at, row=row))
     drawn = tuple(
@@ -578,7 +566,7 @@ def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) 
 
 
 def parameters(groups: Collection[Group]) -> list[str]:
-    """Return the parameters that have a curve, sorted."""
+    """Return the parameters with a curve, sorted."""
     specs = [spec for group in groups for row in group.rows if (spec := _spec(row)) is not None]
     names = {name for spec in specs for name in spec.arguments if name}
     return sorted(name for name in names if any(isinstance(curves(group, name), Curves) for group in groups))
@@ -588,7 +576,7 @@ def _spec(row: Row) -> Spec | None:
     try:
         return parse(row.run.strategy)
     except InputFault:
-        # Labels of imported runs need not be specs.
+        # Labels of imported runs may not be specs.
         return None
 
 

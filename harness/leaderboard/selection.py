@@ -1,6 +1,6 @@
-"""Choose which runs are compared, by which metric and with which baseline, and list how else they differ. Pure.
+"""Choose the compared runs, their metric and baseline, and list their other differences. Pure.
 
-Warnings name differences in decoding, versions, load or samples. Names that no run has are errors.
+Differences in decoding, versions, load or samples give warnings. Names that no run has give errors.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ BASELINE = "lc.infile"
 RANKS_FUNCTIONS = "pass@1"
 _RANKING = ("es", RANKS_FUNCTIONS, "em")
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
-"""Parts whose versions all rows should share. A strategy has its own version."""
+"""Parts whose versions all rows should share; each strategy has its own version."""
 _OF_GENERATOR = ("generator", "coder")
 _LONGEST = 40
-"""Characters of a version that are printed: enough to identify a digest."""
+"""Most characters printed of a version; enough to identify a digest."""
 _ALWAYS = ("completions", "temperature")
 
 
 def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
-    """Raise `UnknownName` if no run has the metric or the strategy that was asked for."""
+    """Raise `UnknownName` if no run has the requested metric or strategy."""
     metrics = {name for table in tables for name in table.metrics}
     if metric is not None and metric not in metrics:
         raise UnknownName("metric of these runs", metric, metrics)
@@ -43,8 +43,8 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
 def file_labelled(tables: Sequence[RunTable]) -> list[RunTable]:
     """Rename strategies from files by `file_label`, so that all versions of a file share one row.
 
-    Two files of the same name and label in different folders keep their paths. If both once had the same text, the file
-    was moved, and they share the label.
+    Files with equal names and labels in different folders keep their paths, unless both had the same text at some time:
+    then the file was moved, and they share the label.
     """
     versions: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for table in tables:
@@ -65,10 +65,11 @@ def strategy_of(run: RunInfo) -> Hashable:
 
 
 def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = strategy_of) -> list[RunTable]:
-    """Return one table per key, in the order of first appearance.
+    """Return one table per key, in the order of appearance.
 
-    The newest complete table of a key is taken, or the newest one if none is complete. A reference result is left out
-    where the user has a complete run of the same strategy.
+    This is the newest complete table of the key, or the newest if none is complete. A reference result is left out if
+    the
+    user has a complete run of the same strategy.
     """
     newest_tables: dict[Hashable, RunTable] = {}
     for table in tables:
@@ -81,17 +82,17 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
 
 
 def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Sequence[str] = ()) -> dict[str, str]:
-    """Return each strategy's newest whole run, all over the same samples by the same generator.
+    """Return each strategy's newest complete run, all over the same samples by the same generator.
 
     Args:
         tables: stored runs, oldest first.
-        strategies: their specs or bare names.
-        beside: ids of runs; if given, only runs over their samples and by their generator are searched.
+        strategies: specs or bare names.
+        beside: run ids; if given, only runs over their samples and by their generator are considered.
 
     Raises:
-        InputFault: if a bare name matches several strategies, or no samples and generator have whole runs of all.
+        InputFault: if a bare name matches several strategies, or no samples and generator have complete runs of all.
     """
-    # A run in two languages is whole only if both tables are.
+    # A run in two languages is complete only if both tables are.
     broken = {table.run.id for table in tables if not complete(table)}
     runs = [table.run for table in file_labelled(tables) if table.run.id not in broken]
     newest_runs: dict[Hashable, dict[str, RunInfo]] = defaultdict(dict)
@@ -117,41 +118,36 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
         if len(picked) == len(named) and set.intersection(*(languages[run.id] for run in picked)):
             candidates.append(picked)
     if not candidates:
-        where = " as the run beside them" if fixed else ""
+        where = " as the other named run" if fixed else ""
         if faults:
             raise faults[-1]
         raise InputFault(
-            f"no whole runs of {' and '.join(strategies)} are over the same samples, by the same generator{where}",
-            cure="finish their runs by the same commands as before, or name runs (see `ctxbench runs`)",
+            f"no complete runs of {' and '.join(strategies)} are over the same samples, by the same generator{where}",
+            cure="finish the runs with the same commands as before, or name runs (see `ctxbench runs`)",
         )
     best = max(candidates, key=lambda of: (sum(run.origin is Origin.RUN for run in of), max(age[run.id] for run in of)))
     return {name: run.id for name, run in zip(strategies, best, strict=True)}
 
 
 def _named(name: str, strategies: Collection[str]) -> str:
-    """Return the strategy that a spec or a bare name matches; empty if none does."""
     matches = sorted(strategy for strategy in strategies if is_named(name, strategy))
     exact = [strategy for strategy in matches if strategy in (name, _canonical(name))]
     if len(matches) > 1 and not exact:
-        what = f"{name!r} stands for several strategies: {' and '.join(matches)}"
-        raise InputFault(what, cure="write the one that is meant")
+        what = f"{name!r} matches several strategies: {' and '.join(matches)}"
+        raise InputFault(what, cure="give one of these specs")
     return next(iter(exact or matches), "")
 
 
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
-    """Return a group's runs, and drop bits that were measured by another model than that of the newest run.
+    """Return a group's runs, without bits measured by another model than that of the newest run.
 
-    Bits of two models, or of two versions of one, are different units: no mean, difference or rank may mix them.
-
-    Args:
-        tables: the runs that the group shows.
-        members: all runs, oldest first.
+    Bits of two models, or of two versions of a model, are different units, so no mean, difference or rank may mix them.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
         return list(tables)
     age = {table.run.id: place for place, table in enumerate(members)}
-    # The user's runs come first: a newer reference result must not remove their bits.
+    # The user's runs come first, as a newer reference result must not remove their bits.
     newest_run = max(
         (table.run for table in tables if table.run.id in coders),
         key=lambda run: (run.origin is Origin.RUN, max(age[id_] for id_ in run.ids)),
@@ -161,7 +157,7 @@ def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> lis
 
 
 def _coder(table: RunTable) -> str | None:
-    """Return the model that measured the bits of a run; empty if unknown, None if the run has no bits."""
+    """Return the model that measured a run's bits; empty if unknown, None if the run has no bits."""
     columns = [table.metrics.get(name, ()) for name in BIT_METRICS]
     has_bits = any(value is not None for column in columns for value in column)
     return table.run.versions.get("coder", "") if has_bits else None
@@ -185,10 +181,11 @@ def complete(table: RunTable) -> bool:
 
 
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
-    """Return the metric that ranks; the runs may lack it.
+    """Return the ranking metric; the runs may lack it.
 
-    Without completions it is `HEADLINE`. For functions it is ``pass@1``. For lines it is ``copyable_bits`` with the
-    built-in copy model, then ``es``, ``em`` or the profile's first metric.
+    Without completions it is `HEADLINE`, for functions ``pass@1``. For lines it is ``copyable_bits`` with the built-in
+    copy
+    model, and otherwise ``es``, ``em`` or the profile's first metric.
     """
     if not run.completions:
         return HEADLINE
@@ -196,12 +193,12 @@ def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
         return RANKS_FUNCTIONS
     first = (COPYABLE, *_RANKING) if only_copies(run.generator) else _RANKING
     own = own_metrics(run.profile, metrics)
-    # Any other metric would be printed under the profile's name, so a missing score is not replaced.
+    # A missing score is not replaced, as another metric would be printed under the profile's name.
     return next((name for name in (*first, *own) if name in metrics), None) or _ranking_metric(run.profile)
 
 
 def own_metrics(profile: str, metrics: Collection[str]) -> list[str]:
-    """Return those of `metrics` that belong to the profile, in its order, without the metrics that every board has."""
+    """Return the metrics that belong to the profile, in its order, without metrics that every board has."""
     candidates = [name for name in metrics if common_metric(name) is None]
     if len(candidates) < 2:
         return candidates
@@ -215,16 +212,16 @@ def _ranking_metric(profile: str) -> str:
 
 
 def passes(metrics: Collection[str]) -> list[str]:
-    """Return the pass@k metrics, sorted by k."""
+    """Return the pass@k metrics among `metrics`, sorted by k."""
     return sorted((name for name in metrics if name.startswith("pass@")), key=lambda name: int(name.partition("@")[2]))
 
 
 def baseline(
     tables: Sequence[RunTable], ranked: Sequence[int], whole: Sequence[int], requested: str | None
 ) -> int | None:
-    """Return the position of the baseline: the requested one if present, then ``lc.infile``, then the first ranked row.
+    """Return the position of the baseline: the requested row if present, or ``lc.infile``, or the first ranked row.
 
-    Without a request the baseline is a row that may be ranked, the user's own first, and never a control.
+    Without a request, the baseline can be ranked, is the user's own if possible, and is never a control.
     """
     anyone = range(len(tables))
     if requested is not None:
@@ -241,29 +238,25 @@ def baseline(
 
 
 def is_named(requested: str, strategy: str) -> bool:
-    """Return whether a canonical spec equals the requested spec, or has the requested bare name."""
+    """Return whether a canonical spec equals the requested spec or has the requested bare name."""
     return strategy in (_canonical(requested), file_label(requested)) or requested.strip() == strategy.partition("(")[0]
 
 
 def is_generator(requested: str, generator: str) -> bool:
-    """Return whether a generator matches the request by its spec, its bare name or the name of its model."""
+    """Return whether a generator matches the request by spec, bare name or model name."""
     if requested.strip() in (generator, spec_of_label(generator).partition("(")[0]):
         return True
     try:
         return parse(spec_of_label(generator)).arguments.get("model") == requested.strip()
     except InputFault:
-        # Labels of imported runs need not be specs.
+        # Labels of imported runs may not be specs.
         return False
 
 
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
-    """Return the runs of the newest view, and the other samples and generators that have runs.
+    """Return the runs of the newest view, and the other (samples, generator) pairs with runs; oldest run first.
 
-    The view is the samples and the generator of the user's newest run, or without one, of a language model's newest
-    run.
-
-    Args:
-        tables: stored runs, oldest first.
+    The view has the samples and generator of the user's newest run, or otherwise of a language model's newest run.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
     newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
@@ -274,24 +267,16 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return all runs, and add runs over more of a set to the user's runs over a first part of it, cut to that part.
-
-    Args:
-        tables: stored runs, oldest first.
-    """
+    """Return all runs; where the user ran only a first part of a set, add runs over more of it, cut to that part."""
     parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
     joined = [table for table in tables if table.run.samples not in parts]
     return joined + [table for label in sorted(parts) for table in over(tables, label)]
 
 
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
-    """Return the runs over a sample set or a first part of it, and add runs over more of the set, cut to that part.
+    """Return the runs over a sample set or a first part of it; add runs over more of the set, cut to that part.
 
-    A strategy that ran over the part itself is not added again, nor is a run that lacks one of the part's samples.
-
-    Args:
-        tables: stored runs, oldest first.
-        label: a `RunInfo.samples`.
+    Strategies that ran over the part itself are not added again, nor are runs that lack a sample of the part.
     """
     name, is_part, _ = label.partition("[:")
     samples_at: dict[Hashable, set[str]] = defaultdict(set)
@@ -320,34 +305,33 @@ def _canonical(text: str) -> str:
 
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """List differences in the runs' decoding and versions; strategy versions only if all have one strategy."""
+    """List differences in the runs' decoding and versions; strategy versions count only if all have one strategy."""
     return [*_decoding(runs), *_versions(runs)]
 
 
 def load_of(runs: Sequence[RunInfo]) -> str:
-    """Describe the load under which seconds were measured, known or not; empty if loads differ or nothing was timed."""
+    """Describe the load under which seconds were measured; empty if loads differ or nothing was timed."""
     loads = {load for run in _timed(runs) for load in run.loads}
     if len(loads) != 1:
         return ""
     [load] = loads
     if load is None:
-        return "Nobody noted how much was done at once when these seconds were measured."
-    return f"Seconds were measured with {load}; what else the machines did meanwhile is not known."
+        return "The load under which these seconds were measured is not recorded."
+    return f"Seconds were measured with {load}; other load of the machines is unknown."
 
 
 def coders_of(runs: Sequence[RunInfo]) -> list[str]:
-    """Return the models that measured the bits of runs, sorted. Bits of two models are different units."""
+    """Return the models that measured the runs' bits, sorted. Bits of two models are different units."""
     return sorted({run.versions.get("coder", "") for run in runs})
 
 
 def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
-    """Explain why a comparison leaves out metrics in bits; empty if it does not."""
+    """Explain why a comparison leaves out metrics in bits; otherwise empty."""
     model_versions = list(filter(None, coders_of(runs)))
     if len(model_versions) < 2:
         return []
     return [
-        "Bits are left out, because different models measured them, and theirs are two units: "
-        f"{', '.join(model_versions)}."
+        f"Bits are left out, because different models measured them in different units: {', '.join(model_versions)}."
     ]
 
 
@@ -369,7 +353,7 @@ def _decoded(run: RunInfo) -> dict[str, Any]:
 
 def _how(decoded: dict[str, Any], differ: list[str]) -> str:
     more = [f", {name} {json.dumps(decoded.get(name))}" for name in differ if name not in _ALWAYS]
-    return f"{decoded['completions']} a sample at temperature {decoded['temperature']:g}{''.join(more)}"
+    return f"{decoded['completions']} per sample at temperature {decoded['temperature']:g}{''.join(more)}"
 
 
 def _versions(runs: Sequence[RunInfo]) -> list[str]:
@@ -410,7 +394,7 @@ def load_warnings(runs: Sequence[RunInfo]) -> list[str]:
     if len({load for run in timed for load in run.loads}) < 2:
         return []
     how = "; ".join(
-        f"{run.strategy} {', then '.join('nobody noted which' if load is None else str(load) for load in run.loads)}"
+        f"{run.strategy} {', then '.join('not recorded' if load is None else str(load) for load in run.loads)}"
         for run in timed
     )
     return [f"Seconds were measured under different loads, and cannot be compared: {how}."]

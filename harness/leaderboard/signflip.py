@@ -7,8 +7,8 @@ when the advantage varies between repositories.
 Pairs share rows and repositories, so their tests are strongly dependent. Bonferroni's and Holm's corrections ignore
 this and cost too much power: with 8 repositories, their smallest corrected p-value over ten pairs is 0.078. `step_down`
 flips whole repositories in all pairs at once. It compares a pair with the largest statistic that this pair and those
-with smaller statistics reach under the same flip. The family-wise error is controlled, whichever null hypotheses are
-true, if in each repository the differences of the true ones are as likely as the same differences with the other sign.
+with smaller statistics reach under the same flip. This controls the family-wise error, whichever null hypotheses are
+true, if in each repository the differences of true ones are as likely as the same differences with the other sign.
 
 Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
 """
@@ -89,7 +89,7 @@ LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <
 
 
 def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield all drawn signs in chunks, shape (repositories, draws)."""
+    """Yield the drawn signs of all flips in chunks, shape (repositories, draws)."""
     width = max(1, min(_FLIPS, _ALONE // (2 * repositories)))
     for chunk in _flips(seed, repositories):
         for start in range(0, _FLIPS, width):
@@ -105,13 +105,13 @@ def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
 
 
 def block_rows(flips: Array) -> int:
-    """Return how many rows to multiply at once with these flips, shape (repositories, flips), in one thread."""
+    """Return the number of rows to multiply at once with `flips`, shape (repositories, flips), in one thread."""
     return max(2, _ALONE // flips.size)
 
 
 @dataclass(frozen=True, slots=True)
 class StepDown:
-    """The test of a family of pairs."""
+    """The test results of a family of pairs."""
 
     p: Array
     """Two-sided p-value of each pair, corrected for all pairs."""
@@ -156,7 +156,6 @@ class _Ordered:
         self._bar = (observed - TOLERANCE * np.abs(sums).sum(axis=1) / scale)[self._order, np.newaxis]
 
     def tested(self) -> StepDown:
-        """Return p-values and the critical statistic of the pairs that are not significant."""
         pairs, repositories = self._sums.shape
         hits, flips = np.zeros(pairs, dtype=np.int64), 0
         for signs in flip_signs(self._seed, repositories):
@@ -258,7 +257,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips); if enumerated, the first one changes nothing."""
+    """Yield the flips in chunks, shape (repositories, flips); an enumeration begins with the identity."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return
@@ -275,10 +274,6 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
     ones.
-
-    Args:
-        order: rows, the best mean first.
-        beats: pairs (winner, loser) that differ significantly.
     """
     remaining, standings = list(order), []
     while remaining:
@@ -289,12 +284,7 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
 
 
 def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the best and the worst rank of each of `count` rows.
-
-    Args:
-        count: number of rows.
-        beats: pairs (winner, loser) that differ significantly.
-    """
+    """Return the best and the worst rank of `count` rows, given the pairs (winner, loser) that differ significantly."""
     better, worse = [0] * count, [0] * count
     for winner, loser in beats:
         better[loser] += 1
@@ -321,5 +311,4 @@ def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ..
 
 
 def _mark(index: int) -> str:
-    """Return a, b, …, z, A, …, Z, then (53), (54), …: readable in sequence."""
     return string.ascii_letters[index] if index < len(string.ascii_letters) else f"({index + 1})"

@@ -1,11 +1,11 @@
 """Means and 95% intervals of values clustered by a unit, and Student's t. Pure.
 
 The unit is the repository, or the file if all samples are of one repository. Samples of one unit resemble each other,
-so an interval that treats them as independent is too narrow. An interval over units needs at least `FEWEST` of them.
+so an interval that treats them as independent is too narrow. An interval over units needs at least `FEWEST` units.
 
-Student's t is implemented here because boards must be equal to the last bit on every processor and in every version.
-Scipy's functions are not: of 8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication. It
-would also take 143 MB of disk and 0.7 s to import, for two functions. The tests compare with scipy.
+Student's t is implemented here because boards must be equal to the last bit on every processor. Scipy's is not: of
+8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication. Scipy would also take 143 MB of
+disk and 0.7 s to import. The tests compare the results with scipy's.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Codes = NDArray[np.intp]
 
 
 class IntervalScope(StrEnum):
-    """The population that an interval generalises to."""
+    """The population that an interval covers."""
 
     REPOSITORIES = "repositories"
     FILES = "files"
     """Files of the samples' only repository."""
     SAMPLES = "samples"
-    """More samples of these same repositories; always printed with the interval."""
+    """More samples of the same repositories; always printed with the interval."""
     FLIPS = "flips"
-    """Units like these, by the test that gives a difference's p-value."""
+    """Units like these, by the test of a difference's p-value."""
     NONE = "none"
 
 
@@ -55,19 +55,19 @@ class FlipUnit:
     repo: str = ""
     """The only repository, whose parts are tested; empty if the unit is the repository."""
     refusal: str = ""
-    """Why the parts of the only repository are not tested; empty if they are, or with several repositories."""
+    """Why the parts of the only repository are not tested; otherwise empty."""
 
     @property
     def plural(self) -> str:
-        """The noun in the plural."""
+        """Plural of the unit's noun."""
         return f"{self.noun}s" if self.repo else "repositories"
 
     def count(self, number: int) -> str:
-        """Return a number of units in words: ``6 repositories``, ``37 files of mistune``."""
+        """Return a number of units with their noun: ``6 repositories``, ``37 files of mistune``."""
         return f"{number} {self.noun if number == 1 else self.plural}{f' of {self.repo}' if self.repo else ''}"
 
     def claim(self, number: int) -> str:
-        """Return the number of units of a test and the limit of its claim; empty if the units are repositories."""
+        """Return a sentence that limits the claim of a test to one repository; empty if the units are repositories."""
         return f"Tested over {self.count(number)}; the claim is limited to this repository." if self.repo else ""
 
 
@@ -76,29 +76,28 @@ REPOSITORY = FlipUnit()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A mean over samples with its 95% interval; None for numbers that do not exist."""
+    """A mean over samples with its 95% interval; missing numbers are None."""
 
     n: int
     units: int
-    """Number of units with a sample."""
     mean: float | None
     low: float | None
     high: float | None
     over: IntervalScope
     mean_of_repositories: float | None
-    """Mean of the repositories' means."""
+    """Mean of the means of repositories."""
     bootstrap_low: float | None
-    """Percentile cluster bootstrap, seeded; None with fewer than `FEWEST` units."""
+    """Ends of the seeded percentile cluster bootstrap; None with fewer than `FEWEST` units."""
     bootstrap_high: float | None
     unit: FlipUnit = REPOSITORY
     mean_of_levels: float | None = None
-    """Mean of the levels' means; only for benchmarks that print it."""
+    """Mean of the means of levels; only for benchmarks that print it."""
     mean_with_invalid: float | None = None
-    """The mean with the invalid samples, broken or vacuous, included."""
+    """Mean that includes the invalid samples (broken or vacuous)."""
     median: float | None = None
-    """The median, for bits only: a few samples can dominate their mean. Also only for bits: `trimmed`."""
+    """Median, only for bits, where a few samples can dominate the mean."""
     trimmed: float | None = None
-    """The mean without the lowest and the highest tenth."""
+    """Mean without the lowest and highest tenth, only for bits."""
 
 
 def estimate(
@@ -108,36 +107,34 @@ def estimate(
 
     Args:
         values: one number per sample.
-        repos: the repository of each sample.
-        seed: decides the bootstrap's draws.
-        bounds: the range of the values, if they have one. The interval is cut to it. Values that all lie on one bound,
-            or differences that are all 0, get a score interval over samples, because a spread of zero would claim
-            certainty.
+        repos: repository of each sample.
+        seed: decides the draws of the bootstrap.
+        bounds: range of the values, if any. The interval is cut at it. If all values lie on one bound, or all
+            differences
+            are 0, the interval is a score interval over samples, as a spread of zero would claim certainty.
     """
     return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
 
 
 @dataclass(frozen=True)
 class Clustered:
-    """Values, and their sums by unit, in the order of the units' names."""
+    """Values, and their sums by unit, ordered by the names of units."""
 
     values: Array
     sums: Array
-    """Sum of each unit's values, for units with values."""
+    """Sum of each unit's values; units without values are left out."""
     sizes: Array
-    """Number of samples of each of these units."""
     codes: Codes
-    """Code of each of these units."""
     unit: FlipUnit = REPOSITORY
 
     @cached_property
     def error(self) -> float:
-        """The cluster-robust standard error of the mean; with two units or more."""
+        """Cluster-robust standard error of the mean; needs two units or more."""
         return cluster_error(self.sums, self.sizes)
 
 
 def mean(values: Array) -> float:
-    """Return the mean of one or more values. The sum is rounded once, so their order does not matter."""
+    """Return the mean of one or more values; the sum is rounded once, so the order does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
@@ -148,12 +145,12 @@ def trimmed_mean(values: Sequence[float]) -> float:
 
 
 def coded(names: Sequence[str]) -> Codes:
-    """Return, for each sample, the position of its unit among the sorted names."""
+    """Return the position of each sample's unit among the sorted names."""
     return np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1]
 
 
 def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
-    """Sum values by unit."""
+    """Sum values by unit; `codes` are the units of the values."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
     return Clustered(values, sums[present], sizes[present], present, unit)
@@ -162,14 +159,7 @@ def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clust
 def estimates(
     columns: Sequence[Clustered], *, seed: str, bounds: tuple[float, float] | None = None, resampled: bool = True
 ) -> list[Estimate]:
-    """Estimate the mean of each column, as `estimate` does, with the same bootstrap draws for all.
-
-    Args:
-        columns: the values.
-        seed: decides the bootstrap's draws.
-        bounds: the range of the values, if they have one.
-        resampled: whether to add the bootstrap's interval, which takes most of the time.
-    """
+    """Estimate the mean of each column like `estimate`, with the same bootstrap draws for all."""
     resampled_columns = [column if resampled and len(column.sums) >= FEWEST else None for column in columns]
     return [
         _estimate(column, bounds, drawn)
@@ -203,9 +193,9 @@ def _estimate(
 
 
 def cluster_error(sums: Array, sizes: Array) -> float:
-    """Return the cluster-robust standard error of the mean over samples (two clusters or more).
+    """Return the cluster-robust standard error of the mean over samples, for two clusters or more.
 
-    The variance of the clusters' summed residuals, with the C/(C-1) correction, over n squared.
+    This is the root of the variance of the clusters' summed residuals, with the C/(C-1) correction, over n squared.
     """
     count, n = len(sums), sizes.sum()
     residuals = sums - sizes * (math.fsum(sums.tolist()) / n)
@@ -213,7 +203,7 @@ def cluster_error(sums: Array, sizes: Array) -> float:
 
 
 def generator(seed: str) -> np.random.Generator:
-    """Return a random generator that depends only on the seed's text."""
+    """Return a random generator that depends only on the text of the seed."""
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16])))
 
 
@@ -236,9 +226,9 @@ def _interval(
 
 
 def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the score interval for n equal values: Wilson's on a bound, Tango's for differences that are all 0.
+    """Return the score interval for n equal values: Wilson's at a bound, Tango's for differences that are all 0.
 
-    An event never seen in n samples has a share of at most z^2 / (n + z^2).
+    An event that is never seen in n samples has a share of at most z^2 / (n + z^2).
     """
     z2 = 1.959963984540054**2
     low, high = bounds
@@ -250,7 +240,6 @@ def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, fl
 
 
 def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:
-    """Draw whole units with replacement; return the percentile intervals of the means over samples."""
     intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
     places = [place for place, column in enumerate(columns) if column is not None]
     means = [_resampled(column, seed) for column in columns if column is not None]
@@ -270,14 +259,14 @@ def _resampled(column: Clustered, seed: str) -> Array:
 
 @lru_cache(maxsize=8)
 def _drawn_sizes(seed: str, sizes: bytes) -> Array:
-    """Return the number of samples of each draw; cached, since most rows have the same samples."""
+    """Return the number of samples of each draw; cached, as most rows have the same samples."""
     unit_sizes = np.frombuffer(sizes, dtype=np.float64)
     return np.concatenate([unit_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(unit_sizes))])
 
 
 @lru_cache(maxsize=2)
 def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw units, shapes (draws, count); cached, since all rows of one metric use the same draws."""
+    """Draw units, shapes (draws, count); cached, as all rows of a metric use the same draws."""
     random = generator(f"bootstrap/{seed}")
     step = max(1, _CHUNK // count)
     return tuple(
@@ -289,7 +278,7 @@ _TINY = 1e-300
 _EPSILON = 1e-16
 _TERMS = 100_000
 _LARGE = 64
-"""Least argument for which the series in `_log_gamma_step` is exact to the last digit."""
+"""Smallest argument for which the series in `_log_gamma_step` is exact to the last digit."""
 _LOG_GAMMA_HALF = 0.5723649429247001
 
 

@@ -1,9 +1,9 @@
 """Build the leaderboard from stored runs. Pure; docs/statistics.md explains the numbers.
 
 Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile. Pairs
-are compared only on the samples that both completed. By default each of the user's rows is tested against the baseline;
+are compared only on samples that both completed. By default, each of the user's rows is tested against the baseline;
 `all_pairs` tests all pairs of rows. Rows of others (reference results, imported runs) are tested among themselves, so
-importing does not change the user's own numbers.
+importing does not change the user's numbers.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def board(
 
     Args:
         tables: one table per run and language, oldest run first. Runs that differ only in the seed are pooled. Of
-            several runs of a strategy in a group, the newest complete one is shown, or the newest if none is complete.
-        metric: the ranking metric; None takes `choices.default_metric`.
-        baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, or the first row.
-        by_level: add a group for each level; None adds them for CoderEval only.
-        all_pairs: test all pairs of whole runs, of any origin, instead of each row against the baseline.
+            several
+            runs of a strategy in a group, the newest complete run is shown, or the newest if none is complete.
+        metric: ranking metric; None for `selection.default_metric`.
+        baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first row.
+        by_level: add a group for each level; None adds them only for CoderEval.
+        all_pairs: test all pairs of complete runs, of any origin, instead of each row against the baseline.
         seed: decides drawn flips and bootstrap samples.
-        published: the papers' rows to show below: ``auto`` for the runs' benchmarks and languages, ``all``, or
-            ``none``.
-        cutoffs: the last day of each model's training data.
+        published: published rows to show below: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
+        cutoffs: last day of each model's training data.
 
     Raises:
-        UnknownName: if no run has that metric or strategy.
+        UnknownName: if no run has the metric or strategy.
     """
     tables = selection.file_labelled(tables)
     selection.check(tables, metric, baseline)
@@ -81,7 +81,7 @@ def board(
             for level, part in level_parts(table, by_level):
                 parts_by_group[*key, level].append(part)
     ordered = sorted(parts_by_group.items(), key=lambda item: (*item[0][:-1], level_order(item[0][-1])))
-    # A run without a sample of one level is whole at no level.
+    # A run that lacks a sample at one level is incomplete at all levels.
     whole = {id(table.run) for members in newest_tables.values() for table in members if selection.complete(table)}
     make = functools.partial(
         GroupBuilder, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
@@ -96,7 +96,7 @@ def board(
 
 
 def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTable]]:
-    """Group runs that may be ranked together by what they share, in their order."""
+    """Group runs that can be ranked together, in their order."""
     alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for table in tables:
         run = table.run
@@ -105,13 +105,12 @@ def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTabl
 
 
 _BITS = "bits"
-"""The unit in which a few samples can dominate a mean."""
+"""Unit in which a few samples can dominate a mean."""
 Values = Mapping[str, MetricColumn]
-"""Metric -> its values in the unit shown."""
 
 
 class GroupBuilder:
-    """Builds one group."""
+    """Builds a group of the board from runs that can be ranked together."""
 
     def __init__(
         self,
@@ -125,17 +124,17 @@ class GroupBuilder:
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
-        """Choose the ranking metric, the ranked rows and the baseline; `whole` has the `id` of each whole run."""
+        """Choose ranking metric, ranked rows and baseline; `whole` contains the `id` of each complete run."""
         self.tables = tables
         self.all_pairs = all_pairs
         self.first = first = tables[0].run
         self.level = level
         names = _metrics(self.tables)
         self.scales = {name: scale_of(first.profile, name) for name in names}
-        # Others' metrics must not change the user's ranking metric.
+        # Metrics of others' runs must not change the user's ranking metric.
         of_own = _metrics([table for table in self.tables if table.run.origin is Origin.RUN])
         self.metric = metric or selection.default_metric(of_own or names, first)
-        # A run's id is not part of the seed: it would change the drawn numbers from machine to machine.
+        # The seed excludes the run's id, which would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
         self.unit = samples.unit
@@ -144,7 +143,7 @@ class GroupBuilder:
             {name: group_table.column(name, scale) for name, scale in self.scales.items()}
             for group_table in group_tables
         ]
-        # Interrupted runs are shown below and are not tested.
+        # Interrupted runs are shown below and not tested.
         self.whole = [
             index
             for index, table in enumerate(self.tables)
@@ -158,7 +157,7 @@ class GroupBuilder:
         self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
-        """Compare, rank and describe the rows; `superseded` is the number of runs that newer ones replaced."""
+        """Compare, rank and describe the rows; `superseded` is the number of runs that newer runs replaced."""
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = self._by_mean(self.ranked)
         families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]
@@ -171,7 +170,7 @@ class GroupBuilder:
         differences = self._differences(tests)
         estimates = self._estimates()
         rows = [self._row(i, estimates[i], differences.get(i, {})) for i in in_order]
-        # If the user has rows, the question is about them, even if there is no pair to test.
+        # If the user has rows, only these are tested, even if there is no pair.
         family = families[0] if self.own and families else next(filter(None, families), {})
         rows = self._placed(in_order, len(order), rows, beats, tests, family)
         units = [row.metrics[self.metric].units for row in rows if self.metric in row.metrics]
@@ -215,9 +214,9 @@ class GroupBuilder:
         tests: Mapping[tuple[int, int], Difference],
         question: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
-        """Add the tests' results to the rows, and ranks to the first `ranked` ones.
+        """Add the results of tests to the rows, and ranks to the first `ranked` rows.
 
-        For ranked rows only the tests of the question count.
+        For ranked rows, only the tests in `question` count.
         """
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
@@ -246,11 +245,11 @@ class GroupBuilder:
         return placed
 
     def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Paired]:
-        """Pair runs over the samples that both have."""
+        """Pair runs, given by position, over the samples that both have."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:
-        """Return the families of pairs to test under a metric; each family is corrected together."""
+        """Return the families of pairs to test by a metric; each family is corrected together."""
         if self.all_pairs and metric == self.metric:
             return [list(itertools.combinations(rows, 2))]
         if self.base not in self.whole:
@@ -418,7 +417,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
 
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
-    """Return the mean cost; None if a price is missing, because the mean of the others would mislead."""
+    """Return the mean cost; None if a price is missing, as the mean of the others would mislead."""
     return None if name.endswith(PRICE) and None in numbers else _mean(numbers)
 
 

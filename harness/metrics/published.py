@@ -6,13 +6,13 @@
   (``#…`` and ``//…``, also inside strings), then the texts and their identifiers are compared. A Java statement ends at
   the first ``;``, ``{`` or ``}``. A Python statement is the shortest prefix before a newline for which prompt + prefix
   has no ERROR node in the tree-sitter grammar.
-- ``rlcoder_repoeval``: RLCoder's RepoEval figures: CrossCodeEval's cleaned texts under RepoCoder's EM and ES.
+- ``rlcoder_repoeval``: CrossCodeEval's cleaned texts under RepoCoder's EM and ES, as in RLCoder's RepoEval numbers.
 - ``infercom``: RepoCoder's EM and ES, and identifier match. For identifiers, comment lines are removed before the
   prediction is cut to the target's number of lines. The lines are joined without a separator, so words can merge.
 - ``context_collection``: chrF of the Context Collection Competition of ASE 2025, over the whole completion and the
-  whole reference, with comments. It is Popović's (2015) with the defaults of sacreBLEU's sentence score, which the
-  organisers' package ``codegen_metrics`` wraps: n-grams of 1 to 6 characters, blanks removed, recall with twice the
-  weight of precision, means over the orders that both texts have.
+  whole reference, with comments. This is Popović's chrF (2015) with the defaults of sacreBLEU's sentence score, which
+  the organisers' package ``codegen_metrics`` wraps: n-grams of 1 to 6 characters, blanks removed, recall with twice
+  the weight of precision, means over the orders that both texts have.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ctxbench.harness.metrics import Profile, Values, points, profile, share
 from ctxbench.harness.metrics.ctxbench import match_identifiers
 
 MAX_DEPTH = 1000
-"""Deepest nesting of a valid tree: the official walk stops at the interpreter's recursion limit."""
+"""Deepest nesting of a valid tree, as the official walk stops at the interpreter's recursion limit."""
 _JAVA_END = re.compile(r"[;{}]")
 
 _HASH = re.compile(r"#[^\n]*")
@@ -42,7 +42,7 @@ _CROSSCODEEVAL = "CrossCodeEval's released scorer"
 _ORDER, _BETA = 6, 2
 """Longest n-gram and beta of chrF."""
 
-# The lists are fixed. The official Python list is the running interpreter's, and scores would depend on it.
+# Fixed lists: the official Python list is that of the running interpreter, so scores would depend on it.
 _PYTHON = (
     "None and as assert async await break class continue def del elif else except finally for from global "
     "if import in is lambda nonlocal not or pass raise return try while with yield"
@@ -63,20 +63,20 @@ _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 def identifiers(language: str, text: str) -> list[str]:
     """Return the identifiers of `text` in order, with repeats, as CrossCodeEval and InferCom read them.
 
-    They are found by pattern: string literals are deleted, then words that start with an ASCII letter or ``_`` are kept
-    unless they are keywords. The prefix of ``f"…"`` remains as an identifier, as in the official code.
+    String literals are deleted by pattern. Words that start with an ASCII letter or ``_`` are identifiers unless they
+    are
+    keywords. The prefix of ``f"…"`` remains as an identifier, as in the official code.
     """
     keywords = _KEYWORDS[language] if language in _KEYWORDS else Language(language).reserved
     return [word for word in _WORD.findall(_STRING.sub("", text)) if word[0] in _FIRST and word not in keywords]
 
 
 def _repocoder(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em`` and ``es``, 0 to 1."""
     return {"em": float(_same_lines(prediction, ground_truth)), "es": _edit_similarity(prediction, ground_truth)}
 
 
 def _same_lines(prediction: str, ground_truth: str) -> bool:
-    """Return whether the kept lines are equal; always True if the target has no non-blank line."""
+    """Return whether the kept lines are equal; True if the target has no non-blank line."""
     predicted, target = _compared_lines(prediction, ground_truth)
     return predicted == target
 
@@ -84,7 +84,7 @@ def _same_lines(prediction: str, ground_truth: str) -> bool:
 def _edit_similarity(prediction: str, ground_truth: str) -> float | None:
     """Return 1 - Levenshtein distance / greater length.
 
-    None if the target has no non-blank line: the official code divides by zero there.
+    Return None if the target has no non-blank line, as the official code divides by zero.
     """
     predicted, target = _compared_lines(prediction, ground_truth)
     if not target:
@@ -99,7 +99,6 @@ def _compared_lines(prediction: str, ground_truth: str) -> tuple[list[str], list
 
 
 def _lines(text: str) -> list[str]:
-    """Return the stripped non-blank lines, split at all line ends of `str.splitlines`."""
     return [stripped for line in text.splitlines() if (stripped := line.strip())]
 
 
@@ -123,12 +122,12 @@ profile(
 
 
 def clean(text: str) -> str:
-    """Delete from ``#``, then from ``//``, to the end of the line, in any language; block comments stay."""
+    """Delete ``#`` and ``//`` comments to the end of the line, in any language; block comments stay."""
     return _SLASHES.sub("", _HASH.sub("", text))
 
 
 def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> tuple[str, str]:
-    """Return prediction and target as compared; the target is never cut."""
+    """Return prediction and target as they are compared; the target is never cut."""
     return clean(first_statement(language, prompt, prediction)), clean(ground_truth)
 
 
@@ -149,7 +148,6 @@ def _statement_lines(text: str) -> list[str]:
 
 
 def _points(predicted: str, target: str, ratio: Callable[[str, str], float]) -> int:
-    """Return a similarity in whole points, with ties rounded to even."""
     if predicted == target:
         return 100
     if not predicted or not target:
@@ -168,10 +166,7 @@ def _difflib_ratio(predicted: str, target: str) -> float:
 
 
 def first_statement(language: str, prompt: str, prediction: str) -> str:
-    """Return the first statement of `prediction`, or all of it if its end is not found.
-
-    Only Python uses the prompt.
-    """
+    """Return the first statement of `prediction`, or all of it if it has no end. Only Python uses the prompt."""
     if language == "python":
         return _cut_python(prompt, prediction)
     end = _JAVA_END.search(prediction)
@@ -180,10 +175,10 @@ def first_statement(language: str, prompt: str, prediction: str) -> str:
 
 
 def _cut_python(prompt: str, prediction: str) -> str:
-    """Try each prefix before a newline; no other prefix can end the search.
+    """Try each prefix before a newline, as no other prefix can end the search.
 
-    Each prefix is parsed from scratch: an incrementally edited tree may recover from an error elsewhere. Most
-    generations are decided at their first newline.
+    Each prefix is parsed from scratch, because an incrementally edited tree may recover from an error elsewhere. Most
+    predictions are decided at their first newline.
     """
     # The search starts after the first character, so the empty prefix is never tried.
     end = prediction.find("\n", 1)
@@ -208,7 +203,7 @@ def _grammar() -> tree_sitter.Language:
 
 def _is_valid(root: tree_sitter.Node) -> bool:
     """Return whether a tree has no ERROR node and is not too deep; MISSING nodes are accepted."""
-    # `has_error` is also true for MISSING nodes, so it only says where to search.
+    # `has_error` is also true for MISSING nodes, so it only shows where to search.
     suspects = [root] if root.has_error else []
     while suspects:
         node = suspects.pop()
@@ -317,7 +312,7 @@ profile(
 
 
 def chrf(prediction: str, ground_truth: str) -> float:
-    """Return chrF, 0 to 1; 0 if a text is blank."""
+    """Return the chrF score, from 0 to 1; 0 if a text is blank."""
     predicted, target = ("".join(text.split()) for text in (prediction, ground_truth))
     orders = [_shares(predicted, target, order) for order in range(1, min(_ORDER, len(predicted), len(target)) + 1)]
     if not orders:
@@ -329,7 +324,6 @@ def chrf(prediction: str, ground_truth: str) -> float:
 
 
 def _shares(predicted: str, target: str, order: int) -> tuple[float, float]:
-    """Return precision and recall of the n-grams of one order."""
     ours, theirs = (
         Counter(text[start : start + order] for start in range(len(text) - order + 1)) for text in (predicted, target)
     )

@@ -1,1 +1,1 @@
-"""The tables of the two papers: their rows as presets, and ctxbench's numbers next to theirs."""
+"""The tables of the two papers: rows as presets, and ctxbench's numbers beside the papers' numbers."""

@@ -1,10 +1,10 @@
-"""Presets: a name for each row of the papers' tables, for a strategy with its parameters.
+"""Presets: a name for each row of the papers' tables, which means a strategy with its parameters.
 
-You can give a preset wherever a strategy is expected: ``icl-t1-rag``, ``icl-t1-rag(encoder=minilm)``,
+Presets work wherever a strategy is expected: ``icl-t1-rag``, ``icl-t1-rag(encoder=minilm)``,
 ``ic-t4-projbench-py-uer+releaseB``.
 
-``fidelity.toml`` lists how the strategies agree with what the papers ran and where they differ; `ctxbench reproduce`
-prints the differences above a table.
+``fidelity.toml`` lists how the strategies agree with and differ from what the papers ran; `ctxbench reproduce` prints
+the differences above a table.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ctxbench.bench.spec import Spec, Value
 from ctxbench.harness.paper_tables import PaperRow, rows
 
 RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
-"""The parameters of the twin ``+releaseB``: the quirks of InferCom's later code, as far as a view allows them.
+"""Parameters of the twin ``+releaseB``: the quirks of InferCom's later code.
 
-That code also retrieves functions after the cursor and skips long prompts. Neither can be switched on: a view never
-shows code after the cursor, and ctxbench never skips a sample.
+That code also retrieves functions after the cursor and skips long prompts. Neither can be switched on: strategies
+never see code after the cursor, and ctxbench never skips samples.
 """
 _OF_ITS_ENCODER = ("query_tokens",)
-"""Parameters that depend on the encoder; another encoder gets the strategy's default."""
+"""Parameters that depend on the encoder; with another encoder, the strategy's default applies."""
 _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 
@@ -43,8 +43,8 @@ def spec_of(text: str) -> str:
     """Return the spec of a preset's strategy, or `text` itself if it does not name a preset.
 
     Raises:
-        UnknownName: if it looks like a preset but is unknown.
-        InputFault: if its row has no strategy, the twin does not exist, or a parameter is invalid.
+        UnknownName: if the name looks like a preset but is unknown.
+        InputFault: if the row has no strategy, the twin does not exist, or a parameter is invalid.
     """
     name = text.strip().partition("(")[0].strip()
     base, _, twin = name.partition("+")
@@ -55,8 +55,8 @@ def spec_of(text: str) -> str:
         return text
     if not row.strategy:
         raise InputFault(
-            f"{name} is an external row: the paper quotes its numbers, and no strategy here computes them",
-            cure="see it with `ctxbench reproduce`, run another preset",
+            f"{name} is an external row, whose numbers the paper quotes; ctxbench has no strategy for it",
+            cure="see the row with `ctxbench reproduce`, or run another preset",
         )
     strategy = specs.parse(row.strategy)
     if twin:
@@ -68,7 +68,7 @@ def spec_of(text: str) -> str:
 
 
 def with_encoder(spec: Spec, encoder: str, *, keep: Collection[str] = ()) -> Spec:
-    """Return a spec with every encoder, also in wrapped strategies, replaced by `encoder`, except those in `keep`."""
+    """Return a spec with all encoders, also in wrapped strategies, replaced by `encoder`, except those in `keep`."""
     arguments = dict(spec.arguments)
     if "inner" in arguments:
         arguments["inner"] = str(with_encoder(specs.parse(str(arguments["inner"])), encoder, keep=keep))
@@ -79,7 +79,7 @@ def with_encoder(spec: Spec, encoder: str, *, keep: Collection[str] = ()) -> Spe
 
 
 def encoders_of(spec: Spec) -> tuple[str, ...]:
-    """Return the encoders in a spec and the specs that it wraps, without lexical rankers."""
+    """Return the encoders of a spec and of the specs it wraps, without lexical rankers."""
     own = [str(spec.arguments["encoder"])] if "encoder" in spec.arguments else []
     inner = encoders_of(specs.parse(str(spec.arguments["inner"]))) if "inner" in spec.arguments else ()
     return tuple(dict.fromkeys(encoder for encoder in (*own, *inner) if specs.parse(encoder).name not in LEXICAL))
@@ -88,8 +88,8 @@ def encoders_of(spec: Spec) -> tuple[str, ...]:
 def _twin(spec: Spec, name: str, twin: str) -> Spec:
     if twin == "leaky":
         raise InputFault(
-            f"{name}: whether copies of the answer can be retrieved is no matter of the strategy but of the samples",
-            cure=f"run {name.partition('+')[0]} on samples that were imported with --hygiene off",
+            f"{name}: whether copies of the answer can be retrieved depends on the samples, not on the strategy",
+            cure=f"run {name.partition('+')[0]} on samples imported with --hygiene off",
         )
     changed = _released(spec) if twin == "releaseB" else spec
     if changed == spec:
@@ -98,7 +98,6 @@ def _twin(spec: Spec, name: str, twin: str) -> Spec:
 
 
 def _released(spec: Spec) -> Spec:
-    """Return a spec with those parameters of `RELEASE_B` that its strategy has, also in wrapped strategies."""
     from ctxbench.strategies import registry  # noqa: PLC0415 - a list of presets does not need it
 
     parameter_names = {parameter.name for parameter in registry.get(spec.name).parameters}
@@ -114,7 +113,7 @@ class PaperDifference:
 
     what: str
     switch: str = ""
-    """The parameter or option that removes the difference; may be empty."""
+    """Parameter or option that removes the difference; may be empty."""
     comes_to: tuple[str, ...] = ()
     """Measured effects of the switch on a real sample set."""
 
@@ -124,34 +123,33 @@ class PaperDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """A comparison of one strategy, or a family of strategies, with its paper."""
+    """A comparison of a strategy, or a family of strategies, with its paper."""
 
     name: str
-    """A strategy's name, or the prefix of a family (``icl.``)."""
+    """Name of the strategy, or prefix of the family (``icl.``)."""
     also: tuple[str, ...] = ()
-    """Other strategies to which the comparison applies."""
+    """Other strategies that the comparison covers."""
     paper: str
-    """The paper's section, table or figure."""
     program: str
-    """The released program, with files and lines; empty if none was released."""
+    """Released program, with files and lines; empty if none was released."""
     equal: str
     differs: tuple[PaperDifference, ...]
     measured: tuple[str, ...] = ()
-    """Measured effects of a choice that follows the paper, on a real sample set."""
+    """Measured effects of following the paper, on a real sample set."""
 
     @property
     def title(self) -> str:
-        """The strategy's name, or the family's with an asterisk."""
+        """Name of the strategy, or of the family with an asterisk."""
         return f"{self.name}*" if self.name.endswith(".") else self.name
 
     def covers(self, strategy: str) -> bool:
-        """Return whether the comparison applies to the strategy with this name."""
+        """Return whether the comparison covers the strategy with this name."""
         return strategy in (self.name, *self.also) or (self.name.endswith(".") and strategy.startswith(self.name))
 
 
 @functools.cache
 def methods() -> tuple[Fidelity, ...]:
-    """Return all comparisons, families before their members."""
+    """Return all comparisons of strategies with their papers, families before their members."""
     text = files("ctxbench.harness.papers").joinpath("fidelity.toml").read_text(encoding="utf-8")
     return tuple(_method(name, entry) for name, entry in tomllib.loads(text).items())
 
@@ -166,7 +164,7 @@ def _frozen(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(spec: str) -> tuple[str, ...]:
-    """Return the names of a spec's strategy and of those it wraps; nothing for an empty spec."""
+    """Return the names of a spec's strategy and the strategies it wraps; empty for an empty spec."""
     if not spec:
         return ()
     parsed = specs.parse(spec)
@@ -174,6 +172,6 @@ def names_in(spec: str) -> tuple[str, ...]:
 
 
 def differences(strategies: Iterable[str]) -> list[Fidelity]:
-    """Return the comparisons that apply to any of the strategies, given by their specs."""
+    """Return the comparisons that cover any of the strategies, given by their specs."""
     names = {name for spec in strategies for name in names_in(spec)}
     return [method for method in methods() if any(method.covers(name) for name in names)]

@@ -1,4 +1,4 @@
-"""A paper's table with ctxbench's numbers, as text, markdown and JSON, and an SVG of who solves what. Pure."""
+"""A paper's table with ctxbench's numbers as text, markdown, JSON; which strategies solve what as an SVG. Pure."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
 _STEP, _EDGE, _BAR = 22, 16, 260
 """Pixels of a row or column of dots, of the margin, and of the longest bar."""
 MOST_REGIONS = 40
-"""Columns in a plot at most."""
+"""Most columns in a plot."""
 _CHARACTER = 7
-"""Width of a character in pixels, at most."""
+"""Upper bound of a character's width, in pixels."""
 _INK, _FAINT, _FILL = "#222", "#ddd", "#0072B2"
 
 
 def title(compared: ComparedTable) -> str:
-    """Return the table's name, paper and title."""
+    """Return the table's name, its paper and its title."""
     return f"{compared.table.name}: {compared.table.paper}, {compared.table.title}"
 
 
 def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WIDTH) -> str:
-    """Return the table as text: remarks, then a table for each language, with ctxbench's lines below the paper's."""
+    """Return the table as text: remarks, then a table per language, with ctxbench's lines below the paper's."""
     parts: list[Text | Table] = [Text(title(compared)), *(Text(f"- {note}") for note in notes(compared, languages))]
     for section in sections(compared, languages):
         parts += [Text(f"\n{section.caption}"), rich_table(section, width)]
@@ -72,14 +72,14 @@ def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WID
 
 
 def markdown(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the remarks and tables as markdown."""
+    """Return the table and its remarks as markdown."""
     remarks = "".join(f"- {plain_markdown(note)}\n" for note in notes(compared, languages))
     tables = [f"### {section.caption}\n\n{markdown_table(section)}" for section in sections(compared, languages)]
     return "\n".join([f"## {plain_markdown(title(compared))}\n", remarks, *tables])
 
 
 def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the table as JSON: one record per row and language, with both numbers at full precision."""
+    """Return the table as JSON: a record per row and language, with both numbers at full precision."""
     whole = {
         "table": compared.table.name,
         "paper": compared.table.paper,
@@ -97,7 +97,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
 
 
 def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[TextTable]:
-    """Yield a table per language, their mean if the paper prints it, the averages, and who solves what."""
+    """Yield a table per language, their mean if the paper prints it, averages, and which strategies solve what."""
     columns = compared.table.columns
     for language in languages:
         yield _table(language, columns, _lines(compared, language, columns))
@@ -119,16 +119,16 @@ def _heads(*texts: str) -> tuple[ColumnHead, ...]:
 
 
 def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return who solves what as an SVG.
+    """Return which strategies solve what, as an SVG.
 
     Raises:
-        InputFault: if no two strategies completed the same samples with a metric that is right or wrong.
+        InputFault: if no two strategies completed the same samples with a metric of 0 and 1.
     """
     charts = _solved(compared, languages)
     if not charts:
         raise InputFault(
-            f"{compared.table.name}: no two strategies have samples that both completed, so there is no picture",
-            cure="leave out --figure, or run it over more samples",
+            f"{compared.table.name}: no two strategies completed the same samples, so there is nothing to draw",
+            cure="leave out --figure, or run the table over more samples",
         )
     return picture(charts)
 
@@ -138,7 +138,6 @@ def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
-    """Return the lines of each strategy, in the paper's order: the paper's lines, then ctxbench's."""
     groups: dict[str, list[PaperRow]] = {}
     for row in compared.table.rows:
         if language in row.printed or language in row.missing:
@@ -227,27 +226,27 @@ def _ours_record(result: OwnResult) -> dict[str, Any]:
 
 
 def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
-    """Yield the remarks, the most important first."""
+    """Yield the remarks above the table, the most important first."""
     rows = compared.table.rows
     if compared.generators:
         yield from _beside(compared, languages)
     else:
-        yield "the paper's numbers alone: nothing was run (--generator sets ours beside them)"
+        yield "the paper's numbers only: nothing was run (--generator adds ours)"
     if compared.table.headlines:
-        yield "averages: points gained, the mean over settings of which all rows are there (docs/strategies.md)"
+        yield "averages: points gained, mean over settings with all rows (docs/strategies.md)"
     printed = dict.fromkeys(language for row in rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]
     if hidden:
         yield f"not shown: the paper's rows of {' and '.join(hidden)} (--languages {hidden[0]})"
     if any(row.flags for row in rows):
-        yield "?: the number as printed cannot be right (--format json says why)"
+        yield "?: the printed number cannot be right (--format json says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
 
 
 def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     rows, generators = compared.table.rows, " and ".join(compared.generators)
-    yield "ours beside the paper's numbers, not a reproduction of them: samples, model and machine differ"
+    yield "ours beside the paper's numbers; not a reproduction, as samples, model and machine differ"
     if compared.stored:
         yield from _stored(compared)
     benchmarks = dict.fromkeys(BENCHMARKS.get(row.benchmark, row.benchmark) for row in rows)
@@ -260,7 +259,7 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     yield from _measured(compared, languages)
     yield from remarks((own.strategy, own.remarks) for results in compared.ours.values() for own in results)
     for name, specs in compared.left_out.items():
-        yield f"not run on {name}, which has samples in a language that they do not take: {', '.join(specs)}"
+        yield f"not run on {name}, which has samples in a language they do not accept: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
         differs = [of for of in method.differs if of.switch not in compared.options]
         if differs:
@@ -268,34 +267,32 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
 
 
 def _summariser(compared: ComparedTable) -> str:
-    """Return the summariser in words, and whether functions of tests were summarised."""
     if not compared.summariser:
-        names, asked = " and ".join(compared.generators), ", asked about tests' functions too"
+        names, asked = " and ".join(compared.generators), ", also for functions of tests"
         return f"{names}, as the generator (--summariser names another){asked * (not compared.continuing)}"
     if "--summarise-tests" in compared.options:
-        return f"{compared.summariser}, asked about tests' functions too"
-    return f"{compared.summariser}, which was not asked about functions of tests and vendored files (--summarise-tests)"
+        return f"{compared.summariser}, also for functions of tests"
+    return f"{compared.summariser}, not for functions of tests and vendored files (--summarise-tests)"
 
 
 def _stored(compared: ComparedTable) -> Iterator[str]:
-    yield "nothing was run: ours are stored runs, of each language over the samples that all of them have"
+    yield "nothing was run: ours are stored runs, per language over the samples that all share"
     missing = [spec for spec, results in compared.ours.items() if not results]
     if missing:
         yield f"no run is stored of {', '.join(missing)}"
 
 
 def _continuing(compared: ComparedTable) -> Iterator[str]:
-    """Yield how strategies work with a model that only continues code, if any strategy would ask for more."""
     which = " and ".join(compared.continuing)
     follows = "follows" if len(compared.continuing) == 1 else "follow"
     if which and compared.table.kind is Kind.FUNCTION:
         yield (
-            f"{which} {follows} no instructions: steps and documentation are taken from docstrings, no role is played "
-            "and no reasons are given (docs/strategies.md)"
+            f"{which} {follows} no instructions: steps and documentation come from docstrings, without roles "
+            "and reasons (docs/strategies.md)"
         )
     elif which and not compared.summariser and any(row.summariser for row in compared.table.rows):
         yield (
-            f"{which} {follows} no instructions: summaries, of drafts too, are plain ones that no model wrote "
+            f"{which} {follows} no instructions: summaries, also of drafts, are plain texts that no model wrote "
             "(docs/strategy.md)"
         )
 
@@ -324,12 +321,12 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
     elif "em" in columns:
         yield f"numbers: percent, metric profile {PROFILE}, ours with 95% intervals"
     if "tokens" in columns:
-        yield f"tokens: of the whole prompt, ours counted by {TOKENIZER}; the paper's tokenizer is not stated"
+        yield f"tokens: in the whole prompt, ours counted by {TOKENIZER}; the paper's tokenizer is not stated"
     if "inference" in columns:
-        yield "inference: seconds a task, ours of strategy and generator on this machine"
+        yield "inference: seconds per task, ours of strategy and generator on this machine"
         yield (
-            "construction: seconds a project, ours what a run had to make of a repository to search it; "
-            "what an earlier run left, such as vectors, takes no time"
+            "construction: seconds per project, ours to make a repository searchable; "
+            "what an earlier run stored, such as vectors, takes no time"
         )
     if "completed" in columns:
         yield "completed: tasks completed exactly; ours by EM"
@@ -339,11 +336,10 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
         yield f"our samples have no {' and no '.join(absent)}"
     missing = max((result.missing for result in ours), default=0)
     if missing:
-        yield f"samples without a result are in no number: up to {missing} of a strategy; run the same command again"
+        yield f"numbers exclude samples without a result, up to {missing} per strategy; run the same command again"
 
 
 def _samples(compared: ComparedTable) -> str:
-    """Return the number of samples behind a strategy's numbers, by set and language, in words."""
     first = next(iter(compared.ours.values()), ())
     sizes: dict[str, list[str]] = {}
     for result in sorted(first, key=lambda result: result.language != "python"):
@@ -360,7 +356,6 @@ def _size(result: OwnResult) -> str:
 
 
 def _who(by: SolvedBy, region: SolvedRegion) -> str:
-    """Return in words the strategies that alone solve the samples of a region."""
     if not region.runs:
         return "none of them"
     if len(region.runs) == by.solved.count:
@@ -386,8 +381,8 @@ def picture(charts: Sequence[SolvedBy]) -> str:
     """Return UpSet plots, one below the other, as an SVG.
 
     Each row is a strategy. Each column is a set of samples that exactly the strategies with a full dot solve, the
-    largest set first; its bar and number show the size. The labels on the right show how many samples each strategy
-    solves.
+    largest
+    set first; its bar and number show the size. Labels on the right show how many samples each strategy solves.
     """
     parts: list[str] = []
     width, top = 2 * _EDGE, float(_EDGE)
@@ -396,7 +391,7 @@ def picture(charts: Sequence[SolvedBy]) -> str:
             visible(f"{name}: {total} solved") for name, total in zip(by.strategies, by.solved.totals(), strict=True)
         ]
         there = len(by.solved.regions)
-        undrawn = f"; drawn are the {MOST_REGIONS} largest of {there} regions" if there > MOST_REGIONS else ""
+        undrawn = f"; only the {MOST_REGIONS} largest of {there} regions are drawn" if there > MOST_REGIONS else ""
         title = f"{by.title}, {by.solved.n} samples{undrawn}"
         across = 2 * _EDGE + _STEP * len(by.solved.regions[:MOST_REGIONS]) + _CHARACTER * max(map(len, labels))
         width = max(width, across, 2 * _EDGE + _CHARACTER * len(title))

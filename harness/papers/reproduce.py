@@ -1,4 +1,4 @@
-"""Running the strategies of a paper's table, and comparing the numbers, with intervals and sample counts. No output.
+"""Run the strategies of a paper's table and compare the numbers, with intervals and sample counts. No output.
 
 Only the paper's columns are computed, by the paper's rules: pass@1 by level, the unweighted mean of the levels, the
 mean of both languages (ICL-strategies paper); EM, ES and identifier metrics over all tasks (InferCom paper).
@@ -39,15 +39,13 @@ from ctxbench.harness.store.work import ConstructionTime, construction_times
 from ctxbench.strategies import registry
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
-"""The default sample sets."""
 PROFILE = "infercom"
-"""The metric profile of the line tables: the scorer released with InferCom."""
+"""Metric profile of the line tables: the scorer released with InferCom."""
 _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
 _RIGHT_OR_WRONG = ("pass@1", "em")
 
 
 def _options(choices: RunOptions) -> frozenset[str]:
-    """Return the command's options in use that remove a difference from the papers."""
     chosen = {
         "--tokenizer": choices.tokenizer,
         "--summary-template": choices.summary_templates,
@@ -63,33 +61,33 @@ class ComparedTable:
     table: PaperTable
     generators: tuple[str, ...]
     encoder: str | None
-    """The encoder that replaced the rows' encoders; None for each row's own."""
+    """Encoder that replaces the rows' encoders; None for each row's own."""
     specs: Mapping[str, str]
-    """Preset -> the spec that was run, without external rows."""
+    """Preset -> spec that was run; external rows have none."""
     ours: Mapping[str, tuple[OwnResult, ...]]
-    """Spec -> its results, one for each sample set, generator and language."""
+    """Spec -> results, one per sample set, generator and language."""
     summariser: str = ""
-    """The generator that wrote the summaries; empty if each of `generators` wrote its own."""
+    """Generator of the summaries; empty if each of `generators` wrote its own."""
     continuing: tuple[str, ...] = ()
-    """The generators that do not follow instructions."""
+    """Generators that do not follow instructions."""
     options: frozenset[str] = frozenset()
-    """The command's options in use that remove a difference from the paper (`PaperDifference.switch`)."""
+    """Options in use that remove a difference from the paper (`PaperDifference.switch`)."""
     solved: tuple[SolvedBy, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Sample set -> the specs that were not run over it, because they do not accept one of its languages."""
+    """Sample set -> specs that were not run over it, because they do not accept one of its languages."""
     stored: bool = False
-    """Whether the numbers come from stored runs, over the samples that all runs of a set have in common."""
+    """Whether the numbers come from stored runs, over the samples that all runs of a set share."""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of ctxbench's samples, in the papers' order; all of the table's if nothing was run."""
+        """Languages of the samples, in the paper's order; all languages of the table if nothing was run."""
         measured = {result.language for results in self.ours.values() for result in results}
         of_rows = dict.fromkeys(language for row in self.table.rows for language in row.languages)
         return tuple(language for language in of_rows if not measured or language in measured)
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
-    """Return preset -> the spec to run, with encoders replaced by `encoder` unless it is None; BM25 stays."""
+    """Return preset -> spec to run; `encoder` replaces the encoders, except BM25, unless it is None."""
     by_preset = {}
     for row in table.rows:
         if row.strategy:
@@ -101,10 +99,6 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
 def check_encoders(strategies: Iterable[str], replacement: str | None = None) -> None:
     """Check before a run that this machine has the encoders.
 
-    Args:
-        strategies: specs whose own encoders are needed.
-        replacement: the encoder that the user named instead.
-
     Raises:
         InputFault: if an encoder is missing; the cure names alternatives.
     """
@@ -115,17 +109,18 @@ def check_encoders(strategies: Iterable[str], replacement: str | None = None) ->
             encoder_of(encoder)
         except InputFault as fault:
             raise InputFault(
-                f"the encoder {encoder} of this table cannot be used here: {fault.what}",
-                cure="give every row another one, as --encoder minilm (or hashed or bm25, which need nothing); "
-                f"for this one: {fault.cure}",
+                f"this table needs the encoder {encoder}: {fault.what}",
+                cure="give every row another encoder, such as --encoder minilm (or hashed or bm25, which need "
+                "nothing); "
+                f"to use {encoder}: {fault.cure}",
             ) from None
 
 
 def load_sets(home: Home, names: Sequence[str], kind: Kind) -> list[SampleSet]:
-    """Return the named sample sets, or the quick start's if `names` is empty.
+    """Return the named sample sets, or the quick start's set if `names` is empty.
 
     Raises:
-        InputFault: if a set does not exist, or contains samples of another kind than the table's.
+        InputFault: if a set does not exist, or contains samples of another kind than the table.
     """
     names = tuple(dict.fromkeys(names)) or (DEFAULT_SAMPLES[kind],)
     if names == (DEFAULT_SAMPLES[kind],) and names[0] not in sets.names(home):
@@ -138,7 +133,7 @@ def load_sets(home: Home, names: Sequence[str], kind: Kind) -> list[SampleSet]:
     for sample_set in sample_sets:
         if any(sample.kind is not kind for sample in sample_set.samples):
             raise InputFault(
-                f"the table is about {kind} samples, the sample set {sample_set.name!r} holds others",
+                f"the table needs {kind} samples, but the sample set {sample_set.name!r} contains others",
                 cure=f"name a set of {kind} samples with --samples (see `ctxbench samples list`)",
             )
     return sample_sets
@@ -164,7 +159,7 @@ def run(
 
     Raises:
         InputFault: if an encoder is missing, or a strategy or generator cannot be run.
-        MachineFault: if the disk is full or a process cannot be started; finished samples are stored.
+        MachineFault: if the disk is full or a process cannot start; finished samples are stored.
     """
     by_preset = specs_of(table, encoder)
     strategies = tuple(dict.fromkeys(by_preset.values()))
@@ -208,20 +203,20 @@ def run(
 def stored(
     store: Store, table: PaperTable, names: Sequence[str], *, generators: Sequence[str], encoder: str | None = None
 ) -> ComparedTable:
-    """Compare stored runs with a table's rows, including shipped reference results, without running anything.
+    """Compare stored runs, including shipped reference results, with a table's rows; run nothing.
 
-    The largest run of each strategy over a set is used. The rows of a set, generator and language cover the samples
-    that all of them have in common.
+    Each strategy's largest run over a set counts. The rows of a set, generator and language cover the samples that they
+    all share.
 
     Args:
-        store: the store of the runs.
+        store: store of the runs.
         table: the paper's table.
-        names: names of the sample sets; empty for the quick start's.
-        generators: the generators of the runs.
-        encoder: the encoder that replaces the rows' encoders; None for each row's own.
+        names: sample sets; empty for the quick start's set.
+        generators: generators of the runs.
+        encoder: encoder that replaces the rows' encoders; None for each row's own.
 
     Raises:
-        InputFault: if a generator's spec is invalid, or no such run is stored.
+        InputFault: if a generator's spec is invalid, or no matching run is stored.
     """
     by_preset = specs_of(table, encoder)
     models = tuple(dict.fromkeys(map(canonical, generators)))
@@ -242,8 +237,8 @@ def stored(
         with_it = f" with --encoder {encoder}" if encoder else ""
         raise InputFault(
             f"no run of {table.name} by {' or '.join(models)}{with_it} is stored",
-            cure="see `ctxbench runs`; import what came with ctxbench, `ctxbench results import --reference ctxbench-2`"
-            " or ctxbench-2-lite, and give --encoder bm25; or leave out --stored",
+            cure="see `ctxbench runs`; import shipped results with `ctxbench results import --reference ctxbench-2`"
+            " (or ctxbench-2-lite) and give --encoder bm25; or leave out --stored",
         )
     return ComparedTable(
         table=table,
@@ -258,10 +253,10 @@ def stored(
 
 
 def instructs(generator: str) -> bool:
-    """Return whether a generator follows instructions; if its engine is not installed, judge by its spec.
+    """Return whether a generator follows instructions; if its engine is not installed, its spec decides.
 
     Raises:
-        InputFault: if it cannot be used on this machine, and its spec names no model.
+        InputFault: if the generator cannot be used on this machine, and its spec names no model.
     """
     try:
         return resolve(generator).capabilities.instructs
@@ -273,7 +268,6 @@ def instructs(generator: str) -> bool:
 
 
 def _models(generators: Sequence[str]) -> dict[str, Generator]:
-    """Return spec -> model, after checking that every model's files exist."""
     models = {generator: resolve(generator) for generator in generators}
     for model in models.values():
         _ = model.version
@@ -289,11 +283,10 @@ def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNumber:
-    """One of ctxbench's numbers."""
+    """A number measured by ctxbench."""
 
     mean: float
     n: int
-    """Number of samples."""
     low: float | None = None
     """Lower bound of the 95% interval; None without an interval."""
     high: float | None = None
@@ -307,25 +300,18 @@ class OwnResult:
     samples: str
     language: str
     strategy: str
-    """Canonical spec."""
     generator: str
     counts: Mapping[str, int]
-    """Completed samples by level."""
+    """Level -> completed samples."""
     missing: int
-    """Samples left missing by the machine or by a fault of the strategy; no number includes them."""
+    """Samples without a result, because the machine or the strategy failed; no number includes them."""
     cells: Mapping[str, OwnNumber]
     remarks: tuple[str, ...] = ()
-    """The run's remarks about its samples and about what the strategy sees."""
+    """Remarks about the run's samples and what the strategy sees."""
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
-    """Return the columns of `table` that a run can fill.
-
-    Args:
-        run: the run over one set in one language.
-        table: the paper's table.
-        built: the indices that were built for it, with their times.
-    """
+    """Return the columns of `table` that a run can fill."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
     if construction := construction_of(stage for stage in built if project_of(stage.repo) in repos):
@@ -344,7 +330,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
 
 
 def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
-    """Return the mean seconds to make a repository searchable: the sum of its stages, averaged over attempts."""
+    """Return the mean seconds to make a repository searchable: all stages together, averaged over attempts."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:
         attempts[stage.repo][stage.attempt] += stage.seconds
@@ -352,7 +338,7 @@ def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
 
 
 def overall(results: Sequence[OwnResult]) -> float | None:
-    """Return the mean of both languages' averages; None unless both exist."""
+    """Return the mean of both languages' averages; None if one is missing."""
     averages = [result.cells["avg"].mean for result in results if "avg" in result.cells]
     return math.fsum(averages) / 2 if len(averages) == 2 else None
 
@@ -397,15 +383,14 @@ def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """A mean gain: as stated in a paper's text, or computed from the paper's or ctxbench's rows."""
+    """A mean gain: stated in a paper's text, or computed from the paper's rows or from ctxbench's."""
 
     name: str
-    """The compared methods, in words."""
+    """Description of the compared methods."""
     whose: str
     n: int
-    """Number of settings."""
     cells: Mapping[str, float]
-    """Column -> points, for columns that every row has."""
+    """Column -> points, for columns in all rows."""
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
@@ -416,7 +401,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
         theirs |= {(row.method, row.benchmark, row.model, language): cells for language, cells in row.printed.items()}
         for own in compared.ours.get(compared.specs.get(row.preset, ""), ()):
             if own.language in languages:
-                # Ignore the runs' limits, because stored rows cover the samples that all runs have in common.
+                # Ignore the runs' limits, as stored rows cover the samples that all runs share.
                 setting = (own.samples.partition("[")[0], own.generator, own.language)
                 ours[row.method, *setting] = {column: cell.mean for column, cell in own.cells.items()}
     for headline in compared.table.headlines:
@@ -433,7 +418,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
 
 
 def _gains(headline: HeadlineGain, cells: Mapping[tuple[str, ...], Mapping[str, float]]) -> Iterator[dict[str, float]]:
-    """Yield column -> points for each setting and method; empty if one of the rows is missing."""
+    """Yield column -> points for each setting and method; empty if a row is missing."""
     for setting in dict.fromkeys(key[1:] for key in cells):
         for method, baselines in headline.over.items():
             gaining, *others = (cells.get((name, *setting), {}) for name in (method, *baselines))
@@ -450,7 +435,7 @@ def _average(name: str, whose: str, gains: Sequence[Mapping[str, float]]) -> Ave
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedBy:
-    """Who solves what, over the samples of one set and language that all strategies completed."""
+    """Which strategies solve which samples of a set and language; only samples that all strategies completed count."""
 
     samples: str
     language: str
@@ -461,12 +446,12 @@ class SolvedBy:
 
     @property
     def title(self) -> str:
-        """The caption: set, language, generator and metric."""
+        """Caption: set, language, generator and metric."""
         return f"who solves what: {self.samples}, {self.language}, {self.generator}, by {self.metric}"
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield who solves what, for each language with at least two strategies and a metric that is right or wrong."""
+    """Yield which strategies solve which samples, per language, if at least two share a metric of 0 and 1."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
         members = tuple(of_language.values())

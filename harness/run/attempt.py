@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
 
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
-"""Strategy, sample, decoding, completions -> the answered sample."""
+"""Strategy, sample, decoding, number of completions -> the answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
 """Samples -> their stored answers."""
 GIVE_UP_AFTER = 5
-"""Equal failures in a row after which an attempt starts no more samples of the strategy: the next would also fail."""
+"""Equal failures in a row after which no more samples of the strategy start, because the next would also fail."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -69,26 +69,25 @@ class RunSummary:
     faults: tuple[StoredFault, ...]
     """Reasons for missing samples, in chronological order."""
     too_long: int = 0
-    """Number of faults for a prompt that is too long for the model."""
+    """Faults because a prompt is too long for the model."""
     judges: bool = False
-    """Whether functions get verdicts."""
     unjudged: int = 0
     """Stored completions of functions without a verdict."""
     passes: tuple[int, ...] = ()
     """Number of passes for each sample whose completions all have verdicts."""
     all_equal: bool = False
-    """Whether every sample has several completions and they are all equal."""
+    """Whether every sample has several completions and all of them are equal."""
     seed: int = 0
     repeats: bool = False
-    """Whether the run equals the run with the previous seed, so that repeating it adds no information."""
+    """Whether the run equals the run with the previous seed. Repeating it again adds no information."""
     gave_up: bool = False
     """Whether the attempt stopped early because the strategy repeated one failure."""
     costs: RunCosts | None = None
     """Cost of all calls in all attempts; None if unknown."""
     spent: float | None = None
-    """US dollars at which the cost limit stopped the command; None if it did not."""
+    """US dollars spent when the cost limit stopped the command; None if it did not."""
     remark: str = ""
-    """Requests to the model outside the samples, by this call of `run` so far."""
+    """Requests to the model outside the samples, in this call of `run`."""
 
 
 @dataclass(slots=True)
@@ -96,7 +95,6 @@ class _Tally:
     new: int = 0
     faults: list[StoredFault] = field(default_factory=list)
     built: list[StoredConstruction] = field(default_factory=list)
-    """Structures that other machines built."""
     too_long: int = 0
     gave_up: bool = False
     _last: str = ""
@@ -107,7 +105,7 @@ class _Tally:
         self._last = fault.what
         if self._alike == GIVE_UP_AFTER:
             self.gave_up = True
-            _LOG.info("no more samples are begun: %d in a row failed alike: %s", GIVE_UP_AFTER, fault)
+            _LOG.info("no more samples are started: %d in a row failed with the same fault: %s", GIVE_UP_AFTER, fault)
 
     def succeeded(self) -> None:
         self._alike = 0
@@ -119,9 +117,8 @@ class UnitOutcome:
 
     samples: Sequence[Sample]
     shards: Sequence[tuple[str, bytes]] = ()
-    """(name, content) of each shard."""
     fault: MachineFault | None = None
-    """Why the whole unit has no results."""
+    """Why the unit has no results."""
 
 
 class Attempt:
@@ -139,31 +136,23 @@ class Attempt:
         scorer: SampleScorer,
         card: StrategyCard,
     ) -> None:
-        """Prepare an attempt at a run that is stored already.
+        """Prepare an attempt at a stored run.
 
-        Args:
-            store: for the results.
-            sample_set: the run's set.
-            snapshots: reads the repositories; called only if samples are missing.
-            resources: cells, model and threads of the run.
-            spec: the run.
-            planned: its samples.
-            scorer: scores completions.
-            card: the strategy's; if it runs programs, a sandbox is opened for missing samples.
+        `snapshots` reads the repositories, only if samples are missing. `card` is the strategy's; if the strategy runs
+        programs and samples are missing, a sandbox is opened.
         """
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = spec.n > 0 and any(sample.tested for sample in planned)
         self._scorer, self._pace = scorer, WorkPace(2 * resources.workers)
         self._card = card
-        # A digest, so compute it once.
         self._run = spec.id
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
     def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
-        """Complete the missing samples here or on a cluster's nodes; record the attempt's end even if interrupted.
+        """Complete the missing samples here or on a cluster's nodes, and record the attempt's end even if interrupted.
 
-        If the user's mistake, such as a missing key, stops a run before anything is stored, the run is deleted.
+        If a user's mistake, such as a missing key, stops a run before anything is stored, the run is deleted.
 
         Raises:
             InputFault: if another process works on the run, or the user must correct something first.
@@ -212,7 +201,6 @@ class Attempt:
         yield self._resources.batcher.generator.remark
 
     def _lacking(self) -> list[UnscoredCompletion]:
-        """Return the stored completions of functions without a verdict."""
         return verdicts.unjudged(self._store, self._run) if self._functions else []
 
     def _try(self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], progress: Progress) -> None:
@@ -232,7 +220,7 @@ class Attempt:
         load = Load(workers=resources.workers, requests=resources.batcher.requests, cores=os.cpu_count() or 1)
         with self._recorded(isolation, load, len(missing)):
             for language in sorted({sample.language for sample in missing}):
-                # Start the coder while the model writes the first answers, so that they need not wait for it.
+                # Start the coder while the model writes the first answers, so that the answers need not wait.
                 self._scorer.wake(language)
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
@@ -242,7 +230,6 @@ class Attempt:
 
     @contextlib.contextmanager
     def _recorded(self, isolation: str, load: Load, missing: int) -> Iterator[None]:
-        """Record an attempt at `missing` samples and its end, even after an exception."""
         resources = self._resources
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, locked=self._locked)
         reason = "failed"
@@ -266,7 +253,6 @@ class Attempt:
     def _share_out(
         self, missing: Sequence[Sample], lacking: Sequence[UnscoredCompletion], cluster: Cluster, progress: Progress
     ) -> None:
-        """Let other machines complete the missing samples and merge their shards; then judge stored completions."""
         merger = Merger(self._store, self._set, own=True)
         with (
             self._recorded(cluster.isolation, cluster.load, len(missing)),
@@ -283,11 +269,12 @@ class Attempt:
             self._judge_here(lacking, tick)
 
     def _judge_here(self, lacking: Sequence[UnscoredCompletion], tick: Tick) -> None:
-        """Judge stored completions on this machine, which may lack a sandbox."""
         try:
             executor = self._resources.executor() if lacking else None
         except SandboxError as error:
-            cure = f"{error.cure}, or let `ctxbench exec --samples {self._set.name} --run {self._run}` do it elsewhere"
+            cure = (
+                f"{error.cure}, or run `ctxbench exec --samples {self._set.name} --run {self._run}` on another machine"
+            )
             for completion in lacking:
                 self._note(completion.sample_id, MachineFault(error.what, where=error.where, cure=cure))
                 tick(1, 1)
@@ -325,7 +312,6 @@ class Attempt:
         return answered if executor is None else judged(answered, executor)
 
     def _work(self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Tick) -> None:
-        """Keep every thread busy; meanwhile score and store finished samples in batches."""
         resources = self._resources
         left = deque(missing)
         under_way = UnderWay(resources.threads, make)

@@ -1,12 +1,12 @@
 """`Batcher`: batches requests of many threads, sends equal requests once, and stores every answer.
 
-A thread enters with `member` and asks with `ask`, which waits. The batcher has two kinds of threads:
+A thread enters with `member`. Its calls of `ask` wait for the answers. The batcher has two kinds of threads:
 
 - The bookkeeper looks requests up in the store and stores answers, all that have arrived at a time, so that no model
   waits for a disk.
-- A lane sends requests without a stored answer to the generator. It starts when a batch is full, every member waits, or
-  no request has arrived for half a second. A generator that takes concurrent calls (``concurrent``) has `batch_size`
-  lanes. Each takes one request as soon as it is free, so that no request waits for a batch or its slowest answer.
+- A lane sends requests without a stored answer to the generator. It starts when a batch is full, every member waits,
+  or no request has arrived for half a second. A ``concurrent`` generator has `batch_size` lanes. Each lane sends one
+  request as soon as it is free, so that no request waits for a batch or its slowest answer.
 
 A request is *asked* (to be looked up), *pending* (to be sent), under way, *answered* (to be stored), and then settled.
 One lock protects these states. Every caller gets its answers or the fault, and a fault of one request does not affect
@@ -33,17 +33,15 @@ from ctxbench.harness.store.write import StoredGeneration, clean
 LINGER = 0.5
 """Seconds without a new request after which a batch is sent although members are still working."""
 FIRST = 8
-"""Size limit of the first batch; each next batch may be twice as large, up to a full one. The first answers then arrive
-early and are stored even if the run stops in its first seconds.
-"""
+"""Size limit of the first batch. Each next batch may be twice as large, up to a full one. The first answers then arrive
+early and are stored even if the run stops in its first seconds."""
 GIVE_UP = 3
 """Batches in a row without any answer after which the generator counts as lost."""
 _MOMENT = 0.05
-"""Seconds that lookups and answers wait for more: a database takes about as long for many as for one."""
+"""Seconds that lookups and answers wait for more. A database takes about as long for many as for one."""
 
 _CLOSE_SECONDS = 10.0
 Outcome = Response | MachineFault
-"""The generator's answer to one request."""
 
 
 class AnswerStore(Protocol):
@@ -70,16 +68,12 @@ class Stopped(MachineFault):
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """One call that waits for requests."""
-
     missing: int
     done: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """One distinct request that is not settled."""
-
     id: str
     request: Request
     waiters: list[_Waiter] = field(default_factory=list)
@@ -96,17 +90,14 @@ class Batcher:
         store: AnswerStore,
         prices: Prices | None = None,
     ) -> None:
-        """Prepare; threads start with the first request.
+        """Prepare. Threads start with the first request.
 
-        Args:
-            generator: the model; called by one thread at a time, unless it is ``concurrent``.
-            spec: its canonical spec, which identifies its answers together with its version.
-            store: for lookups and new answers.
-            prices: prices of models, for the price stored with each answer.
+        The generator is called by one thread at a time unless it is ``concurrent``. Its canonical `spec` and its
+        version identify answers.
         """
         self.generator, self.spec, self._store = generator, spec, store
         self.spent = 0.0
-        """US dollars of the new answers so far whose prices are known; stored answers cost nothing."""
+        """US dollars of the new answers with known prices. Stored answers cost nothing."""
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
         able = generator.capabilities
         self.requests = max(1, able.batch_size)  # limit of requests sent at once
@@ -148,7 +139,7 @@ class Batcher:
         """Wait for the answers to `requests`, in order.
 
         Raises:
-            MachineFault: the fault of a request; the last fault of a lost generator; `Stopped` after `close`.
+            MachineFault: the fault of a request, or the last fault of a lost generator; `Stopped` after `close`.
         """
         if not requests:
             return []
@@ -200,17 +191,13 @@ class Batcher:
         return [request for id_, request in by_id.items() if id_ not in stored]
 
     def close(self) -> None:
-        """Stop: every waiting and every later call raises `Stopped`.
-
-        Answers under way get a few seconds to arrive and be stored.
-        """
-        self._fail(Stopped("the run was stopped", cure="run the same command again to go on"))
+        """Stop: every waiting and every later call raises `Stopped`. Answers under way get a few seconds to arrive."""
+        self._fail(Stopped("the run was stopped", cure="run the same command again to continue"))
         until = time.monotonic() + _CLOSE_SECONDS
         while self._threads:
             self._threads.pop().join(max(0.0, until - time.monotonic()))
 
     def _enter(self, requests: Mapping[str, Request]) -> tuple[_Waiter, dict[str, _Slot]]:
-        """Enter requests by key, equal ones once; the waiter is done when all are settled."""
         waiter = _Waiter(len(requests))
         with self._lock:
             if (fault := self._fatal or self._gone) is not None:
@@ -246,7 +233,6 @@ class Batcher:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Answer every waiting and every later request with an error; only the first error counts."""
         with self._lock:
             self._fatal = self._fatal or error
             self._settle(dict.fromkeys(self._slots.values(), self._fatal))
@@ -279,7 +265,6 @@ class Batcher:
                     self._drop_pending()
 
     def _to_book(self) -> tuple[list[_Slot], list[tuple[_Slot, Outcome]]] | None:
-        """Wait for requests to look up and answers to store, and return them; None at the end."""
         with self._lock:
             while not self._asked and not self._answered:
                 # At the end, answers under way are stored too.
@@ -298,12 +283,11 @@ class Batcher:
         return self._fatal is not None or (self._waiting >= self._members and not self._under_way)
 
     def _tell_books(self) -> None:
-        """Wake the bookkeeper, unless it is gathering and more may arrive. Call with the lock held."""
+        """Wake the bookkeeper, unless more work may arrive while it gathers. Call with the lock held."""
         if not self._gathers or self._all_there():
             self._books.notify()
 
     def _look_up(self, slots: Sequence[_Slot]) -> None:
-        """Settle requests with a stored answer; make the others pending."""
         answers = self._store.generations([slot.id for slot in slots])
         with self._lock:
             self._unknown -= len(slots)
@@ -315,7 +299,7 @@ class Batcher:
             self._work.notify(max(1, len(self._pending)))
 
     def _keep(self, answered: Sequence[tuple[_Slot, Outcome]]) -> list[tuple[_Slot, Outcome]]:
-        """Store answers; return the stored ones, which may be another run's for the same request."""
+        """Store answers. Return the stored ones, which may be another run's for the same request."""
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if not generations:
             return list(answered)
@@ -363,7 +347,6 @@ class Batcher:
                 self._came_back(answered)
 
     def _next_batch(self) -> list[_Slot]:
-        """Wait until a batch is due, and return it; an empty one at the end."""
         with self._lock:
             while self._fatal is None:
                 seconds = self._newest + LINGER - time.monotonic()
@@ -388,10 +371,9 @@ class Batcher:
         if accounted(response):
             return dataclasses.replace(response, text=clean(response.text))
         what = "an answer reports an impossible end, number of tokens or number of seconds"
-        return MachineFault(what, where=self.spec, cure="see that the generator is well: `ctxbench generator check`")
+        return MachineFault(what, where=self.spec, cure="check it with `ctxbench generator check`")
 
     def _came_back(self, answered: Sequence[tuple[_Slot, Outcome]]) -> None:
-        """Accept the outcomes of a batch (none if its lane ends), and record whether the generator works."""
         faults = [outcome for _, outcome in answered if isinstance(outcome, MachineFault)]
         with self._lock:
             self._under_way -= 1

@@ -3,7 +3,7 @@
 Nodes need ctxbench, but no shared disk and no database. Each node receives the sample set once, and a repository with
 its tests' wheels before the first unit of it. It returns shards. A unit of a lost worker is repeated elsewhere, so a
 run survives the loss of any node except this one. A node has two units at a time, so that the second can start at once.
-Models are servers or the built-in one.
+Models are servers or the built-in model.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 AHEAD = 2
 """Units assigned to a node at a time."""
 TURNS = 6
-"""Minimum number of units per node, so that no node waits long for the last unit of another."""
+"""Minimum number of units per node, so that nodes finish at nearly the same time."""
 TRIES = 5
-"""Workers that a unit may lose before this attempt gives its samples up."""
+"""Workers that a unit may lose before this attempt skips its samples."""
 _MOMENT = 1.0
-"""Seconds between two checks of the nodes."""
 _CLOSING = 60.0
 """Seconds for idle workers to end their cells and boxes before they are killed."""
 _PATIENCE = 120.0
@@ -47,35 +46,30 @@ Say = Callable[[str], None]
 class _Node:
     id: str
     name: str
-    """Address of the node."""
     actor: Any
     greeting: Any
     """Reference to the result of `NodeWorker.check`."""
     ready: bool = False
     repos: set[str] = field(default_factory=set)
-    """Repositories that the node has read."""
 
 
 class Cluster:
     """The nodes of a cluster for the runs of one call; opened by `open_cluster`."""
 
     def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
-        """Use the nodes of the cluster that `ray` is connected to; workers start with `do`."""
         self._ray, self._home, self._set, self._say = ray, home, sample_set, say
         self._job, self._seed, self._tests = ray.put(job), job.choices.seed, _tests_of(job)
         self._nodes: dict[str, _Node] = {}
         self._closed_to: set[str] = set()
         """Ids of nodes that cannot do these runs."""
         self._parts: dict[str, Any] = {}
-        """Repository -> reference to its files."""
         self._wheels: Any = None
-        """Reference to the wheels of all tests."""
         self._units: dict[Any, tuple[str, WorkUnit]] = {}
         """Reference of a unit under way -> (node id, unit)."""
         self._seen = time.monotonic()
 
     def close(self) -> None:
-        """End every worker; without units under way, let each first close its cells and control groups."""
+        """End every worker. Without units under way, each first closes its cells and control groups."""
         with contextlib.suppress(Exception):
             if closings := [] if self._units else [node.actor.close.remote() for node in self._nodes.values()]:
                 self._ray.wait(closings, num_returns=len(closings), timeout=_CLOSING)
@@ -91,19 +85,16 @@ class Cluster:
 
     @property
     def isolation(self) -> str:
-        """How and where strategies are isolated, and where tests run."""
+        """Where strategies run and are isolated, and where tests run."""
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
         """Yield the outcomes of all units for some samples of a run, as they end.
 
-        Args:
-            spec: the run.
-            missing: the samples.
-            answers: returns their stored answers.
+        `answers` returns the stored answers of samples.
 
         Raises:
-            InputFault: if no node can do them until the user corrects something.
+            InputFault: if no node can do the units until the user corrects something.
             MachineFault: if no node is left.
         """
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, len(_alive(self._ray)))))))
@@ -129,10 +120,9 @@ class Cluster:
                         yield UnitOutcome(samples=outcome.samples, fault=_gave_up(outcome))
 
     def _look(self) -> None:
-        """Start a worker on each node without one, and check which are ready."""
         alive = {node["NodeID"]: node for node in _alive(self._ray)}
         for id_ in [id_ for id_ in self._nodes if id_ not in alive]:
-            self._say(f"node {self._nodes.pop(id_).name} is lost; others do its part")
+            self._say(f"node {self._nodes.pop(id_).name} is lost; other nodes do its units")
         for id_, node in alive.items():
             if id_ not in self._nodes and id_ not in self._closed_to:
                 self._nodes[id_] = self._start(id_, node)
@@ -142,7 +132,9 @@ class Cluster:
         if any(node.ready for node in self._nodes.values()):
             self._seen = time.monotonic()
         elif alive and alive.keys() <= self._closed_to:
-            raise MachineFault("no node of the cluster can do this run", where="Ray", cure="see what was said of each")
+            raise MachineFault(
+                "no node of the cluster can do this run", where="Ray", cure="see the messages about the nodes"
+            )
         elif time.monotonic() - self._seen > _PATIENCE + 60 * len(alive):
             raise MachineFault(
                 "no node of the cluster answers", where="Ray", cure="see `ray status`, then run the same command again"
@@ -156,7 +148,6 @@ class Cluster:
         return _Node(id=id_, name=_name(node), actor=actor, greeting=actor.check.remote())
 
     def _greet(self, node: _Node) -> None:
-        """Read a new worker's report, if it has arrived."""
         if not self._ray.wait([node.greeting], timeout=0)[0]:
             return
         try:
@@ -173,7 +164,7 @@ class Cluster:
         self._nodes.pop(node.id, None)
         if forever:
             self._closed_to.add(node.id)
-            self._say(f"node {node.name} takes no part: {why}")
+            self._say(f"node {node.name} is excluded: {why}")
         with contextlib.suppress(Exception):
             self._ray.kill(node.actor)
 
@@ -204,11 +195,10 @@ class Cluster:
             samples=ids,
             answers=tuple(answers(unit.samples)),
         )
-        # In a list, so that the worker fetches them only if it lacks them.
+        # In a list, so that the worker fetches the parts only if it lacks them.
         self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
 
     def _ended(self) -> Iterator[UnitOutcome | WorkUnit]:
-        """Wait a moment for units to end; yield their outcomes, and the units of lost workers."""
         refs = list(self._units)
         if not refs:
             time.sleep(_MOMENT / 4)
@@ -227,7 +217,7 @@ class Cluster:
                 if not _is_lost(self._ray, error):
                     raise
                 if (node := self._nodes.get(id_)) is not None:
-                    self._say(f"a worker on node {node.name} is lost; what it was at is done again")
+                    self._say(f"a worker on node {node.name} is lost; its unit is repeated")
                     self._drop(node, "", forever=False)
                 yield unit
             else:
@@ -235,9 +225,9 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return a node's next unit: of a repository that it has read, or one that no node has, or the first one.
+    """Return a node's next unit: of a repository that the node has read, or that no node has, or the first one.
 
-    Among new repositories the one with the most units left comes first; so it does among repositories of other nodes.
+    Among new repositories, and among those of other nodes, the one with the most units left comes first.
     """
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
@@ -246,7 +236,6 @@ def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> 
 
 
 def _tests_of(job: NodeJob) -> str:
-    """Return where a job's tests run, for an attempt's record; empty if each node chooses."""
     if job.choices.sandbox == NO_SANDBOX:
         return " without tests"
     return f", tests in {job.choices.sandbox}" if job.tested and job.choices.sandbox else ""
@@ -271,12 +260,7 @@ def _first_line(error: Exception) -> str:
 
 
 def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) -> list[tuple[str, int, T | str]]:
-    """Return (name, cores, answer) for each node of a cluster; the answer is an error text if the node cannot answer.
-
-    Args:
-        address: as of `open_cluster`.
-        question: a function of a module, called on each node.
-        arguments: its arguments.
+    """Call a module's function on each node of a cluster; return (name, cores, answer or error text).
 
     Raises:
         InputFault: as `open_cluster`.
@@ -290,7 +274,7 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
             try:
                 answer = ray.get(reference, timeout=_PATIENCE)
             except ray.exceptions.RayError as error:
-                answer = f"it gives no answer: {_first_line(error)}"
+                answer = f"no answer: {_first_line(error)}"
             answers.append((_name(node), int(node["Resources"]["CPU"]), answer))
         return answers
     finally:
@@ -298,23 +282,20 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
 
 
 def _alive(ray: Any) -> list[Any]:
-    """Return the living nodes of a cluster with CPU cores."""
     return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
 
 
 def _on(node_id: str) -> dict[str, Any]:
-    """Return the options that bind an actor or task to one node."""
     scheduling = importlib.import_module("ray.util.scheduling_strategies")
     return {"scheduling_strategy": scheduling.NodeAffinitySchedulingStrategy(node_id=node_id, soft=False)}
 
 
 def _name(node: Mapping[str, Any]) -> str:
-    """Return a node's address, with an id that distinguishes nodes on one machine."""
     return f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
 
 
 def connect(address: str | None) -> Any:
-    """Return Ray, connected to a cluster, or to a new one on this machine alone.
+    """Return Ray, connected to a cluster or to a new cluster on this machine.
 
     Raises:
         InputFault: if Ray is not installed, or no cluster answers at the address.
@@ -344,15 +325,10 @@ def open_cluster(
     choices: RunOptions,
     say: Say,
 ) -> Iterator[Cluster]:
-    """Connect to a Ray cluster for runs over a sample set; end the workers on leaving.
+    """Connect to a Ray cluster for runs over a sample set. End the workers on leaving.
 
-    Args:
-        address: of its head, or ``auto``; None for a cluster on this machine alone, which ends with the block.
-        home: contains the repositories.
-        sample_set: the set to complete.
-        generator: its spec.
-        choices: which samples, and how.
-        say: receives messages about excluded and lost nodes.
+    `address` is that of its head, or ``auto``; None starts a cluster on this machine alone, which ends with the block.
+    `say` receives messages about excluded and lost nodes.
 
     Raises:
         InputFault: if Ray is not installed, no cluster answers, or the generator's model would run in the workers.

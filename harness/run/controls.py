@@ -1,7 +1,7 @@
-"""Controls: completions made with the answer, to check the metrics. Boards never rank them as strategies.
+"""Controls: completions built from the answer, to check the metrics. Boards never rank them as strategies.
 
-``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
-prompt. ``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
+``gold`` completes with the reference and ``blank`` with nothing, without a model; both show the in-file prompt.
+``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
 ``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`). Only this
 module and `harness.run.scoring` read references.
 """
@@ -42,10 +42,9 @@ MOST_APIS = 8
 
 
 class Controls:
-    """Completes samples for controls; safe to use from many threads."""
+    """Completes samples for controls. Many threads may use it."""
 
     def __init__(self, asker: Asker, store: Store, references: Mapping[str, Reference]) -> None:
-        """Use the model and the answers of one sample set."""
         self._asker, self._store, self._references = asker, store, references
 
     def make(self, name: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
@@ -72,11 +71,11 @@ class Controls:
 
 
 def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:
-    """Return a prompt with context that is retrieved with the answer.
+    """Return a prompt with context retrieved with the answer.
 
-    It contains windows similar to the reference, as `lc.repocoder` finds them with a perfect draft; the signatures of
-    the project's functions and classes that the reference uses; and the in-file text. The view is a strategy's, so the
-    reference itself is not in it.
+    It contains windows similar to the reference, as `lc.repocoder` finds them with a perfect draft, the signatures of
+    the project's functions and classes that the reference uses, and the in-file text. The view is a strategy's, so it
+    does not contain the reference.
     """
     target = behind_cursor(sample, reference)
     before = first_shown_line(query, HALF)
@@ -102,7 +101,6 @@ def stored_prompt(query: Query, sample: Sample) -> Prompt:
 
 
 def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:
-    """Yield the signature of a used function, or of a used class's constructor and its methods in `named`."""
     last = use.name.rpartition(".")[2]
     for path in repo.language.defining_files(use.module, repo.files()):
         for unit in units(path, repo.read(path), repo.language, by="usage", constructors=True):

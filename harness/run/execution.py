@@ -1,8 +1,8 @@
 """Execution in the sandbox: `Executor` judges generated functions, `Programs` runs strategies' programs.
 
-No verdict is computed twice. If the store lacks it, the judge runs the tests and the verdict is stored. Equal work of
-several threads or processes at the same moment runs once. `BROKEN` is raised as a machine fault and never stored, so
-that the work is repeated. The judge owns sandboxes and tests.
+No verdict is computed twice. If the store lacks a verdict, the judge runs the tests and the verdict is stored. Equal
+work of several threads or processes at the same moment runs once. `BROKEN` is raised as a machine fault and never
+stored, so that the work is repeated.
 
 A strategy's program runs in a fresh box with a Python interpreter, and without a repository, packages or a network. Its
 output decides no verdict.
@@ -39,14 +39,14 @@ from ctxbench.strategies.api import Execute, Execution
 
 T = TypeVar("T")
 GIVE_UP = 3
-"""Broken jobs of one repository in a row after which it is skipped."""
+"""Broken jobs of one repository in a row after which the repository is skipped."""
 RULES = "1"
-"""Version of the rules that turn outcomes into verdicts outside the sandbox; a new version judges everything again."""
+"""Version of the rules that turn outcomes into verdicts outside the sandbox. A new version judges everything again."""
 OUTPUT_KEPT = 16_384
 """Characters of a job's output that are stored: half from its start, half from its end."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 SECONDS = 60.0
-"""Time limit of a program in seconds, whatever limit a strategy requests."""
+"""Maximum seconds of a program, whatever limit a strategy requests."""
 OUTPUT = 20_000
 """Bytes of a program's output that are returned: half from its start, half from its end."""
 _ENVIRONMENT = Environment(name="execute")
@@ -55,7 +55,7 @@ _LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
 _PROGRAM = "program.py"
 _ACTION = Command(argv=("python3", "-I", _PROGRAM))
 OpenTools = Callable[[int], AbstractContextManager[Execute]]
-"""Programs at once -> runner of programs."""
+"""Number of concurrent programs -> runner of programs."""
 OpenSandbox = Callable[[Home, str | None], Sandbox]
 """Home, name of a back end (None: this machine's choice) -> the back end."""
 
@@ -64,7 +64,7 @@ class SampleJudge(Protocol):
     """Runs the tests of samples."""
 
     def image(self, sample: Sample) -> str:
-        """Return the digest of the image for a sample's tests, and build the image if it is missing."""
+        """Return the digest of the image for a sample's tests. Build the image if it is missing."""
         ...
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
@@ -77,7 +77,7 @@ OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[
 
 
 class Executor:
-    """Computes or looks up verdicts; safe to use from many threads."""
+    """Computes or looks up verdicts. Many threads may use it."""
 
     def __init__(
         self,
@@ -88,7 +88,6 @@ class Executor:
         sandbox: str,
         threads: ThreadPoolExecutor,
     ) -> None:
-        """Use a judge in the back end `sandbox`; tests run in parallel in all threads."""
         self._judge, self._store, self._set = judge, store, sample_set
         self.sandbox, self._threads = sandbox, threads
         self._lock = threading.Lock()
@@ -103,12 +102,12 @@ class Executor:
         """Return the verdict of a whole function, computed now or stored.
 
         Raises:
-            MachineFault: if the tests could not be run; `Stopped` after `close`.
+            MachineFault: if the tests could not run; `Stopped` after `close`.
         """
         return self.wait(self.submit(sample, text))
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result of `submit`; raise the faults of `verdict`."""
+        """Return the result of `submit`, or raise a fault of `verdict`."""
         try:
             return future.result()
         except CancelledError:
@@ -132,11 +131,11 @@ class Executor:
         return future
 
     def close(self) -> None:
-        """Drop waiting tests; running ones end with the judge's boxes."""
+        """Drop waiting tests. Running tests end with the judge's boxes."""
         self._closed = True
         with self._lock:
             waiting = list(self._under_way.values())
-        # Do not let `shutdown` cancel them: it calls back with its lock held, and `submit` waits for that lock.
+        # `shutdown` must not cancel them: it calls back with its lock held, and `submit` waits for that lock.
         self._threads.shutdown(wait=False)
         for future in waiting:
             future.cancel()
@@ -152,7 +151,6 @@ class Executor:
         return verdict or verdicts.add(self._store, self._judged(sample, text, key, content, image))
 
     def _check(self, sample: Sample) -> None:
-        """Raise the remembered fault that prevents a sample's tests from running."""
         if self._closed:
             raise _stopped()
         if sample.repo in self._lost:
@@ -161,7 +159,6 @@ class Executor:
     def _judged(
         self, sample: Sample, text: str, key: str, content: str, image: str, *, alone: bool = False
     ) -> StoredVerdict:
-        """Run a sample's tests and return the row of their verdict, without storing it."""
         self._check(sample)
         try:
             judgement = self._judge.judge(sample, text, alone=alone)
@@ -174,7 +171,7 @@ class Executor:
         return _stored(key, content, text, image, self.sandbox, judgement)
 
     def _image(self, sample: Sample) -> str:
-        """Return the image of a sample's repository, built once for all threads; remember a fault too."""
+        """Return the image of a sample's repository, built once for all threads. A fault is stored too."""
         with self._lock:
             lock = self._preparing.setdefault(sample.repo, threading.Lock())
         with lock:
@@ -200,10 +197,10 @@ class Executor:
 
 @contextlib.contextmanager
 def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
-    """Open the back end of that name, or this machine's choice, and a judge on it.
+    """Open the back end called `sandbox`, or this machine's choice, and a judge on it.
 
     Raises:
-        SandboxUnavailable: if it is not available.
+        SandboxUnavailable: if the back end is not available.
     """
     from ctxbench.bench.judging import judge as judging  # noqa: PLC0415 - runs over lines do not need it
     from ctxbench.sandbox import registry  # noqa: PLC0415
@@ -223,15 +220,9 @@ def open_executor(
     sandbox: str | None,
     judges: OpenJudge = open_judge,
 ) -> Iterator[Executor]:
-    """Open an executor; on leaving, end every box and drop waiting tests, even after an exception.
+    """Open an executor of at most `width` concurrent tests. On leaving, end every box and drop waiting tests.
 
-    Args:
-        width: limit of concurrent tests.
-        home: contains the sandbox's images.
-        store: for the verdicts.
-        sample_set: the set of the judged samples.
-        sandbox: name of a back end; None for this machine's choice.
-        judges: opens judges; for tests.
+    `sandbox` names a back end; None means this machine's choice. `judges` is replaced in tests.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -246,14 +237,14 @@ def open_executor(
 
 
 def _stopped() -> Stopped:
-    return Stopped("the run was stopped", cure="run the same command again to go on")
+    return Stopped("the run was stopped", cure="run the same command again to continue")
 
 
 def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
-    """Return an answered sample with the verdicts of its completions; empty completions need none.
+    """Return an answered sample with the verdicts of its completions. Empty completions need none.
 
     Raises:
-        MachineFault: if judging one of them fails; the other verdicts are stored.
+        MachineFault: if judging a completion fails; the other verdicts are stored.
     """
     if not answered.sample.tested:
         return answered
@@ -271,10 +262,7 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 def judge_stored(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
-    """Judge completions of a stored run in order, and store the score of each as soon as it is known.
-
-    `run` is its id, and `lacking` the result of `verdicts.unjudged` for it.
-    """
+    """Judge the completions `lacking` a verdict of the stored run `run`, in order, and store each score at once."""
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
     for completion, future in futures:
@@ -304,7 +292,6 @@ def verdict_key(sample: str, text: str, image: str) -> str:
 
 
 def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
-    """Return the row of a judgement, without the middle of a long output."""
     output = judgement.output
     if len(output) > OUTPUT_KEPT:
         half = OUTPUT_KEPT // 2
@@ -327,10 +314,9 @@ def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgeme
 
 
 class Programs:
-    """Runs programs in a pool of boxes; safe to use from many threads."""
+    """Runs programs in a pool of boxes. Many threads may use it."""
 
     def __init__(self, pool: Pool) -> None:
-        """Use a pool that gives each job a fresh box."""
         self._pool = pool
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
@@ -356,7 +342,6 @@ class Programs:
 
 
 def _words(outcome: Outcome, seconds: float) -> str:
-    """Return a program's output, with a line on how it ended unless it ended by itself."""
     ends = {
         Ended.TIMED_OUT: f"timed out after {seconds:g} seconds",
         Ended.KILLED: "killed: out of memory" if outcome.out_of_memory else f"killed by signal {outcome.signal}",
@@ -367,10 +352,10 @@ def _words(outcome: Outcome, seconds: float) -> str:
 
 
 def back_end(home: Home, name: str | None) -> Sandbox:
-    """Return the back end of that name, or this machine's choice.
+    """Return the back end called `name`, or this machine's choice.
 
     Raises:
-        SandboxUnavailable: if it is not available.
+        SandboxUnavailable: if the back end is not available.
     """
     from ctxbench.sandbox import registry  # noqa: PLC0415 - few strategies need it
 
@@ -379,7 +364,7 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 
 @contextlib.contextmanager
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
-    """Open a runner of strategies' programs; on leaving, end every box, even after an exception.
+    """Open a runner of strategies' programs. On leaving, end every box, even after an exception.
 
     At most `width` programs run at once. `sandbox` names a back end; None for this machine's choice.
 

@@ -1,7 +1,7 @@
 """Merging: shards of other processes are checked and added to a store, each in one transaction.
 
-A shard is accepted if its sample set is here, its repository is the one that the set was built from, and its samples
-are planned. Values that the store has already are skipped if equal; if one differs, the whole shard is refused and the
+A shard is accepted if its sample set is here, the set was built from the shard's repository, and its samples are
+planned. Equal values that the store has already are skipped. If a value differs, the whole shard is refused and the
 stored value stays. The result therefore does not depend on the order or repetition of shards.
 
 Merging trusts the maker of a shard: its answers, prompts and scores are not checked. Its verdicts count only for the
@@ -43,9 +43,9 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, append, clean, number_or_null, parts
 
 _NEAR = 1e-9
-"""Relative difference allowed between two machines' costs in bits, whose libraries add in different orders."""
+"""Allowed relative difference between two machines' costs in bits, whose libraries add in different orders."""
 REMARK = "Results were merged from shards: its answers and verdicts are as whoever made the shards says."
-_CURE = "the first value stays; remove this shard, and `ctxbench run` without --shard does its samples again"
+_CURE = "the first value stays; remove this shard, and repeat its samples by `ctxbench run` without --shard"
 _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
 
 
@@ -57,15 +57,14 @@ class Merged:
     new: int
     """Samples that had no result in the store."""
     judged: int
-    """Completions without a verdict that got one from the shard."""
+    """Completions that got their verdict from the shard."""
     again: int
     """Samples that were stored already, with the same values."""
     faults: int
-    """Faults of the shard's attempt."""
 
 
 def shard_files(places: Iterable[Path]) -> list[Path]:
-    """Return the shards in folders and the shard files given, sorted by name, so that equal calls do the same.
+    """Return the shard files of folders and files, sorted by name, so that the order of the arguments does not matter.
 
     Raises:
         InputFault: if a place contains no shard.
@@ -77,7 +76,9 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
             if not in_place:
                 list(place.iterdir())
         if not in_place:
-            raise InputFault(f"holds no shard (*{SUFFIX})", where=str(place), cure="give the shards' --out folder")
+            raise InputFault(
+                f"contains no shard (*{SUFFIX})", where=str(place), cure="name the --out folder of the shards"
+            )
         files += in_place
     return sorted(dict.fromkeys(files), key=lambda file: (file.name, str(file)))
 
@@ -86,9 +87,9 @@ class Merger:
     """Merges shards into one store."""
 
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
-        """Accept shards of these sample sets, and of the sets in a home folder, if given.
+        """Accept shards of these sample sets, and of the sets in a home folder.
 
-        `own` is for shards of this run's own nodes; their verdicts count as made here.
+        `own` is for shards of this run's own nodes, whose verdicts count as computed here.
         """
         self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
@@ -99,21 +100,16 @@ class Merger:
         return self.merge(read(file), str(file))
 
     def merge(self, shard: Shard, where: str) -> Merged:
-        """Merge one shard in one transaction.
-
-        Args:
-            shard: the shard.
-            where: its file, for messages.
+        """Merge one shard in one transaction; `where` is the shard's file, for messages.
 
         Raises:
-            InputFault: if its samples are not here or have another version, or a stored value
-                differs.
+            InputFault: if the shard's samples are not here or have another version, or a stored value differs.
         """
         sample_set, days = self._set(shard, where)
         for repo, digest in shard.snapshots.items():
             if sample_set.manifest["repositories"].get(repo, {}).get("snapshot", digest) != digest:
-                what = f"was made from other files of {repo!r} than the sample set {sample_set.name!r}"
-                raise InputFault(what, where=where, cure="fetch the repository again where the shard is made")
+                what = f"was built from other files of {repo!r} than the sample set {sample_set.name!r}"
+                raise InputFault(what, where=where, cure="fetch the repository again on the shard's machine")
         self._check_shared(shard, where)
         if not self._own:
             shard = _bound(shard)
@@ -130,7 +126,7 @@ class Merger:
                 _append_attempt(connection, spec.id, shard.attempt)
             return append_finished(connection, spec.id, spec.coder, new, shard.generations)
 
-        # The check for an existing attempt is a lookup, so no other process may append the same one.
+        # The check for an existing attempt is a lookup, so no other process may append the same attempt meanwhile.
         count = self._store.settle(added, together=shard.attempt is None)
         judged = self._link(sample_set, shard) if any(sample.tested for sample in planned.values()) else 0
         if not self._own and (count or judged):
@@ -144,21 +140,19 @@ class Merger:
         return Merged(run=spec.id, new=count, judged=judged, again=len(shard.finished) - count, faults=faults)
 
     def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
-        """Return the sample set of a shard, and the days of its samples."""
         digest = shard.samples_digest
         if digest not in self._sets:
             sample_set = None if self._home is None else of_digest(self._home, digest, shard.samples)
             if sample_set is None:
                 raise InputFault(
-                    f"the sample set {shard.samples!r} that it is of is not here",
+                    f"the shard's sample set {shard.samples!r} is not here",
                     where=where,
-                    cure="copy its folder, below samples in the home folder, from where the shard was made",
+                    cure="copy its folder in samples of the home folder from the shard's machine",
                 )
             self._sets[digest] = sample_set, dates_of(sample_set)
         return self._sets[digest]
 
     def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
-        """Return id -> sample for a run's samples, in order."""
         if spec.id not in self._plans:
             after = spec.after
             eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
@@ -186,7 +180,6 @@ class Merger:
                 raise _two(f"the cost in bits after the prompt {key[1][:12]}", bits, costs[key], where)
 
     def _new(self, run: str, finished: Sequence[Finished], where: str) -> list[Finished]:
-        """Return the samples without a result; refuse a result that differs from a stored one."""
         present = self._store.finished(run, [sample.sample_id for sample in finished])
         again = {sample.sample_id: _facts(sample) for sample in finished if sample.sample_id in present}
         if again:
@@ -196,10 +189,6 @@ class Merger:
         return [sample for sample in finished if sample.sample_id not in present]
 
     def _link(self, sample_set: SampleSet, shard: Shard) -> int:
-        """Link stored verdicts on equal texts to the run's completions without a verdict; return the number of links.
-
-        A shard may bring such completions, or verdicts on completions from an earlier shard.
-        """
         run = shard.spec.id
         samples = {sample.id: sample for sample in sample_set.samples}
         digest = functools.cache(lambda sample_id: sample_digest(sample_set, samples[sample_id]))
@@ -216,7 +205,7 @@ class Merger:
 
 
 def _bound(shard: Shard) -> Shard:
-    """Return a shard with verdicts for its own run only; their keys differ from keys made here."""
+    """Return a shard with verdicts for its own run only. Their keys differ from the keys of verdicts computed here."""
     run = shard.spec.id
 
     def key(original: str) -> str:
@@ -245,15 +234,16 @@ def of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
 
 
 def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, where: str) -> None:
-    """Refuse samples that are not planned, and references that neither the shard nor the store contains."""
     strangers = [sample.sample_id for sample in shard.finished if sample.sample_id not in planned]
     if shard.attempt is not None:
         strangers += [fault.sample_id for fault in shard.attempt.faults if fault.sample_id not in planned]
     if strangers:
-        raise InputFault(f"{strangers[0]!r} is no sample of its run", where=where, cure="leave it out")
+        raise InputFault(f"{strangers[0]!r} is not a sample of its run", where=where, cure="leave it out")
     odd = next((sample.sample_id for sample in shard.finished if len(sample.completions) != shard.spec.n), None)
     if odd is not None:
-        raise InputFault(f"{odd} has not the {shard.spec.n} completions of its run", where=where, cure="leave it out")
+        raise InputFault(
+            f"{odd} does not have the {shard.spec.n} completions of its run", where=where, cure="leave it out"
+        )
     answers = {id_ for sample in shard.finished for _, id_ in sample.calls}
     answers |= {completion.generation_id for sample in shard.finished for completion in sample.completions}
     answers |= set(shard.attempt.summaries) if shard.attempt is not None else set()
@@ -261,11 +251,12 @@ def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, wher
     keys = {completion.verdict for sample in shard.finished for completion in sample.completions if completion.verdict}
     keys -= {verdict.key for verdict in shard.verdicts}
     if answers - store.generations(answers).keys() or keys - verdicts.find(store, keys).keys():
-        raise InputFault("lacks an answer or a verdict that its samples name", where=where, cure="make it again")
+        raise InputFault(
+            "lacks an answer or a verdict that its samples name", where=where, cure="create the shard again"
+        )
 
 
 def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
-    """Append another process's attempt, unless it is stored already."""
     a = t.ATTEMPT.c
     same = (a.run_id == run, a.started == log.started, a.isolation == log.isolation)
     if connection.execute(select(a.id).where(*same)).first() is not None:
@@ -284,7 +275,6 @@ def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
 
 
 _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
-"""Facts of a sample by name, and (index, profile, metric) -> score."""
 
 
 def _facts(sample: Finished) -> _Facts:
@@ -306,7 +296,6 @@ def _facts(sample: Finished) -> _Facts:
 
 
 def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _Facts]:
-    """Return the facts of stored samples, without scores whose verdict may have changed."""
     r, c, s, m = t.RESULT.c, t.COMPLETION.c, t.SCORE_FACT.c, t.MEASURE.c
     stored: dict[str, _Facts] = {}
     with store.reading() as connection:
@@ -332,10 +321,7 @@ def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _
 
 
 def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
-    """Return the first fact or score that differs, in words: as stored, and as in the shard.
-
-    A score that only one of them has does not count as a difference: a run may measure more later.
-    """
+    """Return the first fact or common score that differs, in words: as stored, and as in the shard."""
     (old_facts, old_scores), (new_facts, new_scores) = stored, mine
     for fact in sorted(old_facts.keys() | new_facts.keys()):
         if old_facts.get(fact) != new_facts.get(fact):

@@ -1,8 +1,8 @@
 """`NodeWorker`: does units of runs on a machine that has nothing but ctxbench.
 
 It creates its own home folder from the files that it receives, keeps cells, indices and boxes open between units, and
-returns shards. Only plain data is exchanged. The worker removes its folder at its end; the next worker removes the
-folder of a killed one.
+returns shards. Only plain data is exchanged. The worker removes its folder at its end. The next worker removes the
+folder of a killed worker.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class NodeJob:
     """Description of the runs of one call, for nodes without a shared disk."""
 
     version: str
-    """Version of ctxbench."""
     samples: str
-    """Name of the sample set."""
     files: Mapping[str, bytes]
     """Path in the home folder -> content: the sample set, and rates of models."""
     generator: str
@@ -59,7 +57,6 @@ class NodeJob:
     choices: RunOptions
     tokenizer: bytes | None
     tested: bool
-    """Whether tests run."""
 
     @classmethod
     def of(cls, home: Home, sample_set: SampleSet, generator: str, choices: RunOptions) -> NodeJob:
@@ -73,9 +70,9 @@ class NodeJob:
             model.close()
             if model.capabilities.weights:
                 raise InputFault(
-                    f"{base.canonical(spec)} loads its weights where it is asked, as no worker of a cluster does",
+                    f"{base.canonical(spec)} loads its weights into the process, which no worker of a cluster may do",
                     where="--engine ray",
-                    cure="start a server, `ctxbench generator list` says how, and name its URL: openai:MODEL@URL",
+                    cure="start a server (see `ctxbench generator list`), and use its URL: openai:MODEL@URL",
                 )
         place = sets.folder(home, sample_set.name)
         names = (sets.SAMPLES, sets.REFERENCES, "manifest.json")
@@ -102,20 +99,19 @@ class NodeUnit:
     """Samples of one run, by name."""
 
     run: str
-    """The run's id; it detects a node with another version of the strategy or generator."""
+    """The run's id. It detects a node with another version of the strategy or generator."""
     strategy: str
     repetition: int
     repo: str
     samples: tuple[str, ...]
     answers: tuple[StoredGeneration, ...] = ()
-    """Stored answers for these samples from all strategies; a new request might get another answer."""
+    """Stored answers for these samples from all strategies. A new request might get another answer."""
 
 
 class NodeWorker:
     """Does units one after the other, in its own process."""
 
     def __init__(self, job: NodeJob, workers: int) -> None:
-        """Create a home folder for the job; everything else starts with the first unit."""
         self._job, self._workers = job, workers
         self._open = contextlib.ExitStack()
         self._snapshots: dict[str, Snapshot] = {}
@@ -131,7 +127,7 @@ class NodeWorker:
     def check(self) -> str:
         """Return why this node cannot do the job's units; empty if it can."""
         if (mine := version("ctxbench")) != self._job.version:
-            return f"it has ctxbench {mine}, and {self._job.version} is asked for"
+            return f"it has ctxbench {mine} instead of {self._job.version}"
         if self._job.tested:
             try:
                 open_sandbox(self._job.choices.sandbox, self._home.cache / "sandbox")
@@ -142,15 +138,13 @@ class NodeWorker:
     def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
         """Do a unit; return (name, content) of each of its shards.
 
-        Args:
-            unit: the unit.
-            parts: references to the results of `packed` and `packed_tests`; read only if they are missing here.
+        `parts` are references to the results of `packed` and `packed_tests`, read only if they are missing here.
 
         Raises:
             InputFault: if the user must correct something first.
             MachineFault: if the machine failed.
         """
-        # ctxbench's own faults can be pickled; a library's exception would need the library on the other side.
+        # ctxbench's own faults can be pickled. A library's exception would need the library on the other side.
         try:
             return self._do(unit, parts)
         except SandboxError as error:
@@ -169,7 +163,7 @@ class NodeWorker:
         spec = runs.spec(card, unit.repetition)
         if spec.id != unit.run:
             raise InputFault(
-                f"{card.spec} or {spec.generator} is of another version here than where the run was started",
+                f"{card.spec} or {spec.generator} has another version here than on the machine that started the run",
                 where=platform.node(),
                 cure="install the same version on all nodes",
             )
@@ -200,7 +194,6 @@ class NodeWorker:
         return self._runs
 
     def _fetch(self, sample_set: SampleSet, repo: str, parts: Sequence[Any]) -> None:
-        """Unpack a repository and the wheels of its tests, if they are missing."""
         entry = sample_set.manifest["repositories"].get(repo, {})
         if repo in self._snapshots or not entry.get("checkout"):
             return
@@ -241,7 +234,6 @@ def _unpack(content: bytes, folder: Path) -> None:
 
 
 def _remove_stale() -> None:
-    """Remove the folders of killed workers."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists() and folder.stat().st_uid == os.geteuid():

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -60,18 +60,17 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
-"""Number of summaries without a stored answer from which a message announces their cost."""
+"""Summaries without a stored answer from which a message announces their cost."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
-"""Tests at once -> an executor."""
+"""Number of concurrent tests -> an executor."""
 
 
 class ConstructionLog:
     """A `bench.retrieval.units.Built` that records its calls. Several threads may call it."""
 
     def __init__(self) -> None:
-        """Start with an empty log."""
         self._lock = threading.Lock()
         self._noted: list[StoredConstruction] = []
 
@@ -93,19 +92,15 @@ class Resources:
 
     cells: Cells
     batcher: Batcher
-    """The generator and its queue of requests."""
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
-    """Limit of samples under way at once."""
+    """Maximum number of samples under way at once."""
     workers: int
-    """Limit of strategies at work at once, and of concurrent tests of functions."""
+    """Maximum number of strategies at work at once, and of concurrent tests of functions."""
     judges: bool
-    """Whether functions get verdicts."""
     has_sandbox: bool
-    """Whether strategies' programs can run."""
     retrieval: Retrieval
-    """The indices that strategies' searches share."""
     construction: ConstructionLog
     """Stages of building those indices, with their seconds."""
     summaries: Summaries
@@ -115,9 +110,8 @@ class Resources:
     tools: Callable[[], Execute | None]
     """Opens the runner of strategies' programs on the first call, from one thread; None without a sandbox."""
     engines: Engines
-    """The boxes of strategies' context engines."""
     max_cost: float | None
-    """Limit in US dollars of new answers, after which no more samples start; None for no limit."""
+    """US dollars of new answers after which no more samples start; None for no limit."""
 
     def asker(
         self,
@@ -126,7 +120,7 @@ class Resources:
         snapshots: Mapping[str, Snapshot],
         ahead: Ahead = lambda _, __: None,
     ) -> Asker:
-        """Return an `Asker`, which takes samples through a strategy to their completions."""
+        """Return an `Asker`, which completes samples with a strategy and the model."""
         return Asker(
             self.cells,
             self.batcher,
@@ -143,7 +137,7 @@ class Resources:
 
     @property
     def spent(self) -> float:
-        """The price in US dollars of all new answers so far, including those of a summariser."""
+        """US dollars of all new answers so far, including those of a summariser."""
         return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
 
     @property
@@ -152,83 +146,77 @@ class Resources:
         return self.max_cost is not None and self.spent >= self.max_cost
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """How the parts of runs are opened; tests replace some."""
+
+    judges: OpenJudge = open_judge
+    cells: OpenCells | None = None
+    """Opens cells; None for processes."""
+    resolve: Callable[[str], Generator] = base.resolve
+    """Builds generators."""
+    tools: OpenTools | None = None
+    """Opens the runner of strategies' programs; None for the sandbox of the choices."""
+    boxes: Callable[[], Sandbox] | None = None
+    """Opens the back end for context engines' boxes; None for the sandbox of the choices."""
+
+    def in_sandbox(self, home: Home, choices: RunOptions) -> RunParts:
+        """Return the parts with the sandbox of the choices, if there is one."""
+        if choices.sandbox == NO_SANDBOX:
+            return self
+        tools = self.tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+        return replace(self, tools=tools, boxes=self.boxes or functools.partial(back_end, home, choices.sandbox))
+
+
 @contextlib.contextmanager
-def open_resources(  # noqa: PLR0913 - components, and replacements for tests
+def open_resources(
     home: Home,
     store: Store,
     sample_set: SampleSet,
     planned: Sequence[Sample],
     generator: str,
     choices: RunOptions,
-    *,
-    judges: OpenJudge = open_judge,
-    cells: OpenCells | None = None,
-    resolve: Callable[[str], Generator] = base.resolve,
-    tools: OpenTools | None = None,
-    boxes: Callable[[], Sandbox] | None = None,
+    **parts: Any,
 ) -> Iterator[Resources]:
-    """Open the parts of runs, which compute nothing before their first use; close all of them on leaving.
+    """Open the parts of runs, which compute nothing before their first use. Close all of them on leaving.
 
-    Args:
-        home: contains repositories, vectors and the rates of models.
-        store: for answers and verdicts.
-        sample_set: the set to complete.
-        planned: the samples of the runs.
-        generator: its spec.
-        choices: workers, sandbox, summariser, tokenizer, limits of strategies, and the cost limit.
-        judges: opens judges of functions; for tests, like the following arguments.
-        cells: opens cells; None for processes.
-        resolve: builds generators.
-        tools: opens the runner of strategies' programs; None for the sandbox of the choices.
-        boxes: opens the back end for context engines' boxes; None for the sandbox of the choices.
+    `parts` are fields of `RunParts`, which tests replace.
 
     Raises:
         InputFault: if a spec is wrong, the tokenizer's file is invalid, or the summariser does not follow instructions.
         MachineFault: if a process cannot be started.
     """
     spec = base.canonical(generator)
-    tokens: Tokens = code_tokens.pieces
-    if choices.tokenizer is not None:
-        tokens = P50kBase(choices.tokenizer).ids  # refuses a wrong file before anything starts
+    # A wrong file of the tokenizer is refused before anything starts.
+    tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.pieces
     hidden = kept_from_strategies(home, store.where, sample_set)
-    rates = prices.of_home(home)
+    opens = RunParts(**parts).in_sandbox(home, choices)
     executor: OpenExecutor | None = None
-    if choices.sandbox != NO_SANDBOX:
-        tools = tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
-        boxes = boxes or functools.partial(back_end, home, choices.sandbox)
-        if any(sample.tested for sample in planned):
-            executor = functools.partial(
-                open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
-            )
-    bounds = StrategyBounds.of_work(choices.strategy_seconds)
-    tokenizer = str(choices.tokenizer.absolute()) if choices.tokenizer else ""
-    common = {"tokenizer": tokenizer, "templates": dict(choices.summary_templates)}
-    opens_cells = cells or functools.partial(open_cells, limits=bounds, common=common)
+    if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
+        executor = functools.partial(
+            open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=opens.judges
+        )
     workers = choices.workers or os.cpu_count() or 1
     apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
         # Not the canonical spec, which lacks settings that affect only speed and access.
-        model = resolve(generator)
+        model = opens.resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies can work while a full batch is answered.
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only after cells and batcher have released them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store, rates)
+        batcher = Batcher(model, spec, store, prices.of_home(home))
         stack.callback(batcher.close)
         summariser = batcher
         if choices.summariser:
-            other = resolve(choices.summariser)
-            stack.callback(other.close)
-            _check_summariser(other, choices.summariser)
-            summariser = Batcher(other, base.canonical(choices.summariser), store, rates)
-            stack.callback(summariser.close)
+            summariser = _summariser(home, store, choices.summariser, opens.resolve, stack)
         summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
         construction = ConstructionLog()
         retrieval = Retrieval(home.cache / "vectors", summarise=summaries, built=construction, tokens=tokens)
-        pricer = _pricer(model, spec, resolve, stack)
-        opened_cells = stack.enter_context(opens_cells(hidden, workers))
-        engines = stack.enter_context(Engines(boxes or _no_boxes, hidden=hidden, report=_LOG.info))
+        pricer = _pricer(model, spec, opens.resolve, stack)
+        opened_cells = stack.enter_context((opens.cells or _cells_of(choices))(hidden, workers))
+        engines = stack.enter_context(Engines(opens.boxes or _no_boxes, hidden=hidden, report=_LOG.info))
         stack.callback(batcher.close)
         stack.callback(summariser.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
@@ -241,12 +229,12 @@ def open_resources(  # noqa: PLR0913 - components, and replacements for tests
             width=width,
             workers=workers,
             judges=executor is not None,
-            has_sandbox=tools is not None,
+            has_sandbox=opens.tools is not None,
             retrieval=retrieval,
             construction=construction,
             summaries=summaries,
             executor=_on_first_call(stack, executor, workers),
-            tools=_on_first_call(stack, tools, workers),
+            tools=_on_first_call(stack, opens.tools, workers),
             engines=engines,
             max_cost=choices.max_cost,
         )
@@ -270,23 +258,36 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
 
 
 def _folder(source: str) -> Path:
-    """Return the local folder or archive of a source."""
     if source.startswith("local:"):
         return Path(source.removeprefix("local:"))
     return Path(url2pathname(urlsplit(source.rpartition("@")[0]).path))
 
 
-def _check_summariser(model: Generator, spec: str) -> None:
+def _cells_of(choices: RunOptions) -> OpenCells:
+    bounds = StrategyBounds.of_work(choices.strategy_seconds)
+    tokenizer = str(choices.tokenizer.absolute()) if choices.tokenizer else ""
+    common = {"tokenizer": tokenizer, "templates": dict(choices.summary_templates)}
+    return functools.partial(open_cells, limits=bounds, common=common)
+
+
+def _summariser(
+    home: Home, store: Store, spec: str, resolve: Callable[[str], Generator], stack: contextlib.ExitStack
+) -> Batcher:
+    model = resolve(spec)
+    stack.callback(model.close)
     if not model.capabilities.instructs:
         raise InputFault(
-            f"the summariser {spec} follows no instructions, so that it would write no summary",
-            cure="ask it by its chat template (endpoint=chat, chat=on), or name a model that does",
+            f"the summariser {spec} does not follow instructions",
+            cure="use its chat template (endpoint=chat, chat=on), or name a model that does",
         )
+    batcher = Batcher(model, base.canonical(spec), store, prices.of_home(home))
+    stack.callback(batcher.close)
+    return batcher
 
 
 def _no_boxes() -> Sandbox:
     raise InputFault(
-        "context engines run in a sandbox, and this run has none",
+        "context engines need a sandbox, and this run has none",
         cure="leave out --sandbox none, or name a back end (see `ctxbench doctor`)",
     )
 
@@ -294,8 +295,6 @@ def _no_boxes() -> Sandbox:
 def _on_first_call(
     stack: contextlib.ExitStack, opens: Callable[[int], AbstractContextManager[T]] | None, width: int
 ) -> Callable[[], T | None]:
-    """Return a function that opens something on its first call and lets the stack close it."""
-
     @functools.cache
     def opened() -> T | None:
         return None if opens is None else stack.enter_context(opens(width))
@@ -321,7 +320,7 @@ def _pricer(
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Cost of the summaries that were generated or looked up so far; equal ones count once."""
+    """Cost of the summaries that were generated or looked up so far. Equal summaries count once."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -339,28 +338,26 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.units.Summarise` that asks a generator, if it follows instructions; otherwise plain summaries.
+    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions, or writes plain summaries.
 
     Its requests belong to no sample, so `spent` counts them separately (InferCom paper: the API base is built offline).
-    Several threads may call it, also those of samples.
+    Several threads may call it.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
-        """Ask through the batcher of the run's summariser; nothing is asked before the first call.
+        """Ask through the batcher of the run's summariser. The first call sends the first request.
 
-        Args:
-            batcher: the summariser's.
-            tests: whether it also summarises APIs of tests and vendored files; otherwise these get plain summaries.
+        Without `tests`, APIs of tests and vendored files get plain summaries.
         """
         self.batcher, self._tests = batcher, tests
         self.planned: Callable[[], Iterable[tuple[Language, Sequence[Unit]]]] | None = None
-        """Yields, in parts, the units that a run may need summaries of; they are counted before the first call."""
+        """Yields, in parts, the units that may need summaries. They are counted before the first call."""
         self._lock, self._announcing = threading.Lock(), threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
     @property
     def plain(self) -> bool:
-        """Whether the summariser follows no instructions, so that `bench.apis` writes plain summaries."""
+        """Whether `bench.apis` writes plain summaries, because the summariser does not follow instructions."""
         return not self.batcher.generator.capabilities.instructs
 
     @property
@@ -383,7 +380,7 @@ class Summaries:
         )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence per unit; the plain one if the model's is empty.
+        """Return one sentence per unit. A plain summary replaces an empty answer.
 
         Raises:
             MachineFault: if the model was lost.
@@ -404,7 +401,6 @@ class Summaries:
         return not self.plain and (self._tests or not is_test_or_vendored(unit.place.path))
 
     def _announce(self) -> None:
-        """Log once, before the first requests, how many summaries the whole run lacks, if there are many."""
         with self._announcing:
             planned, self.planned = self.planned, None
             if planned is None:
@@ -419,8 +415,8 @@ class Summaries:
             if len(lacking) > _MANY_SUMMARIES:
                 tokens = sum(code_tokens.count(request.prompt.text) for request in lacking)
                 _LOG.info(
-                    "%d API summaries are to be written by %s: %d calls, about %d tokens in and at most %d out; "
-                    "they are kept for later runs",
+                    "%d API summaries will be written by %s: %d calls, about %d tokens in and at most %d out; "
+                    "they are stored for later runs",
                     len(lacking),
                     self.batcher.spec,
                     len(lacking),

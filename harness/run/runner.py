@@ -1,6 +1,6 @@
 """`run`: run strategies over a sample set with a generator, storing one finished sample at a time.
 
-A stored sample is never repeated; a sample that a fault left missing is done by the next run of the same command.
+A stored sample is never repeated. The next run of the same command completes samples that a fault left missing.
 Strategies get queries and views. References are read here after the strategy has ended.
 """
 
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
-_FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
+_FAILED = ("a strategy failed", f"correct the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
 """Permanent faults of samples: the reason, and the words after the cure of the first fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """The shared parts of the runs of one call, and the attempts at them."""
+    """Shared parts of one call's runs, and the attempts at these runs."""
 
     store: Store
     sample_set: SampleSet
@@ -85,7 +85,7 @@ class Runs:
         """Refuse impossible runs before they are stored.
 
         Raises:
-            InputFault: if a strategy does not take such samples or names no encoder, an engine's file is where
+            InputFault: if a strategy does not accept such samples or names no encoder, an engine's file is where
                 strategies may not read, or the run fills in the middle and the model cannot.
         """
         for engine in [engine for card in cards for engine in card.engines]:
@@ -123,13 +123,10 @@ class Runs:
     def attempt(
         self, card: StrategyCard, repetition: int, mine: Sequence[Sample], store: Store | None = None
     ) -> Attempt:
-        """Record a run, unless it is stored, and return an attempt at it.
+        """Store a run, unless it is stored already, and return an attempt at it.
 
-        Args:
-            card: of its strategy.
-            repetition: index of the run among those with successive seeds, from 0.
-            mine: the run's samples for this process.
-            store: for its results; None for the store of the model's answers.
+        `repetition` is the run's index among those with successive seeds, from 0. `mine` are the run's samples for this
+        process. Without a `store`, results go to the store of the model's answers.
         """
         store = store or self.store
         spec = self.spec(card, repetition)
@@ -160,14 +157,8 @@ def open_runs(
 ) -> Iterator[Runs]:
     """Open the parts of runs over a sample set, which compute nothing before their first use.
 
-    Args:
-        home: contains the repositories.
-        store: for answers and results.
-        sample_set: what to complete.
-        generator: its spec.
-        choices: which samples, and how.
-        snapshots: the repositories by name; None to read those of all planned samples on first use.
-        parts: parts of `open_resources` to replace; for tests.
+    Without `snapshots`, the repositories of all planned samples are read on first use. Tests replace `parts` of
+    `open_resources`.
 
     Raises:
         InputFault: if a spec is wrong, or the choices do not fit the set.
@@ -201,7 +192,6 @@ def open_runs(
 
 
 def _engine_remarks(card: StrategyCard) -> list[str]:
-    """Return the remarks on a strategy's engines for readers of its numbers."""
     recipes = [read(spec) for spec in card.engines]
     remote = [
         f"The engine {recipe.spec} is a server elsewhere ({urlsplit(recipe.remote).netloc}): "
@@ -220,13 +210,13 @@ def _engine_remarks(card: StrategyCard) -> list[str]:
 def check_cards(
     cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
 ) -> None:
-    """Raise `InputFault` if a strategy does not take such samples, names no encoder, or lacks the sandbox it needs."""
+    """Raise `InputFault` if a strategy does not accept such samples, names no encoder, or lacks its sandbox."""
     for card in cards:
         for encoder in card.encoders:
             check_ranker(encoder)
         if card.executes and not has_sandbox:
             raise InputFault(
-                f"{card.spec} runs what the model wrote, which needs a sandbox",
+                f"{card.spec} runs the model's code, which needs a sandbox",
                 where=f"--sandbox {NO_SANDBOX}",
                 cure="leave the option out, or name a back end (see `ctxbench doctor`)",
             )
@@ -236,7 +226,7 @@ def check_cards(
             if not odd:
                 continue
             raise InputFault(
-                f"{card.spec} takes {' and '.join(sorted(takes))} samples, "
+                f"{card.spec} accepts {' and '.join(sorted(takes))} samples, but "
                 f"the sample set {sample_set.name!r} has {' and '.join(sorted(odd))} samples",
                 cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
             )
@@ -256,7 +246,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
         versions += [weights for spec in dict.fromkeys(named) if (weights := weights_of(spec))]
         return replace(card, version=sha256(" ".join([card.version, *versions]))[:12]) if versions else card
     if bracket:
-        raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
+        raise InputFault(f"{name} has no parameters", cure=f"write --strategy {name}")
     return StrategyCard(
         spec=name,
         kinds=frozenset(Kind),
@@ -288,12 +278,12 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
     Args:
         home: contains the repositories.
         store: for the results.
-        sample_set: what to complete.
-        strategies: their specs, or names of controls.
-        generator: its spec.
-        choices: which samples, completions per sample, decoding, seed, workers, sandbox, fill in the middle.
+        sample_set: the set to complete.
+        strategies: specs of strategies, or names of controls.
+        generator: the generator's spec.
+        choices: the run's options.
         progress: displays each strategy's progress.
-        report: called with each strategy's summary as soon as it ends.
+        report: called with each strategy's summary as soon as the strategy ends.
         share: the part of the samples for this process; None for all.
         cluster: the machines that do the work; None for this one.
         parts: parts of `open_resources` to replace; for tests.
@@ -302,7 +292,7 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
         A summary for each strategy and repetition; `fault_of` returns the fault of incomplete ones.
 
     Raises:
-        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the run
+        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not accept such samples, or the run
             fills in the middle and the model cannot.
         MachineFault: if the disk is full or a process cannot be started; finished samples are kept.
     """
@@ -337,20 +327,14 @@ def run_cards(
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
-    """Log before the first request what runs may cost: dollars for a model with a price, minutes for a local one.
-
-    The tokens are those of stored runs of the same strategies over the same set, with any model.
-
-    Raises:
-        InputFault: if the costs have a limit and the price of an answer is unknown.
-    """
+    """Log before the first request what runs may cost, by stored runs of the same strategies over the set."""
     resources, choices = runs.resources, runs.choices
     unpriced = [batcher.spec for batcher in (resources.batcher, resources.summaries.batcher) if batcher.rate is None]
     if choices.max_cost is not None and unpriced:
         raise InputFault(
-            f"nobody knows what {unpriced[0]} costs",
+            f"the price of {unpriced[0]} is unknown",
             where="--max-cost",
-            cure="give its rate in prices.toml of the home folder: a table [[rate]] with match, input, output and seen",
+            cure="add its rate to prices.toml in the home folder: a table [[rate]] with match, input, output and seen",
         )
     rate = resources.batcher.rate
     samples = len(runs.planned) * choices.repeat
@@ -360,19 +344,19 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
             costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n, generator=spec)
             if costs is not None:
                 minutes = samples * costs.generator_seconds / costs.samples / 60
-                text = "%s: about %.1f min of the model, as the last time over this set; what is stored takes none"
+                text = "%s: about %.1f model minutes, as in the last run over this set; stored answers cost none"
                 _LOG.info(text, card.spec, minutes)
     if rate is None or rate.per_hour:
         return
     for card in cards:
         costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n)
         if costs is None:
-            _LOG.info("%s: no stored run tells what it takes; one with --limit does", card.spec)
+            _LOG.info("%s: its cost is unknown without a stored run; start with --limit", card.spec)
             continue
         tokens_in, tokens_out = (samples * total / costs.samples for total in (costs.tokens_in, costs.tokens_out))
         price = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)
         _LOG.info(
-            "%s: about %.0f tokens in, %.0f out, US$ %.2g, as its last run over this set; what is stored costs nothing",
+            "%s: about %.0f tokens in, %.0f out, US$ %.2g, as in its last run over this set; stored answers are free",
             card.spec,
             tokens_in,
             tokens_out,
@@ -389,10 +373,7 @@ def _in_turn(
     greedy: bool,
     report: Callable[[RunSummary], None],
 ) -> list[RunSummary]:
-    """Attempt all repetitions of all strategies.
-
-    With greedy decoding, a strategy whose second run equals its first is not repeated further.
-    """
+    """With greedy decoding, a strategy whose second run equals its first is not repeated further."""
     summaries: list[RunSummary] = []
     repeated = {card.spec for card in cards if card.spec not in CONTROLS}
     for repetition, card in itertools.product(range(repetitions), cards):
@@ -423,18 +404,11 @@ def prompt_of(
 ) -> Prompt:
     """Return the exact prompt of a strategy for one sample, without storing a run.
 
-    Args:
-        home: contains the repositories.
-        store: for lookups and new answers, if the strategy asks the model before its prompt is ready.
-        sample_set: the set.
-        sample: one of its samples.
-        strategy: its spec.
-        generator: the model's spec; it decides drafts and the size of the window.
-        choices: decoding, seed, sandbox, summariser, fill in the middle.
-        parts: parts of `open_resources` to replace; for tests.
+    The store receives answers, if the strategy asks the model before its prompt is ready. Tests replace `parts` of
+    `open_resources`.
 
     Raises:
-        InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not take such samples.
+        InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not accept such samples.
         StrategyFault: if the strategy failed.
         MachineFault: if the model was lost, or a process cannot be started.
     """
@@ -452,7 +426,7 @@ def prompt_of(
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
-    """Return the one-line fault for missing samples; None if there are none."""
+    """Return the one-line fault for missing samples, or None."""
     missing = sum(summary.missing for summary in summaries)
     unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
     if not missing and not unjudged:
@@ -481,6 +455,6 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     cure = f"{_AGAIN}; it does only what is missing"
     if not faults:
         return MachineFault(f"{samples} missing", cure=cure)
-    # A fault's message ends with its own cure, so that one comes first.
+    # A fault's message ends with its own cure, which comes first.
     cure = "it does only what is missing" if _AGAIN in faults[0].message else f"then {cure}"
     return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)

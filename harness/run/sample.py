@@ -1,4 +1,4 @@
-"""`Asker`: takes a sample from its query through the strategy in its cell and the model to its completions."""
+"""`Asker` completes samples: the strategy in its cell builds the prompt of a query, and the model answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows tha
 FINAL = "final"
 """Role of the call whose answer is the completion."""
 Ahead = Callable[[Sample, Prompt], str | None]
-"""Sample and final prompt -> the text that the model prices beside its answer, or None. It must not wait."""
+"""Sample and final prompt -> the text that the model prices together with its answer, or None. It must not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,9 @@ class Completion:
 
     answer: Answer
     text: str
-    """Text of the completion; for a function sample the whole function built from the answer."""
+    """Text of the completion. For a function sample, this is the whole function."""
     flags: tuple[str, ...] = ()
     verdict: StoredVerdict | None = None
-    """Verdict of the tests, after they ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class AnsweredSample:
     completions: tuple[Completion, ...]
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
-    """Work of the context engines that the strategy asked."""
+    """Work of the strategy's context engines."""
     access: Access | None = None
     """Files and texts that the strategy read; None if no strategy ran."""
 
@@ -72,7 +71,6 @@ class AnsweredSample:
 class _Prompted:
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
-    """Model calls before the final one."""
     seconds: float
     """Seconds that the strategy ran, without waiting."""
     access: Access
@@ -80,8 +78,6 @@ class _Prompted:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The model for one sample's strategy."""
-
     instructs: bool
     summarises: bool
     ask: Callable[[Prompt | Chat, str, int], str]
@@ -92,8 +88,6 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Programs:
-    """The sandbox for one sample's strategy."""
-
     execute: Execute
     elsewhere: Callable[[], AbstractContextManager[None]]
 
@@ -103,7 +97,7 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples from many threads without the references, which only `ahead` reads, after the strategy."""
+    """Completes samples from many threads. Only `ahead` reads references, after the strategy."""
 
     def __init__(  # noqa: PLR0913 - the components between a sample and its completions
         self,
@@ -120,20 +114,11 @@ class Asker:
         unmasked: bool = False,
         engines: Engines | None = None,
     ) -> None:
-        """Prepare; nothing runs yet.
+        """Store the components.
 
-        Args:
-            cells: run the strategies.
-            batcher: the model.
-            snapshots: the repositories, by name.
-            workers: limit of strategies at work at once, not counting those that wait for the model.
-            store: for answers that no model is asked for.
-            retrieval: shared parts of strategies' searches; None if they need no cache of an encoder.
-            execute: runs strategies' programs; None if no strategy runs any.
-            ahead: called with each final prompt before the model is asked.
-            summariser: the model for strategies' summary calls; None for `batcher`.
-            unmasked: whether strategies see the lines that samples mask.
-            engines: the strategy's context engines, used by one sample at a time; None if it asks none.
+        At most `workers` strategies work at once, not counting those that wait for the model. `ahead` is called with
+        each final prompt before the model is asked. `summariser` answers summary calls; None means `batcher`.
+        With `unmasked`, strategies see the lines that samples mask.
         """
         self._cells, self._batcher, self._snapshots, self._engines = cells, batcher, snapshots, engines
         self._store, self._retrieval, self._execute = store, retrieval, execute
@@ -144,7 +129,7 @@ class Asker:
         """Return the prompt and the completions of one sample.
 
         Raises:
-            StrategyFault: if the strategy failed on it, or its prompt is too long for the model.
+            StrategyFault: if the strategy failed on the sample, or its prompt is too long for the model.
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
@@ -161,7 +146,7 @@ class Asker:
                 except TooLong as fault:
                     # The model would refuse the same prompt again.
                     raise StrategyFault(
-                        f"the strategy made a prompt that the model cannot read: {fault.what}",
+                        f"the strategy built a prompt that the model cannot read: {fault.what}",
                         where=f"{strategy} on {sample.id}",
                         cure=fault.cure,
                     ) from fault
@@ -169,16 +154,15 @@ class Asker:
         return replace(answered, engines=uses, access=prompted.access)
 
     def _turn(self, turn: contextlib.ExitStack, sample: Sample) -> EngineSession | None:
-        """Wait for a sample's turn at its engines, if there are any."""
         if self._engines is None:
             return None
         return turn.enter_context(self._engines.turn(sample, self._snapshots.get(sample.repo)))
 
     def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
-        """Return the exact prompt that the model would complete; answer only the strategy's calls before it.
+        """Return the exact prompt that the model would complete. Answer only the strategy's calls before it.
 
         Raises:
-            StrategyFault: if the strategy failed on it.
+            StrategyFault: if the strategy failed on the sample.
             MachineFault: if a cell or the model was lost.
             InputFault: if the run fills in the middle and the model cannot.
         """
@@ -187,7 +171,6 @@ class Asker:
             return self._final_request(sample, prompted.prompt, sampling).prompt
 
     def _prompted(self, strategy: str, sample: Sample, sampling: Sampling, engines: EngineSession | None) -> _Prompted:
-        """Run a strategy in a cell and answer its calls, until it returns its prompt."""
         shown_sample = self._shown(sample)
         query = shown_sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
@@ -195,7 +178,7 @@ class Asker:
 
         @contextlib.contextmanager
         def elsewhere() -> Iterator[None]:
-            """Let another strategy work while this one waits; its clock stops."""
+            """Let another strategy work while this one waits. Its clock stops."""
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()
@@ -229,7 +212,6 @@ class Asker:
         return _Prompted(prompt=fim.of_strategy(prompt), calls=tuple(calls), seconds=worked, access=ledger.access)
 
     def _shown(self, sample: Sample) -> Sample:
-        """Return a sample as the strategy sees it."""
         snapshot = self._snapshots.get(sample.repo)
         return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
@@ -271,7 +253,6 @@ class Asker:
         )
 
     def _final_request(self, sample: Sample, prompt: Prompt, sampling: Sampling) -> Request:
-        """Return the final request: the prompt, cut to the model's window if allowed."""
         request = _request(sample, prompt, sampling, final=True)
         if OVERFLOW in prompt.flags:
             return request
@@ -315,7 +296,7 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
 
 
 def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
-    """Return the request for a strategy's call before its prompt; a chat becomes text if the model takes no chats."""
+    """Return the request for a strategy's call before its prompt. A chat becomes text if the model accepts no chats."""
     if not isinstance(prompt, Chat):
         return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))
     request = _request(sample, Prompt(blocks=(text_block(prompt.text),)), sampling)
@@ -334,9 +315,9 @@ def completion(sample: Sample, answer: Answer) -> Completion:
 
 
 def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
-    """Store a text as the answer to a prompt that no model was asked.
+    """Store a text as the answer to a prompt that was not sent to a model.
 
-    `name` replaces the generator and equals no generator's name: it is a control, or the reason for not asking.
+    `name` replaces the generator's name: a control, or the reason why no model was used.
     """
     id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
     stored = StoredGeneration(

@@ -40,21 +40,18 @@ from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 EMPTY, LENGTH = "empty", "length"
-"""Flags of a completion: blank; cut at the token limit."""
+"""Flags of a completion that is blank, or cut at the token limit."""
 Scores = dict[tuple[str, str], float | None]
 """(profile, metric) -> value in the profile's own scale."""
 _CURSOR_CHARACTERS = 40
-"""Characters before the cursor that a prompt must end with to end at the cursor."""
+"""A prompt ends at the cursor if it ends with this many characters before the cursor."""
 _FIRST = 16
-"""Size of the first part of prompts that are measured ahead."""
 _Key = tuple[str, str, str]
 """Language, prompt's digest, target's digest."""
 _Pairs = dict[_Key, tuple[Prompt, str]]
-"""Texts to measure, each with its prompt."""
 _SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
 """A prompt and a text that any coder can price."""
 _MOST_NAMED = 5
-"""Limit of sample names in a fault."""
 
 
 def unpriced(faults: Mapping[str, MachineFault]) -> MachineFault:
@@ -72,15 +69,15 @@ class Pricer:
     """Spec and version, the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
-    """Executor that it uses while the model writes; None if the coder is the model."""
+    """Executor of the coder while the model writes; None if the coder is the model."""
 
     def wake(self, language: Language) -> None:
-        """Start a slow-starting coder; its faults appear on the first request."""
+        """Start the coder, if it starts slowly. Its faults appear on the first request."""
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
     def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether the coder still works after a fault: whether it prices a small text in any language."""
+        """Return whether the coder still works after a fault, by pricing a small text."""
         return isinstance(after, TooLong) or any(map(self._prices_small, languages))
 
     def _prices_small(self, language: Language) -> bool:
@@ -115,7 +112,7 @@ class SampleScorer:
         return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
-        """Score some samples; their costs in bits are measured together.
+        """Score some samples. Their costs in bits are measured together.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -160,7 +157,6 @@ class SampleScorer:
         )
 
     def _access(self, answered: AnsweredSample) -> StoredAccess | None:
-        """Return the record of the strategy's reads; None if it has none."""
         access = answered.access
         if access is None:
             return None
@@ -175,7 +171,7 @@ class SampleScorer:
         )
 
     def checks(self, sample: Sample, prompt: Prompt, text: str) -> Scores:
-        """Return the diagnostics of a prompt and of a completion of it."""
+        """Return the diagnostics of a prompt and of its completion."""
         reference = self._references[sample.id]
         return self._of_prompt(sample, reference, prompt) | self._diagnosed(sample, reference, text)
 
@@ -197,7 +193,7 @@ class SampleScorer:
 
 
 def gain(bits: Sequence[StoredBits], coder: str) -> Scores:
-    """Return the scores that follow from a sample's result of `Bits.of`, by the coder of that name."""
+    """Return the scores that follow from a sample's result of `Bits.of` by the coder called `coder`."""
     return {(CONTEXT, metrics.gain_of(coder)): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 
@@ -249,7 +245,6 @@ def text_scores(sample: Sample, reference: Reference, text: str, profiles: Seque
 
 
 def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
-    """Return the blocks of a prompt with their positions, then those left out."""
     rows, at = [], 0
     for block in prompt.blocks:
         end = at + len(block.text)
@@ -269,10 +264,9 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
 
 
 class Bits:
-    """Measures prompts of one sample set; safe to use from many threads."""
+    """Measures prompts of one sample set. Many threads may use it."""
 
     def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
-        """Use the references of the set and the measurements in the store."""
         self._store, self._references, self._pricer, self.coder = store, references, pricer, pricer.name
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._free = threading.Condition(self._lock)
@@ -283,7 +277,7 @@ class Bits:
         self._known: dict[_Key, float] = {}
 
     def wake(self, language: Language) -> None:
-        """Start a slow-starting coder."""
+        """Start the coder, if it starts slowly."""
         self._pricer.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
@@ -314,8 +308,8 @@ class Bits:
     def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
         """Return, for each sample, the costs of its reference after the in-file and the final prompt.
 
-        For a function the body is measured. A prompt has no costs if it does not end at the cursor, or if the coder has
-        not learnt its language.
+        For a function, the body is measured. The costs are empty if the prompt does not end at the cursor, or if the
+        coder does not know the language.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -331,7 +325,7 @@ class Bits:
         return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
 
     def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether the coder can still measure one of some languages after a fault."""
+        """Return whether the coder can still measure one of the languages after a fault."""
         with self._asker(), self._measuring:
             return self._pricer.works(languages, after)
 
@@ -373,7 +367,6 @@ class Bits:
                 self._free.notify_all()
 
     def _measure_wanted(self, aside: Executor) -> None:
-        """Measure the next part of the waiting pairs, then continue with the rest."""
         with self._lock:
             self._free.wait_for(lambda: not self._askers)
         with self._measuring:
@@ -390,9 +383,9 @@ class Bits:
             self._go_on(aside)
 
     def _measured(self, pairs: _Pairs) -> dict[_Key, float]:
-        """Return the costs of pairs. Only one thread may call it at a time."""
+        """Return the costs of pairs. Only one thread may call this at a time."""
         with self._lock:
-            # Each cost is needed at most once more; after that it is in the store.
+            # Each cost is needed at most once more. After that it is in the store.
             cost_by_key = {key: self._known.pop(key) for key in pairs.keys() & self._known.keys()}
             for key in pairs:
                 self._wanted.pop(key, None)
@@ -413,7 +406,7 @@ class Bits:
 
 
 def has_answer(reference: Reference) -> bool:
-    """Return whether the answer is known; tasks that were imported without their files can only be judged by tests."""
+    """Return whether the answer is known. Tasks imported without their files can only be judged by tests."""
     return not reference.fields.get("no_reference")
 
 
@@ -423,7 +416,7 @@ def goes_on(sample: Sample, prompt: Prompt) -> bool:
 
 
 def behind_cursor(sample: Sample, reference: Reference) -> str:
-    """Return the answer from the cursor on: for a function its body."""
+    """Return the answer after the cursor; for a function, its body."""
     return reference.target if sample.kind is Kind.LINE else answers.after_cursor(sample, reference.target)
 
 

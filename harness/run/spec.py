@@ -1,8 +1,7 @@
 """`RunSpec`: the choices that decide a run's numbers, the samples it plans, and the command that repeats it. Pure.
 
-Options that change only the speed of a run (workers, a generator's concurrency) or name the variable with its key are
-not stored, so no command can contain them. Another version of ctxbench, of a strategy or of the sample set gives
-another id.
+Options that change only the speed of a run (workers, a generator's concurrency) or name the key's variable are not
+stored, so no command can contain them. Another version of ctxbench, of a strategy or of the sample set changes the id.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ SEVERAL = (0.8, 0.95)
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
 _MOST_SEEDS = 2**63
-"""Stored seeds are below this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,6 @@ class RunSpec:
     """All choices of a run. Two runs with equal specs have equal ids and are one run, continued."""
 
     samples: str
-    """Name of the sample set."""
     samples_digest: str
     set_size: int = 0
     """Number of samples in the whole set, 0 if unknown; not part of the id."""
@@ -60,15 +57,15 @@ class RunSpec:
     strategy: str
     """Canonical spec."""
     strategy_version: str
-    """Digest of the files that define it."""
+    """Digest of the files that define the strategy."""
     generator: str
     """Canonical spec."""
     generator_version: str
     coder: str
-    """Spec and version of the coder that measured context gain; empty without one."""
+    """Spec and version of the coder that measured context gain; empty without a coder."""
     sampling: Sampling
     n: int = 1
-    """Completions per sample; 0 if no model is asked."""
+    """Completions per sample; 0 if the run has no model."""
     seed: int = 0
     tokenizer: str
     """The tokenizer that counts budgets."""
@@ -101,7 +98,6 @@ def sampling_key(sampling: Sampling) -> str:
 
 
 def _fields(sampling: Sampling) -> dict[str, Any]:
-    """Return the parameters by name, without `fim` if it is off."""
     fields = dataclasses.asdict(sampling)
     if not fields["fim"]:
         del fields["fim"]
@@ -109,17 +105,17 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
 
 
 def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
-    """Return the samples of a run, in the order in which they are done.
+    """Return the samples of a run, in the order of their completion.
 
     With a limit, repositories contribute in turn. Each orders its samples by a fixed pseudo-random order, so that a
-    smaller limit's samples are part of a larger one's. They are done in the set's order, one repository after the
-    other, so that few indices are in memory at a time.
+    smaller limit's samples are part of a larger limit's. They are completed in the set's order, one repository after
+    the other, so that few indices are in memory at a time.
 
     Raises:
         InputFault: if the limit is less than 1.
     """
     if limit is not None and limit < 1:
-        raise InputFault(f"a limit of {limit} samples leaves none", cure="give --limit 1 or more")
+        raise InputFault(f"a limit of {limit} samples leaves none", cure="use --limit 1 or more")
     if limit is None or limit >= len(samples):
         return tuple(samples)
     by_repo: dict[str, list[Sample]] = defaultdict(list)
@@ -133,7 +129,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
 def unfinished_samples(
     planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
 ) -> tuple[Sample, ...]:
-    """Return the samples without a result in the plan's order, failed ones last, because they may fail again."""
+    """Return the samples without a result in the plan's order. Failed samples are last, because they may fail again."""
     finished_ids, failed_ids = frozenset(finished), frozenset(failed)
     unfinished = [sample for sample in planned if sample.id not in finished_ids]
     return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
@@ -144,21 +140,18 @@ class StoredChoices:
     """The choices of a run, as stored."""
 
     samples: str
-    """Name of the sample set."""
     limit: int | None
-    """Number of samples chosen from the set; None for all."""
     after: str | None = None
     """Only samples dated after this day, as ``YYYY-MM-DD``; None for all."""
     strategy: str
-    """Canonical spec; for an imported run its label."""
+    """Canonical spec; the label of an imported run."""
     generator: str
     n: int
-    """Completions per sample."""
     seed: int
     sampling: str
     """Decoding parameters, as JSON (`sampling_key`)."""
     sandbox: str = ""
-    """Back end that judged its functions; empty if unknown."""
+    """Back end that judged the run's functions; empty if unknown."""
     summariser: str = ""
     """Canonical spec; empty if the generator wrote the summaries."""
     summarises_tests: bool = False
@@ -176,9 +169,9 @@ class ImportedFile:
     source: str
     """The path as the user wrote it."""
     has_sample_set: bool = True
-    """Whether its samples are in a sample set; False if the file itself describes them."""
+    """Whether the run's samples are in a sample set; False if the file itself describes them."""
     language: str = ""
-    """The language of its samples; empty for several languages."""
+    """The language of the samples; empty for several languages."""
     labels: tuple[str, ...] = ("strategy", "generator")
     """Labels to write: all, or those that all runs of the file share."""
 
@@ -223,7 +216,6 @@ def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
 
 
 def _decoding(run: StoredChoices) -> list[str]:
-    """Return the decoding options; empty for the defaults."""
     decoding: dict[str, Any] = json.loads(run.sampling)
     temperature, top_p = float(decoding["temperature"]), float(decoding["top_p"])
     words = ["--fim"] if decoding.get("fim") else []
@@ -252,7 +244,7 @@ def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """A user's options beside samples, strategy and generator, in the ranges that the command line allows."""
+    """A user's options besides samples, strategy and generator, in the ranges of the command line."""
 
     limit: int | None = None
     after: date | None = None
@@ -268,19 +260,19 @@ class RunOptions:
     sandbox: str | None = None
     """Back end that judges functions; None for this machine's choice, `NO_SANDBOX` for no verdicts."""
     strategy_seconds: float = StrategyBounds.work
-    """Processor seconds of a strategy per sample, without waiting for the model."""
+    """Processor seconds of a strategy per sample, excluding waiting for the model."""
     fim: bool = False
-    """Whether the model sees the text after the cursor; strategies never do."""
+    """Whether the model sees the text after the cursor. Strategies never do."""
     summariser: str = ""
     """Spec of the generator that writes summaries; empty for the run's own."""
     summarise_tests: bool = False
-    """Whether a summariser also summarises APIs of tests and vendored files; the run's own always does."""
+    """Whether a summariser also summarises APIs of tests and vendored files. The run's own always does."""
     summary_templates: Mapping[str, str] = field(default_factory=dict)
     """Language -> released prompt for a summary; empty for ctxbench's own (see `bench.apis`)."""
     measure: frozenset[Measurement] = EVERY
-    """Measurements made with the run, beside the scores of the default profile."""
+    """Measurements made with the run, besides the scores of the default profile."""
     max_cost: float | None = None
-    """Limit in US dollars of new answers, after which no more samples start; None for no limit."""
+    """US dollars of new answers after which no more samples start; None for no limit."""
     tokenizer: Path | None = None
     """File of p50k_base, whose tokens count budgets; None for the tokens of `ctxcode-1`."""
 
@@ -294,7 +286,7 @@ def planned_by(
         InputFault: if the choices do not fit the set.
     """
     if choices.seed + choices.repeat > _MOST_SEEDS:
-        raise InputFault(f"seeds from {choices.seed} on do not last for {choices.repeat} runs", cure="lower --seed")
+        raise InputFault(f"there are fewer than {choices.repeat} seeds from {choices.seed} on", cure="lower --seed")
     eligible = sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
     if choices.limit is not None and choices.limit >= len(eligible):
         choices = replace(choices, limit=None)
@@ -305,13 +297,13 @@ def planned_by(
 
 
 def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:
-    """Return the samples dated after a day; those without a date may be older and are left out."""
+    """Return the samples dated after a day. Samples without a date may be older and are left out."""
     samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
     if not samples:
-        newest = f"the newest is of {max(days.values())}" if days else "no day of any sample is known"
+        newest = f"the newest is of {max(days.values())}" if days else "no sample has a date"
         raise InputFault(
             f"no sample of {sample_set.name!r} is dated after {day}: {newest}",
-            cure="give an earlier day, or build newer samples with `ctxbench samples build --since`",
+            cure="use an earlier day, or build newer samples with `ctxbench samples build --since`",
         )
     return samples
 

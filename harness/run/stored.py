@@ -1,7 +1,7 @@
 """Work after a run: judge completions of files and of stored runs, score stored ones again, and price their blocks.
 
 The gain of a block is the number of bits lost when that block alone is left out. It needs a measurement per block,
-which is too expensive to be part of a run. Two blocks with equal content each gain little, because the other one
+which is too expensive to be part of a run. Two blocks with equal content each gain little, because the other block
 remains. Gains therefore do not add up to the context gain.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench import samples as sets
-from ctxbench.bench.concurrency import Progress
+from ctxbench.bench.concurrency import Progress, Tick
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
 from ctxbench.bench.formats.ctxbench import completions
@@ -28,7 +28,8 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness import metrics
-from ctxbench.harness.diagnostics import RETRIEVED, Diagnostics
+from ctxbench.harness.definitions import RETRIEVED
+from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
 from ctxbench.harness.generators.fim import unmarked
@@ -55,7 +56,7 @@ from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.write import StoredFault, StoredVerdict
 from ctxbench.strategies.api import Prompt
 
-_CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
+_CURE = 'write {"sample": "…", "text": "…"}; index (a whole number), strategy and generator are optional'
 _EMPTY: Mapping[str, Any] = {
     "verdict": "FAILED",
     "reason": "empty",
@@ -70,7 +71,7 @@ Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
 Works = Callable[[MachineFault], bool]
 """Fault -> whether other completions can still be measured."""
 _CHUNK = 100
-"""Completions whose scores are stored together; an interruption loses at most so many."""
+"""Completions whose scores are stored together. An interruption loses at most this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,11 @@ class VerdictRow:
     fault: MachineFault | None = None
     """Why there is no verdict."""
     verdict: StoredVerdict | None = None
-    """The verdict as stored; None without one."""
+    """The verdict as stored, or None."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
-    """Read completions; a single wrong line refuses the whole file.
+    """Read completions. A single wrong line refuses the whole file.
 
     Raises:
         InputFault: naming file, line and field.
@@ -114,12 +115,12 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         file_completions.append(FileCompletion(sample=sample, text=completion.text, index=index, labels=labels))
     if not file_completions:
-        raise InputFault("no completion in the file", where=str(file), cure=_CURE)
+        raise InputFault("contains no completion", where=str(file), cure=_CURE)
     return file_completions
 
 
 def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]) -> Generator[VerdictRow]:
-    """Yield the verdict of each completion of a file, in order; all are submitted at once, equal ones once."""
+    """Yield the verdict of each completion of a file, in order. Equal completions are judged once."""
     futures: dict[tuple[str, str], Future[StoredVerdict]] = {}
     for completion in completions_of_file:
         key = (completion.sample.id, completion.text)
@@ -147,7 +148,6 @@ def _attempted(
     outcomes: Iterable[tuple[UnscoredCompletion, StoredVerdict | MachineFault]],
     total: int,
 ) -> Generator[VerdictRow]:
-    """Yield rows within a recorded attempt at a run, with its faults and its end."""
     finished, reason = 0, "interrupted"
     with store.run_lock(run) as locked:
         attempt = store.start_attempt(run, words, locked=locked)
@@ -191,7 +191,7 @@ def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
 
 
 def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, progress: Progress) -> int:
-    """Add a profile's metrics to the completions of a run that lack them; return the number of completions changed.
+    """Add a profile's missing metrics to the completions of a run. Return the number of changed completions.
 
     After an interruption the next call continues. A sample gets no scores if the profile is not defined for it, or it
     has no reference.
@@ -212,7 +212,7 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
     def scores(completion: UnscoredCompletion) -> dict[str, float | None]:
         sample, reference = samples[completion.sample_id], sample_set.references[completion.sample_id]
         values = text_scores(sample, reference, completion.text, (profile,))
-        # A metric that the scorer leaves out is undefined; store it as such, so that it is not computed again.
+        # A metric that the scorer leaves out is undefined. Store it as such, so that it is not computed again.
         return {name: values.get((profile, name)) for name in names}
 
     with progress(f"{run} {profile}", len(lacking)) as tick:
@@ -240,19 +240,9 @@ def measure(
 ) -> tuple[int, dict[str, MachineFault]]:
     """Add the gains or the diagnostics that a run left out to its completions.
 
-    After an interruption the next call continues. Values that are undefined for a sample are stored as undefined.
-
-    Args:
-        home: contains the repositories.
-        store: the database with the run.
-        run: the run.
-        sample_set: its samples.
-        kind: `Measurement.GAIN` or `Measurement.DIAGNOSTICS`; use `rescore` for scores under profiles.
-        progress: displays the progress.
-        resolve: builds the coder; for tests.
-
-    Returns:
-        The number of completions changed, and sample -> fault if it could not be measured while others could.
+    Return the number of completions changed, and sample -> fault if it could not be measured while others could. After
+    an interruption the next call continues. Values that are undefined for a sample are stored as undefined. For scores
+    under profiles, use `rescore`.
 
     Raises:
         InputFault: if a repository is not fetched.
@@ -293,17 +283,13 @@ def measure(
 def _gains(
     store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]
 ) -> Iterator[tuple[Measured, Works]]:
-    """Open the measurement of gains with the coder of the run.
-
-    Raises:
-        InputFault: if the coder has another version now, whose bits cannot be compared with the run's.
-    """
+    """Open the measurement of gains with the coder of the run, if the coder still has the same version."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
     with open_pricer(run, resolve) as pricer:
         if pricer.name != run.coder:
             raise InputFault(
-                f"{run.coder} measured the run {run.id}, and there is {pricer.name} now",
+                f"{run.coder} measured the run {run.id}, but {pricer.name} is installed",
                 cure="install the version of ctxbench that made the run, or run it again",
             )
         bits = Bits(store, sample_set.references, pricer)
@@ -317,7 +303,6 @@ def _gains(
 
 @contextlib.contextmanager
 def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> Iterator[tuple[Measured, Works]]:
-    """Open the computation of the diagnostics of a run's completions."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
     repos = {samples[id_].repo for id_ in prompts}
@@ -345,7 +330,7 @@ class RunDiagnosis:
     over_limit: int
     """Samples beyond the limit."""
     unpriced: int
-    """Samples whose prompts do not end at the cursor, so that their references cannot be priced."""
+    """Samples whose prompts do not end at the cursor. Their references cannot be priced."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its priced blocks, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)
@@ -363,13 +348,7 @@ def diagnose(
 ) -> RunDiagnosis:
     """Price the unpriced blocks of a run's stored prompts, one sample per transaction.
 
-    Args:
-        home: contains the run's sample set.
-        store: the database with the run.
-        run: the run.
-        limit: samples to price at most; None for all. Samples that cannot be priced do not count.
-        progress: displays the progress.
-        resolve: builds the coder; for tests.
+    At most `limit` samples are priced. Samples that cannot be priced do not count.
 
     Raises:
         InputFault: if the set is not the run's, or no coder priced the run.
@@ -390,23 +369,10 @@ def diagnose(
     ]
     with open_pricer(run, resolve) as pricer:
         priced = priced_samples(store, run.id, pricer.name)
-        missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
-        waiting, new = deque(missing), 0
-        most = len(missing) if limit is None else min(limit, len(missing))
-        faults: dict[str, MachineFault] = {}
+        waiting = deque((samples[id_], prompt) for id_, prompt in usable if id_ not in priced)
+        most = len(waiting) if limit is None else min(limit, len(waiting))
         with progress(run.strategy, most) as tick:
-            while waiting and new < most:
-                id_, prompt = waiting.popleft()
-                language, target = samples[id_].language, behind_cursor(samples[id_], sample_set.references[id_])
-                try:
-                    worth = block_gains(pricer.coder, prompt, target, language)
-                except MachineFault as fault:
-                    if not pricer.works([language], fault):
-                        raise
-                    faults[id_] = fault
-                    continue
-                new += add_gains(store, run.id, id_, pricer.name, worth)
-                tick(1)
+            new, faults = _price_blocks(store, run, sample_set, pricer, waiting, most, tick)
         blocks = {sample: tuple(gains) for sample, gains in gains_of(store, run.id, pricer.name).items()}
     return RunDiagnosis(
         run=run,
@@ -418,11 +384,35 @@ def diagnose(
     )
 
 
-def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
-    """Return ordinal -> additional bits of the target after the prompt without that block.
+def _price_blocks(
+    store: Store,
+    run: StoredRun,
+    sample_set: SampleSet,
+    pricer: Pricer,
+    waiting: deque[tuple[Sample, Prompt]],
+    most: int,
+    tick: Tick,
+) -> tuple[int, dict[str, MachineFault]]:
+    """Price prompts from the left until `most` are priced; return their number, and sample -> fault."""
+    new, faults = 0, dict[str, MachineFault]()
+    while waiting and new < most:
+        sample, prompt = waiting.popleft()
+        try:
+            worth = block_gains(
+                pricer.coder, prompt, behind_cursor(sample, sample_set.references[sample.id]), sample.language
+            )
+        except MachineFault as fault:
+            if not pricer.works([sample.language], fault):
+                raise
+            faults[sample.id] = fault
+            continue
+        new += add_gains(store, run.id, sample.id, pricer.name, worth)
+        tick(1)
+    return new, faults
 
-    Both prompts leave out text after the cursor.
-    """
+
+def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
+    """Return ordinal -> additional bits of the target if that block is left out of the prompt."""
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
     whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
@@ -438,7 +428,7 @@ def open_pricer(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[Pri
     """
     spec = run.coder.rpartition(" ")[0]
     if not spec:
-        raise InputFault(f"nothing priced the run {run.id}", cure="choose a run with a context gain")
+        raise InputFault(f"no coder priced the run {run.id}", cure="choose a run with a context gain")
     model = resolve(spec)
     try:
         if not model.capabilities.prices:

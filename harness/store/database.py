@@ -1,11 +1,11 @@
-"""Engines and connections with the settings that each kind of database needs. Their errors become one-line faults.
+"""Engines and connections with the settings of each kind of database. Database errors become one-line faults.
 
-SQLite allows one writer at a time. On PostgreSQL several processes can append finished samples at once. Readers see one
-state and never block a writer.
+SQLite allows one writer at a time. On PostgreSQL, several processes can append finished samples at once. A reader sees
+one state and never blocks a writer.
 
-A process locks the run that it works on, and a reader can ask whether a run is locked. The operating system or the
-server releases the lock when the process ends, even after a crash. A suspended machine keeps its locks. For SQLite a
-lock is an open file in the folder ``DATABASE-locks``; for PostgreSQL it is a session's advisory lock.
+A process locks the run it works on, and readers can ask whether a run is locked. The operating system or the server
+releases the lock when the process ends, even after a crash. A suspended machine keeps its locks. For SQLite, a lock is
+an open file in the folder ``DATABASE-locks``; for PostgreSQL, it is a session's advisory lock.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _PRAGMAS = (
 )
 _CONNECT_S = 20
 _LOCK = int.from_bytes(b"ctxbench")
-"""Key of the advisory lock that PostgreSQL's writers take: one lock per database."""
+"""Key of the advisory lock that PostgreSQL writers take, one per database."""
 _READS = "ctxbench_reads"
 _WITH_OTHERS = "ctxbench_with_others"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
-    """Return an engine; for SQLite, create the file's folder.
+    """Return an engine; for SQLite, create the folder of the file.
 
     Raises:
-        InputFault: if the URL is of an in-memory database, or the file is missing and `create` is False.
+        InputFault: if the database is in memory, or the file is missing and `create` is False.
     """
     if url.get_backend_name() == "postgresql":
         return _postgresql(url)
     if url.database in (None, "", ":memory:") or "mode=memory" in (url.database or ""):
-        raise InputFault("an in-memory database would be lost", where=str(url), cure="give a file: sqlite:///FILE")
+        raise InputFault("an in-memory database loses all results", where=str(url), cure="give a file: sqlite:///FILE")
     path = _file_of(url)
     if not create and not path.exists():
         raise InputFault("no results yet", where=str(path), cure="run `ctxbench run` or `ctxbench quickstart` first")
@@ -70,7 +70,7 @@ def make_engine(url: URL, *, create: bool) -> Engine:
 
 
 def reading_engine(url: URL) -> Engine:
-    """Return an engine that cannot write: no rows, no schema, no new file.
+    """Return an engine that cannot write.
 
     Raises:
         InputFault: if the file is missing.
@@ -93,7 +93,7 @@ def reading_engine(url: URL) -> Engine:
 def _file_of(url: URL) -> Path:
     path = Path(str(url.database))
     if path.is_dir():
-        raise InputFault("cannot be opened: it is a folder", where=str(path), cure="give a file: sqlite:///FILE")
+        raise InputFault("the path is a folder", where=str(path), cure="give a file: sqlite:///FILE")
     return path
 
 
@@ -122,8 +122,7 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
 
 @functools.cache
 def _remark(path: str) -> None:
-    """Warn once per file that its newest rows cannot be read."""
-    _LOG.warning("%s: its log cannot be read here, so the newest results may not be shown", path)
+    _LOG.warning("%s: the log of the database cannot be read, so the newest results may be missing", path)
 
 
 def _postgresql(url: URL) -> Engine:
@@ -137,7 +136,7 @@ def _postgresql(url: URL) -> Engine:
 
 
 def for_reading(connection: Connection) -> Connection:
-    """Return the connection in read-only mode, where all reads see one state."""
+    """Return the connection in read-only mode; all its reads see one state."""
     options: dict[str, Any] = {_READS: True}
     if connection.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -145,24 +144,24 @@ def for_reading(connection: Connection) -> Connection:
 
 
 def with_others(connection: Connection) -> Connection:
-    """Return the connection in the mode for appending beside other processes."""
+    """Return the connection in the mode for appending while other processes append."""
     return connection.execution_options(**{_WITH_OTHERS: True})
 
 
 def for_locks(connection: Connection) -> Connection:
-    """Return the connection in the mode for session locks, without a transaction."""
+    """Return the connection in the mode for session locks, without transactions."""
     return connection.execution_options(**{_READS: True, "isolation_level": "AUTOCOMMIT"})
 
 
 def read_url(text: str) -> URL:
-    """Parse a URL; a plain ``postgresql://`` gets the driver that the extra installs.
+    """Parse a URL; ``postgresql://`` gets the driver that the extra installs.
 
     Raises:
-        InputFault: if ctxbench does not support that kind of database.
+        InputFault: if the database is neither SQLite nor PostgreSQL.
     """
     url = make_url(text)
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise InputFault("is neither SQLite nor PostgreSQL", where=name_of(url), cure=_URL)
+        raise InputFault("the database is neither SQLite nor PostgreSQL", where=name_of(url), cure=_URL)
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
@@ -229,7 +228,7 @@ def _lock(connection: Connection) -> None:
 
 
 class Unwritable(InputFault):
-    """Raised for a database that is read-only."""
+    """Raised for a read-only database."""
 
 
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
@@ -237,19 +236,29 @@ _AGAIN = "then run the same command again; finished samples are kept"
 _SERVER = "check its host and port, and that the server runs"
 _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
     # A pattern of the database's message in lower case.
-    ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
+    (
+        "file is not a database",
+        InputFault,
+        "the file is not a database",
+        "choose another file with --db sqlite:///FILE",
+    ),
     ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
-    ("unable to open database file", InputFault, "cannot be opened", "check that its folder exists and is writable"),
-    ("readonly database", Unwritable, "cannot be written", "check who owns it, or choose another --db"),
+    (
+        "unable to open database file",
+        InputFault,
+        "the database cannot be opened",
+        "check that its folder exists and is writable",
+    ),
+    ("readonly database", Unwritable, "the database cannot be written", "check its owner, or choose another --db"),
     ("is full|no space left", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
-    ("disk i/o error", MachineFault, "the disk cannot be written (full, or out of order)", f"mend it, {_AGAIN}"),
+    ("disk i/o error", MachineFault, "the disk cannot be written (full or defective)", f"repair it, {_AGAIN}"),
     (
         "is locked|lock timeout",
         MachineFault,
-        "another process keeps it locked",
+        "another process keeps the database locked",
         f"wait for that process to end, {_AGAIN}",
     ),
-    ("no such table", InputFault, "lacks a table of ctxbench", "move it away, or restore a copy"),
+    ("no such table", InputFault, "the database lacks a table of ctxbench", "move it away, or restore a copy"),
     # PostgreSQL
     (
         "password authentication failed|no password supplied|no pg_hba.conf entry",
@@ -261,45 +270,41 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
         'database ".*" does not exist',
         InputFault,
         "the server has no such database",
-        "make it with `createdb --encoding=UTF8 --template=template0 NAME`, or correct the name",
+        "create it with `createdb --encoding=UTF8 --template=template0 NAME`, or correct the name",
     ),
     (
         "permission denied",
         InputFault,
-        "this user may not make or use tables there",
-        "GRANT CREATE, USAGE ON SCHEMA public TO the user, or make the database with the user as its owner",
+        "this user may not create or use tables",
+        "GRANT CREATE, USAGE ON SCHEMA public TO the user, or create the database with the user as its owner",
     ),
     ("value too long", InputFault, "a name is longer than its column", "choose a shorter name"),
     ("connection refused|is the server running|timeout expired", MachineFault, "the server does not answer", _SERVER),
-    ("failed to resolve host|could not translate host", MachineFault, "there is no such host", _SERVER),
+    ("failed to resolve host|could not translate host", MachineFault, "the host does not exist", _SERVER),
     (
         "server closed the connection|terminating connection|connection is lost|connection is closed",
         MachineFault,
         "the server ended the connection",
-        f"see that it runs, {_AGAIN}",
+        f"check that the server runs, {_AGAIN}",
     ),
 )
 
 
 @contextlib.contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Turn errors of SQLAlchemy and the driver into faults, except `IntegrityError`, which the caller handles.
-
-    Args:
-        where: the database, without its password.
-    """
+    """Turn errors of SQLAlchemy and the driver into faults; `IntegrityError` is left to the caller."""
     try:
         yield
     except exc.IntegrityError:
         raise
     except exc.NoSuchModuleError:
-        raise InputFault("no such kind of database", where=where, cure=_URL) from None
+        raise InputFault("this kind of database is not supported", where=where, cure=_URL) from None
     except exc.ArgumentError:
-        raise InputFault("is not a database URL", where=where, cure=_URL) from None
+        raise InputFault("this is not a database URL", where=where, cure=_URL) from None
     except ModuleNotFoundError as error:
         postgres = (error.name or "").startswith("psycopg")
         cure = "pip install 'ctxbench[postgres]'" if postgres else f"pip install {error.name}"
-        raise InputFault(f"its driver {error.name} is not installed", where=where, cure=cure) from None
+        raise InputFault(f"the database driver {error.name} is not installed", where=where, cure=cure) from None
     except (exc.SQLAlchemyError, sqlite3.Error) as error:
         raise _fault_of(error, where) from error
 
@@ -309,11 +314,11 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
     for words, kind, what, cure in _CAUSES:
         if re.search(words, message.lower()):
             return kind(what, where=where, cure=cure)
-    return MachineFault(f"the database says: {message}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")
+    return MachineFault(f"the database reports: {message}"[:300], where=where, cure=f"fix the cause, {_AGAIN}")
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows as the driver returns them; building SQLAlchemy's rows takes longer than reading.
+    """Return all rows as plain tuples of the driver; building SQLAlchemy's rows takes longer than reading.
 
     For columns of types that the driver converts itself: texts, integers and floats.
     """
@@ -337,9 +342,9 @@ def uncollected() -> Iterator[None]:
 
 
 _TRIES, _PAUSE = 5, 0.1
-"""A reader that checks a lock holds it for a moment, so a process retries so many times, with pauses in seconds."""
+"""Tries to take a file lock, and the seconds between them; readers that check a lock hold it for a moment."""
 _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
-"""The server drops the locks of a machine that disappeared after one minute instead of hours."""
+"""Settings with which the server drops the locks of a vanished machine after one minute instead of hours."""
 _HOLDERS = """
     SELECT (l.classid::bigint << 32 | l.objid::bigint) AS at, a.application_name
     FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -350,18 +355,13 @@ _HOLDERS = """
 
 @contextlib.contextmanager
 def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
-    """Hold the lock on a run.
-
-    Args:
-        engine: of the database with the run.
-        where: the database, for messages.
-        run: the run's id.
+    """Hold the lock of a run.
 
     Yields:
-        True while the lock is held; False where the file system has no locks.
+        True while the lock is held; False if the file system has no locks.
 
     Raises:
-        InputFault: if another process holds it; the message names the process.
+        InputFault: if another process holds the lock; names the process.
         MachineFault: if the server does not answer.
     """
     with contextlib.ExitStack() as stack:
@@ -378,7 +378,7 @@ def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
 
 
 def locked(engine: Engine, connection: Connection, runs: Collection[str]) -> set[str] | None:
-    """Return the ids of the runs that are locked, or None where locks cannot be read.
+    """Return the ids of the locked runs, or None if locks cannot be read.
 
     Locks cannot be read on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, and on a file
     system without locks.
@@ -462,7 +462,7 @@ def _lock_on_server(session: Connection, run: str) -> None:
 
 def _refusal(run: str, holder: str) -> InputFault:
     return InputFault(
-        f"{holder.strip() or 'another process'} works at this run",
+        f"{holder.strip() or 'another process'} is working on this run",
         where=run,
         cure="wait until it ends, or stop it; several machines share a run with --engine ray or --shard",
     )
@@ -473,5 +473,5 @@ def _own_name() -> str:
 
 
 def _number(run: str) -> int:
-    """Return the number of a run's lock, from a range so large that two runs never share one."""
+    """Return the number of a run's lock, from a range so large that two runs never share a number."""
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:8]) >> 2

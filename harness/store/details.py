@@ -1,7 +1,7 @@
-"""One sample of one run, read by key without touching the rows of other samples.
+"""One sample of one run, read by key without reading other samples.
 
-Long texts are read on demand: `completion_texts` for a completion, `call_texts` for a model call, `steps_of` for an
-agent's steps.
+Long texts are read on demand: `completion_texts` reads a completion, `call_texts` a model call, `steps_of` an agent's
+steps.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
-    """Return the texts of a completion, or None if it does not exist."""
+    """Return the long texts of a completion, or None if the completion does not exist."""
     c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = (
         t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
@@ -89,7 +89,7 @@ def completion_texts(store: Store, run: str, sample: str, idx: int) -> Completio
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
-    """Return the texts of a model call, or None if it does not exist."""
+    """Return prompt and answer of a model call, or None if the call does not exist."""
     c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
     joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
     query = select(q.digest, g.text).select_from(joined)
@@ -152,14 +152,7 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
-    """Return the completions of a sample; for reference results, which have no texts, return their scores.
-
-    Args:
-        connection: to the database.
-        run: its id.
-        sample: its id.
-        status: of the sample's result, which a completion without a text takes over.
-    """
+    """Return a sample's completions; reference results have no texts, only scores, and take over `status`."""
     c, j, v = t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
         t.VERDICT, j.verdict_key == v.key
@@ -221,15 +214,15 @@ class StoredPiece:
     """``kept``, ``cut`` or ``dropped``."""
     reason: str
     start: int | None
-    """First character in the prompt, as part of [start, end); None for a block that was left out."""
+    """First character in the prompt, as part of [start, end); None if the block was left out."""
     end: int | None
     gain: float | None
-    """Bits, if `ctxbench diagnose` has priced the block; with several coders the run's own, or the last one."""
+    """Gain in bits, if `ctxbench diagnose` priced the block: by the run's coder, or by the last coder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCall:
-    """A question to the model; `call_texts` reads its texts."""
+    """A model call; `call_texts` reads its texts."""
 
     ordinal: int
     role: str
@@ -251,7 +244,7 @@ class CompletionFacts:
     flags: tuple[str, ...]
     scores: Kinds
     judged: StoredVerdict | None
-    """Verdict of the tests without their output, which `completion_texts` reads."""
+    """Verdict without the test output, which `completion_texts` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,9 +266,9 @@ class Detail:
     marks: tuple[tuple[str, str], ...]
     """(mark, reason) for each mark that excludes the sample."""
     faults: tuple[str, ...]
-    """Messages of the faults in attempts at the sample, the latest last."""
+    """Messages of the sample's faults in all attempts, the latest last."""
     imported: bool
-    """Whether the run was imported; its prompt, calls and times are then unknown."""
+    """Whether the run was imported; prompt, calls and times are then unknown."""
     flags: tuple[str, ...]
     context_tokens: int | None
     strategy_seconds: float | None
@@ -288,25 +281,23 @@ class Detail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTexts:
-    """The texts of one completion."""
+    """The long texts of a completion."""
 
     text: str
     raw: str
-    """The model's unprocessed answer."""
     output: str
-    """Output of the tests; empty without tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTexts:
-    """The texts of one model call."""
+    """Prompt and answer of a model call."""
 
     prompt: str
     answer: str
 
 
 def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
-    """Return sample -> prompt of a run with the blocks that were left out, in the plan's order."""
+    """Return sample -> prompt, with its left-out blocks, for all samples of a run, in the plan's order."""
     r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
     joined = t.RESULT.join(t.PLANNED, r.key == p.key)
     digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
@@ -335,16 +326,15 @@ def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One tool call, or an answer without a tool call."""
+    """A step of an agent: a tool call, or an answer without a tool call."""
 
     number: int
     """Number of the model's answer, from 1; one answer may call several tools."""
     text: str
     """Text of the answer beside its tool calls."""
     tool: str
-    """Name of the tool; empty for an answer without a tool call."""
     arguments: str
-    """JSON, as the model wrote it."""
+    """Arguments as the model wrote them, in JSON."""
 
 
 def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """Finished samples as rows of the narrow tables, appended in bulk (a batch or a shard), and their prompts.
 
-Prompts take most of the space, and those of one file or repository are similar. Prompts that are stored together are
-therefore compressed together, in packs.
+Prompts take most of the space, and prompts of one file or repository are similar. So prompts that are stored together
+are compressed together, in packs.
 """
 
 from __future__ import annotations
@@ -43,20 +43,14 @@ _GENERATION = (
 
 
 def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append verdicts; existing ones stay unchanged."""
+    """Append verdicts; existing verdicts stay unchanged."""
     append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
 
 
 def append_generations(
     connection: Connection, generations: Iterable[StoredGeneration], prompts: Mapping[str, int]
 ) -> None:
-    """Append answers; existing ones stay unchanged.
-
-    Args:
-        connection: in a transaction.
-        generations: the answers.
-        prompts: digest -> number of the prompts.
-    """
+    """Append answers; existing answers stay unchanged. `prompts` maps prompt digests to their numbers."""
     by_id = {generation.id: generation for generation in generations}
     stored_ids = numbers(connection, t.GENERATION_FACT, "id", list(by_id))
     new = [generation for id_, generation in by_id.items() if id_ not in stored_ids]
@@ -90,16 +84,9 @@ def append_finished(
     finished: Iterable[Finished],
     generations: Iterable[StoredGeneration] = (),
 ) -> int:
-    """Append samples of one run with all their rows; return how many were new.
+    """Append samples of a run with all their rows; return the number of new samples.
 
     The number of statements does not depend on the number of samples.
-
-    Args:
-        connection: in a transaction.
-        run: its id.
-        coder: the coder that priced their contexts.
-        finished: the samples.
-        generations: answers that may not be stored yet.
 
     Raises:
         InputFault: if a sample is not planned, or its answer is not stored.
@@ -122,7 +109,7 @@ def append_finished(
     answer_numbers = numbers(connection, t.GENERATION_FACT, "id", sorted(named))
     if lacking := sorted({*samples} - keys.keys()) or sorted(named - answer_numbers.keys()):
         raise InputFault(
-            f"{lacking[0]!r} is to be stored below the run {run} and is neither planned nor an answer that is there",
+            f"the run {run} refers to {lacking[0]!r}, which is neither a planned sample nor a stored answer",
             cure="store the run and its answers first",
         )
     _append_results(connection, new, prompts, answer_numbers)
@@ -152,7 +139,6 @@ def _append_results(
     prompts: Mapping[str, int],
     answers: Mapping[str, int],
 ) -> None:
-    """Append samples by key, without their scores; the mappings contain the numbers of prompts and answers."""
     rows: dict[Table, list[tuple[Any, ...]]] = {
         table: []
         for table in (
@@ -229,7 +215,7 @@ def _append_scores(connection: Connection, run: int | None, finished: Sequence[t
 
 
 def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
-    """Return (profile, metric) -> number, and number the new ones."""
+    """Return (profile, metric) -> number; new pairs get numbers."""
     return name_numbers(connection, t.MEASURE, ("profile", "metric"), set(kinds))
 
 
@@ -250,18 +236,12 @@ _PACK_BYTES = 1 << 20
 """Bytes of a pack before compression. Reading a prompt unpacks its whole pack, in about three milliseconds."""
 _PACKS_KEPT = 8
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": _PACK_BYTES}]
-"""A higher preset makes a pack 5% smaller and is slower out of proportion. zlib's window is too small: similar prompts
-are further apart.
-"""
+"""Settings of LZMA. A higher preset makes a pack 5% smaller but takes far longer. zlib's window is too small, as
+similar prompts are further apart."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
-    """Store the prompts that are missing; return digest -> number for all of them.
-
-    Args:
-        connection: in a transaction.
-        texts: digest -> prompt, with similar prompts next to each other.
-    """
+    """Store missing prompts (digest -> prompt, similar ones side by side); return digest -> number for all prompts."""
     stored = numbers(connection, t.PROMPT, "digest", list(texts))
     new = {digest: clean(text).encode() for digest, text in texts.items() if digest not in stored}
     if not new:
@@ -271,7 +251,7 @@ def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, i
 
 
 def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
-    """Store prompts by digest, in as many packs as needed; skip those that another process has stored meanwhile."""
+    """Store prompts by digest, in as many packs as needed; skip prompts that another process stores meanwhile."""
     rows = []
     for together in _packs(prompts):
         data = lzma.compress(b"".join(prompts[digest] for digest in together), filters=_FILTERS)
@@ -284,7 +264,7 @@ def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
 
 
 def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (digest, prompt) for the stored ones, in the order of storing."""
+    """Yield (digest, prompt) for the stored prompts among `digests`, in the order of storing."""
     p = t.PROMPT.c
     query = select(p.digest, p.pack, p.start, p.size)
     rows: list[Any] = []

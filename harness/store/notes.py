@@ -16,7 +16,7 @@ from ctxbench.harness.store.write import Imported, Mark, Row, clean
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
-    """Record that a run was imported; return False if that is recorded already."""
+    """Record that a run was imported; return False if this is already recorded."""
 
     def append(connection: Connection) -> bool:
         if connection.execute(select(t.IMPORTED.c.run_id).where(t.IMPORTED.c.run_id == run)).first() is not None:
@@ -54,7 +54,7 @@ def marks_of(store: Store, set_digest: str) -> list[Mark]:
 
 
 def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
-    """Add sentences that a reader of a run's numbers must see; return the number of new ones."""
+    """Add remarks that readers of a run's numbers must see; return the number of new remarks."""
 
     def append(connection: Connection) -> int:
         stored_texts = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
@@ -70,13 +70,7 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
 
 def add_cutoff(store: Store, generator: str, day: str) -> bool:
-    """Record the cutoff that a generator's spec states; return False if it is the current one.
-
-    Args:
-        store: the database.
-        generator: its canonical spec.
-        day: the last day of its training data, as ``YYYY-MM-DD``.
-    """
+    """Store the cutoff that a generator's spec states; return False if it is the stored cutoff."""
 
     def append(connection: Connection) -> bool:
         c = t.CUTOFF.c
@@ -90,13 +84,13 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return generator -> its cutoff that was stored last; generators without a cutoff are left out."""
+    """Return generator -> its latest stored cutoff; generators without a cutoff are left out."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
 
 def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
-    """Return run -> its import file; runs made here are left out."""
+    """Return run -> its import file, for imported runs."""
     i = t.IMPORTED.c
     query = select(i.run_id, i.format, i.source, i.sha256).where(i.run_id.in_(list(runs)))
     return {
@@ -105,10 +99,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return run -> its remarks, in the order in which they were added.
-
-    The last remark counts the flagged passes among its verdicts.
-    """
+    """Return run -> its remarks in the order of storing; the last remark counts passes with flags."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)
@@ -121,7 +112,6 @@ def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False
 
 
 def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> Iterator[tuple[str, str]]:
-    """Yield the runs that have flagged passes, with a sentence that counts them."""
     doubted = passes_not_plain(connection, runs)
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
@@ -136,7 +126,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return digest of a set -> sample -> its mark; ``broken`` takes precedence over ``vacuous``."""
+    """Return set digest -> sample -> mark; ``broken`` takes precedence over ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))
@@ -150,15 +140,10 @@ def _row(record: Imported | Mark) -> Row:
 
 
 def add_name(store: Store, run: str, name: str) -> bool:
-    """Name a run, replacing its current name; return False if the name is the same.
-
-    Args:
-        store: the database.
-        run: its whole id.
-        name: the name; an empty one removes the current name.
+    """Name a run; return False if the run has this name already.
 
     Raises:
-        InputFault: if another run has that name, or that id.
+        InputFault: if another run has this name or id.
     """
     cleaned = clean(name.strip())
 
@@ -176,12 +161,11 @@ def add_name(store: Store, run: str, name: str) -> bool:
 
 
 def _check(connection: Connection, run: str, name: str) -> None:
-    """Refuse the name or the id of another run."""
     for other, of_other in names(connection).items():
         if of_other == name and other != run:
-            raise InputFault(f"the run {other} has that name", where=repr(name), cure="choose another")
+            raise InputFault(f"the run {other} has this name", where=repr(name), cure="choose another name")
     if connection.scalar(select(t.RUN.c.id).where(t.RUN.c.id == name)) is not None:
-        raise InputFault("that is the id of a run", where=repr(name), cure="choose another name")
+        raise InputFault("this is the id of a run", where=repr(name), cure="choose another name")
 
 
 def names(connection: Connection, runs: Iterable[str] | None = None) -> dict[str, str]:

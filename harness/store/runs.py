@@ -1,4 +1,4 @@
-"""Queries on the stored results. They only read, in a few statements whatever the number of samples."""
+"""Queries on the stored results. Their number of statements does not depend on the number of samples."""
 
 from __future__ import annotations
 
@@ -48,19 +48,17 @@ from ctxbench.harness.store.work import JUDGING, loads_of
 from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
 from ctxbench.strategies.registry import is_control
 
-SET_BACK = "bring back the set as it was then"
-_GIVE_SET = "give --samples the set that it was run over, as it was then"
-"""Cures for a set that has changed: for commands without --samples, and for the others."""
+SET_BACK = "restore the set as it was at the time of the run"
+_GIVE_SET = "give --samples the set of the run, unchanged since then"
+"""Cures for a changed set: for commands without --samples, and with it."""
 _FIELDS = ("context_tokens", "calls")
-"""Numbers of a result that have their own field in a table."""
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
-"""The costs stored with reference results."""
 CONTEXT = "context"
 """The profile of context gain, bits and diagnostics; its metrics are part of every table."""
 
 
 def status_counts(store: Store, run: str) -> Counter[str]:
-    """Return status -> number of finished samples of one run."""
+    """Return status -> number of finished samples of a run."""
     r = t.RESULT.c
     query = select(r.status, func.count()).where(r.run_id == run).group_by(r.status)
     with store.reading() as connection:
@@ -69,20 +67,16 @@ def status_counts(store: Store, run: str) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """One run and the settings that decide it."""
+    """A run and the settings that define it."""
 
     id: str
     samples: str
-    """Name of its sample set."""
     samples_digest: str
     strategy: str
     generator: str
-    """Its spec."""
     label: str
-    """The generator's name on boards, as in `RunInfo.generator`."""
     coder: str
     n: int
-    """Completions per sample."""
 
 
 def _stored_run(row: Any) -> StoredRun:
@@ -92,10 +86,10 @@ def _stored_run(row: Any) -> StoredRun:
 
 
 def find_run(store: Store, run_id: str) -> StoredRun:
-    """Return the run with that name or id, or the only run whose id begins with it.
+    """Return the run with this name or id, or the only run whose id begins with it.
 
     Raises:
-        InputFault: if several ids begin with it.
+        InputFault: if several ids begin with `run_id`.
         UnknownName: if no run matches.
     """
     with store.reading() as connection:
@@ -106,13 +100,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
-    """Return the runs over a sample set, ordered by strategy, generator and id.
-
-    Args:
-        store: the database.
-        digest: of the set.
-        samples: as in `RunInfo.samples`.
-    """
+    """Return the runs over a sample set, ordered by strategy, generator and id."""
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
         runs = [_stored_run(row) for row in connection.execute(query) if samples == shown_samples(row)]
@@ -127,26 +115,26 @@ def profiles_of(store: Store, run: str) -> list[str]:
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:
-    """Return `run_id` if it is one of `ids`, or the only one of `ids` that begins with it; raises as `find_run`."""
+    """Return `run_id` if it is one of `ids`, or the only one of `ids` that begins with it; raises like `find_run`."""
     matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
     if not matches:
         raise UnknownName("stored run", run_id, ids, command="ctxbench runs")
     if len(matches) > 1:
         raise InputFault(
-            f"{run_id!r} begins the ids of {len(matches)} runs", cure=f"write more of it: {', '.join(sorted(matches))}"
+            f"{len(matches)} run ids begin with {run_id!r}", cure=f"give more of the id: {', '.join(sorted(matches))}"
         )
     return matches[0]
 
 
 def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
-    """Refuse a sample set other than the run's.
+    """Refuse a sample set that is not the run's.
 
     Raises:
-        InputFault: if the set contains other samples.
+        InputFault: if the set has other samples.
     """
     if digest != sample_set.digest:
         raise InputFault(
-            f"the run {run} is over other samples than those of the set {sample_set.name!r}",
+            f"the run {run} used other samples than those of the set {sample_set.name!r}",
             cure=cure,
         )
 
@@ -157,9 +145,9 @@ def _sorted(runs: Iterable[Any]) -> list[Any]:
 
 
 def _begun(connection: Connection) -> dict[str, float]:
-    """Return run -> start of the latest attempt in seconds since 1970; runs without an attempt are left out.
+    """Return run -> start of the latest attempt, in seconds since 1970; runs without an attempt are left out.
 
-    Attempts that only ran tests do not count: they do not make an older version of a run the newest.
+    Attempts that only ran tests do not count, so an older version of a run does not become the newest.
     """
     a = t.ATTEMPT.c
     query = select(a.run_id, func.max(a.started)).where(~a.isolation.startswith(JUDGING)).group_by(a.run_id)
@@ -168,21 +156,21 @@ def _begun(connection: Connection) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """The runs and samples to read; None in a field means all."""
+    """The runs and samples to read; None means all."""
 
     id: str | None = None
 
     samples: str | None = None
-    """As in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten."""
+    """Displayed name, as in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten samples."""
     digest: str | None = None
     language: str | None = None
     generator: str | None = None
-    """As in `RunInfo.generator`."""
+    """Displayed name, as in `RunInfo.generator`."""
     strict: bool = False
     """Whether only plain completions count as passes."""
 
     def has(self, run: Any) -> bool:
-        """Return whether the filter accepts a run's row."""
+        """Return whether the filter accepts a run, given as a row."""
         names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
@@ -200,18 +188,17 @@ def run_tables(
     """Return the stored runs as columns: one table per run and language, a strategy's latest run last.
 
     Args:
-        store: the database.
+        store: the results.
         samples: name of a sample set, including its limited runs; None for all.
         profile: the profile of the metrics; metrics of `CONTEXT` and pass@k are always included. With several
             completions per sample, a value is their mean.
-        ks: pass@k to add to those of `KS`, for runs with so many completions.
-        invalid: whether invalid samples (broken or vacuous) are excluded; the columns contain their values
-            either way.
+        ks: values of k besides `KS`, for runs with at least k completions.
+        invalid: whether invalid samples (broken or vacuous) are excluded; the columns contain their values either way.
         prices: rates for the stored tokens; None for the stored prices.
-        selection: the runs and samples to read; all others are skipped.
+        selection: the runs and samples to read; None for all.
 
-    A function counts as infra-failed while any of its completions lacks a verdict. The prompt, calls and time of
-    imported runs are unknown; for reference results only the time is unknown.
+    A function counts as infra-failed while any of its completions lacks a verdict. Prompt, calls and time of imported
+    runs are unknown; for reference results only the time is unknown.
     """
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
@@ -235,7 +222,6 @@ def _run_columns(
     *,
     exclude: bool,
 ) -> Iterator[RunColumns]:
-    """Yield the stored columns of some runs; the arguments are those of `run_tables`."""
     ids = [run.id for run in run_rows]
     counts = verdict_counts(connection, ids, strict=run_filter.strict)
     gains = mean_gains(connection, ids)
@@ -279,10 +265,9 @@ def _run_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunColumns:
-    """The stored data of one run that a leaderboard needs."""
+    """The stored data of a run for a leaderboard."""
 
     run: Any
-    """The run's row."""
     profile: str
     samples: Planned
     values: Mapping[str, Values]
@@ -291,18 +276,17 @@ class RunColumns:
     marks: Mapping[str, str]
     """Sample -> its mark."""
     exclude: bool
-    """Whether invalid samples are left out."""
     costs: Costs
     origin: Origin
     loads: tuple[Load | None, ...]
     remarks: tuple[str, ...]
     cutoff: str | None
-    """As `RunInfo.cutoff`."""
+    """Last day of the generator's training data, as in `RunInfo.cutoff`."""
     engines: EngineCosts
     """Empty for a run without a context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
-        """Return one table per language, sorted by language; or only the table of one language."""
+        """Return one table per language, sorted by language; with `language`, only that table."""
         languages = {facts.language for facts in self.samples.kinds}
         return [self._table(name) for name in sorted(languages) if language in (None, name)]
 
@@ -329,7 +313,6 @@ class RunColumns:
         )
 
     def _calls(self, samples: Planned) -> tuple[float | None, ...]:
-        """Return the number of generator calls per sample, without those of a separate summariser."""
         calls, summaries = samples.numbers["calls"], self.costs.summaries
         if summaries is None:
             return calls
@@ -339,7 +322,6 @@ class RunColumns:
         )
 
     def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
-        """Return the columns of `harness.results.COSTS`, and of the other numbers stored with the results."""
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
@@ -369,7 +351,7 @@ class RunColumns:
         return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
     def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
-        """Return the seconds of the tests per sample: 0 if all completions are blank."""
+        """Return the test seconds per sample: 0 if all completions are blank."""
         return tuple(
             self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
             for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)
@@ -409,15 +391,14 @@ class Text:
 
     text: str
     verdict: str | None
-    """None for lines, for an empty completion, and for a completion that is not judged yet."""
+    """Verdict; None for lines, empty completions and completions that are not judged yet."""
     reason: str
     flags: tuple[str, ...] = ()
-    """Flags of the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """One run and its completions."""
+    """A run and its completions."""
 
     run: StoredRun
     kinds: Mapping[str, str]
@@ -427,15 +408,15 @@ class Completed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The planned samples without completions."""
+        """Planned samples without completions."""
         return tuple(sample for sample in self.kinds if sample not in self.texts)
 
 
 def completed(store: Store, run_id: str) -> Completed:
-    """Return the completions of the run with that name or id, or of the only run whose id begins with it.
+    """Return the completions of a run, given its name, its id or the beginning of its id.
 
     Raises:
-        InputFault: if several ids begin with it, or the run was stored without its texts.
+        InputFault: if several ids begin with `run_id`, or the run was stored without texts.
         UnknownName: if no run matches.
     """
     run = find_run(store, run_id)
@@ -451,8 +432,8 @@ def completed(store: Store, run_id: str) -> Completed:
         source = notes.imports(connection, [run.id]).get(run.id)
         if source is not None and source.origin is Origin.REFERENCE:
             raise InputFault(
-                f"the run {run.id} is a reference result, which has scores and no prompts",
-                cure="run its strategy yourself, then take that run",
+                f"the run {run.id} is a reference result, which has scores but no texts",
+                cure="run its strategy yourself, and give that run",
             )
         kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)
         ordered: dict[str, str] = dict(connection.execute(kinds).all())

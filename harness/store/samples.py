@@ -1,7 +1,7 @@
-"""Samples in the store: the planned samples of a run with status and scores, as columns; and the sets of all runs.
+"""Planned samples of a run with status and scores, as columns; and the sample sets of all runs.
 
-Columns are read one run at a time: an object per row would take more memory, and more time than the query itself.
-Queries on sets read no scores: they only list sets and count their samples.
+Columns are read one run at a time: an object per row would take more memory and time than the query. Queries on sets
+read no scores.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _NUMBERS: dict[str, ColumnElement[Any]] = {
     for column in t.RESULT_FACT.c
     if isinstance(column.type, Integer | Float) and column.name not in ("key", "prompt")
 } | {name: t.ACCESS_FACT.c[name] for name in ACCESS}
-"""Numeric columns of a result and of its access record; a column that `RunTable` has no field for is a cost."""
+"""Numeric columns of a result and of its access record; those without a `RunTable` field are costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about one sample that do not depend on the run."""
+    """Facts about a sample that do not depend on the run."""
 
     benchmark: str
     kind: str
@@ -49,21 +49,21 @@ class Facts:
     path: str
     level: str
     day: str | None = None
-    """The day of its code, as ``YYYY-MM-DD``; None if unknown."""
+    """Day of the code, as ``YYYY-MM-DD``; None if unknown."""
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge it, as `bench.types.Sample` defines it."""
+        """Whether tests judge the sample, as in `bench.types.Sample`."""
         return bool(is_tested(self.kind, self.level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The planned samples of one run, in order, as columns of equal length."""
+    """The planned samples of a run, in order, as columns of equal length."""
 
     id: tuple[str, ...]
     key: tuple[int, ...]
-    """Key of each sample of this run in the narrow tables."""
+    """Key of each sample in the narrow tables."""
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
     """Status of each result; None without a result."""
@@ -73,13 +73,7 @@ class Planned:
     """The distinct facts."""
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
-        """Return the status of each sample, as `status_of` does.
-
-        Args:
-            verdicts: of the run.
-            n: completions per sample.
-            excluded: ids of the samples to exclude.
-        """
+        """Return the status of each sample, as `status_of` does."""
         if not excluded and not any(facts.tested for facts in self.kinds):
             alike = {stored: status_of(self.kinds[0], stored, 0, n, excluded=False) for stored in set(self.stored)}
             return tuple([alike[stored] for stored in self.stored])
@@ -93,7 +87,7 @@ class Planned:
         return language is None or {facts.language for facts in self.kinds} <= {language}
 
     def among(self, language: str) -> Planned:
-        """Return the samples in one language."""
+        """Return the planned samples in one language."""
         if self.only(language):
             return self
         keep = [place for place, facts in enumerate(self.facts) if facts.language == language]
@@ -114,13 +108,13 @@ class Planned:
 
     @property
     def seconds(self) -> tuple[float | None, ...]:
-        """Seconds of the strategy and the model together."""
+        """Seconds of strategy and model together."""
         both = zip(self.numbers["strategy_seconds"], self.numbers["generator_seconds"], strict=True)
         return tuple([None if strategy is None or model is None else strategy + model for strategy, model in both])
 
 
 def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
-    """Yield the planned samples of each run, given as (id, digest of its set)."""
+    """Yield the planned samples of each run, given as (run id, digest of its set)."""
     facts = {digest: _facts(connection, digest) for digest in dict.fromkeys(digest for _, digest in runs)}
     p, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
     joined = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number).outerjoin(t.RESULT_FACT, p.key == r.key)
@@ -154,7 +148,6 @@ def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
-    """Return the distinct facts; equal facts of one set are one object."""
     return tuple({id(sample_facts): sample_facts for sample_facts in facts}.values())
 
 
@@ -169,7 +162,7 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
 
 
 def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str]:
-    """Return number -> metric for some profiles, ordered by profile and metric, without pass@k."""
+    """Return number -> metric for these profiles, ordered by profile and metric, without pass@k."""
     m = t.MEASURE.c
     query = select(m.profile, m.metric, m.number).where(m.profile.in_(sorted(profiles)), m.metric != PASS)
     # Sort in Python, because a server's ORDER BY follows its locale.
@@ -179,15 +172,7 @@ def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str
 def stored_scores(
     connection: Connection, metrics: Mapping[int, str], run: str, planned: Planned, language: str | None = None
 ) -> dict[str, Values]:
-    """Return metric -> sample -> mean over its completions.
-
-    Args:
-        connection: to the database.
-        metrics: as of `measures`.
-        run: its id.
-        planned: its samples.
-        language: read only samples in this language; None for all.
-    """
+    """Return metric -> sample -> mean over its completions, for the numbered metrics of `measures`."""
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
     if planned.only(language):
@@ -206,7 +191,6 @@ def stored_scores(
 
 @functools.cache
 def _asked_scores(*, among: bool) -> Select[Any]:
-    """Return the query for the scores of a run, with the run as a parameter; `among` adds a language parameter."""
     s, p, m = t.SCORE_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c
     of_run = t.run_number(bindparam("run"))
     query = (
@@ -230,29 +214,27 @@ def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSet:
-    """A sample set, or its first N samples, that has runs."""
+    """A sample set with runs, or its first N samples."""
 
     samples: str
-    """As in `RunInfo.samples`."""
+    """Displayed name, as in `RunInfo.samples`."""
     name: str
-    """The set's name alone."""
     digest: str
     languages: tuple[str, ...]
-    """Languages, the one with the most samples first."""
+    """Languages, those with the most samples first."""
     generators: tuple[str, ...]
-    """Generators, language models before the copy model, the one with the most runs first."""
+    """Generators, those with the most runs first; language models come before the copy model."""
     runs: int
     size: int
-    """Samples per run."""
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets in order of interest: with a run of the user's, with a language model, with more samples."""
+    """Return the sets by interest: with a run of the user, with a language model, with more samples."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
             runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
-        # Runs of one part of a set have the same samples, so read the languages of only one.
+        # Runs over the same part of a set have the same samples, so read the languages of one run.
         spoken = languages_of(connection, [runs[0][0] for runs in runs_by_set.values()])
         imported_ids = set(connection.execute(select(t.IMPORTED.c.run_id)).scalars())
     sets = []
@@ -279,7 +261,7 @@ def _most_first(counts: Counter[str]) -> tuple[str, ...]:
 
 
 def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:
-    """Return run -> language -> number of planned samples, for a limited run only its part of the set."""
+    """Return run -> language -> number of planned samples."""
     p, s = t.PLANNED.c, t.SAMPLE.c
     query = (
         select(p.run_id, s.language, func.count())
@@ -295,7 +277,7 @@ def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleCount:
-    """Number of samples of a set with the same repository, language, kind and level."""
+    """Number of a set's samples with the same repository, language, kind and level."""
 
     benchmark: str
     repo: str
@@ -306,9 +288,9 @@ class SampleCount:
 
 
 def contents(store: Store, set_digest: str) -> list[SampleCount]:
-    """Count the stored samples of a set by repository, language, kind and level.
+    """Count a set's stored samples by repository, language, kind and level.
 
-    Only samples that a run has planned are stored: if every run was limited, the set is incomplete here.
+    Only planned samples are stored, so the counts are incomplete if every run was limited.
     """
     s = t.SAMPLE.c
     alike = (s.benchmark, s.repo, s.language, s.kind, s.subkind)

@@ -11,9 +11,9 @@
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what its strategy looked at)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
-    mark                                             (samples that no score is to rest on, by set)
+    mark                                             (samples excluded from scores, by set)
     dated                                            (the days of samples' code, by set)
-    run 1─* named                                    (what people call it)
+    run 1─* named                                    (names that users give it)
     cutoff                                           (last day of a generator's training data, from its spec)
 
 A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. Its
@@ -58,7 +58,6 @@ SCHEMA_NUMBER = 28
 """Increases with each change of a table or view; a database with another number is refused."""
 METADATA = MetaData()
 VIEWS = MetaData()
-"""The views that show facts with their names."""
 VIEW_QUERIES: dict[str, Select[Any]] = {}
 """Name of a view -> its query."""
 _KEY = String(64)
@@ -83,7 +82,7 @@ def _fact(name: str, *items: SchemaItem) -> Table:
 
 
 def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
-    """Return the number of the run with an id, as a subquery."""
+    """Return a subquery for the number of the run with this id."""
     return select(RUN.c.number).where(RUN.c.id == run).scalar_subquery()
 
 
@@ -436,7 +435,7 @@ SCORE, JUDGED = _view(SCORE_FACT), _view(JUDGED_FACT)
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:
-    """Return the key of a sample of a run as a subquery that does not read the run's other samples."""
+    """Return a subquery for the key of a run's sample, which does not read the run's other samples."""
     f, s = PLANNED_FACT.c, SAMPLE.c
     of_name = f.sample.in_(select(s.number).where(s.id == sample))
     return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

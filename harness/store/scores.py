@@ -1,14 +1,14 @@
-"""Numbers for the samples of stored runs: scores under a profile, pass@k, costs, gains of blocks.
+"""Numbers for the samples of stored runs: scores under a profile, pass@k, costs, block gains.
 
-The database computes sums. Databases add floats in different orders, so sums are rounded to more digits than any
-sample's cost needs.
+The database computes sums. Databases add floats in different orders, so sums are rounded, to more digits than any cost
+needs.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -30,16 +30,15 @@ from ctxbench.harness.store.write import load, number_or_null, parts
 from ctxbench.strategies.api import SUMMARY_ROLE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
-"""The values of k shown for a run with at least k completions per sample, beside those asked for."""
+"""Values of k shown for runs with at least k completions per sample, besides requested values."""
 Counts = Mapping[str, tuple[int, int]]
 """Sample -> (completions with a verdict, completions that passed)."""
 _SECONDS, _DOLLARS = 9, 15
-"""Decimals kept of a sum."""
-_EXACT = "em"
+"""Decimals kept in sums."""
 
 
 def kinds_of(run: str) -> Select[Any]:
-    """Return the query for the (profile, metric) pairs of a run's scores; it looks up each measure, not each score."""
+    """Return the query for a run's (profile, metric) pairs; it looks up each measure, not each score."""
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
@@ -69,14 +68,7 @@ def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> li
 def add_scores(
     store: Store, run: str, profile: str, scores: Mapping[tuple[str, int], Mapping[str, float | None]]
 ) -> None:
-    """Append the scores of a run's completions under a profile; existing ones stay unchanged.
-
-    Args:
-        store: the database with the run.
-        run: its id.
-        profile: the profile of the metrics.
-        scores: (sample, index of the completion) -> metric -> value in the profile's own scale.
-    """
+    """Append a run's scores, (sample, completion index) -> metric -> value; existing scores stay unchanged."""
     s, p = t.SCORE_FACT.c, t.PLANNED.c
     samples = sorted({sample for sample, _ in scores})
     metrics = sorted({metric for values in scores.values() for metric in values})
@@ -84,7 +76,7 @@ def add_scores(
     def add(connection: Connection) -> None:
         number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
         if number is None:
-            raise InputFault("it was deleted meanwhile", where=f"run {run}", cure="leave it out")
+            raise InputFault("the run was deleted meanwhile", where=f"run {run}", cure="leave the run out")
         measures = measure_numbers(connection, [(profile, metric) for metric in metrics])
         numbers = {metric: measures[profile, metric] for metric in metrics}
         keys: dict[str, int] = {}
@@ -125,31 +117,6 @@ def verdict_counts(
     return counts_by_run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A completion with a verdict, as judged completions are counted."""
-
-    exact: bool
-    """Whether it equals the reference, by the exact match of the profile ``ctxbench``."""
-    passed: bool
-    """Whether its tests accept it."""
-
-
-def judged_completions(store: Store, run: str) -> Counter[Judged]:
-    """Return the number of a run's judged completions of each kind."""
-    passes, exact = t.SCORE.alias("passes"), t.SCORE.alias("exact")
-    p, e = passes.c, exact.c
-    same = (p.run_id == e.run_id) & (p.profile == e.profile) & (p.key == e.key) & (p.idx == e.idx)
-    query = (
-        select(e.value, p.value, func.count())
-        .select_from(passes.join(exact, same & (e.metric == _EXACT)))
-        .where(p.run_id == run, p.profile == PROFILE, p.metric == PASS)
-        .group_by(e.value, p.value)
-    )
-    with store.reading() as connection:
-        return Counter({Judged(exact=bool(em), passed=bool(passed)): n for em, passed, n in connection.execute(query)})
-
-
 def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
     """Return ``pass@k`` -> sample -> value in 0..1, for samples whose `n` completions all have a verdict."""
     whole = {sample: passed for sample, (judged, passed) in counts.items() if judged == n}
@@ -162,7 +129,7 @@ def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of one run's samples; a sample without a result is in no column."""
+    """Costs of a run, per sample; samples without a result are left out."""
 
     tokens_in: dict[str, float | None] = field(default_factory=dict)
     tokens_out: dict[str, float | None] = field(default_factory=dict)
@@ -170,21 +137,15 @@ class Costs:
     price: dict[str, float | None] = field(default_factory=dict)
     calls: dict[str, float | None] = field(default_factory=dict)
     test_seconds: dict[str, float | None] = field(default_factory=dict)
-    """Seconds; only samples with a verdict."""
+    """Seconds of the tests; only samples with a verdict."""
     summaries: Costs | None = None
-    """Calls of a separate summariser, which are not in the columns above; None without one."""
+    """Costs of a separate summariser, which the columns above exclude; None without a summariser."""
     offline: dict[str, float | None] = field(default_factory=dict)
-    """Name of `OFFLINE_COSTS` -> total cost of the summaries of APIs; empty if none was used."""
+    """Name of `OFFLINE_COSTS` -> total cost of API summaries; empty without summaries."""
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> costs of its samples over all their calls; a separate summariser's costs are in `summaries`.
-
-    Args:
-        connection: to the database.
-        runs: their rows.
-        prices: rates for the stored tokens; a stored price stays if they lack the model.
-    """
+    """Return run -> costs of its samples over all their calls; a separate summariser's costs are in `summaries`."""
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
@@ -202,19 +163,18 @@ def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None 
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """Total cost of all calls of a run, including those of a separate summariser."""
+    """Total cost of a run's calls, including a separate summariser."""
 
     samples: int
-    """Samples with a result."""
     tokens_in: float
     tokens_out: float
     price: float | None
-    """US dollars as stored; None unless the price of every call is known."""
+    """US dollars as stored; None if the price of any call is unknown."""
     generator_seconds: float
     strategy_seconds: float
 
     def __str__(self) -> str:
-        """Return the costs in words; without the price if it is unknown."""
+        """Describe the costs; an unknown price is left out."""
         price = "" if self.price is None else f", US$ {self.price:.2g}"
         return (
             f"{self.tokens_in:,.0f} tokens in, {self.tokens_out:,.0f} out{price}, "
@@ -223,7 +183,7 @@ class RunCosts:
 
 
 def costs_of_run(connection: Connection, run: str) -> RunCosts:
-    """Return what a run has cost so far, as if no call had been shared with another run."""
+    """Return the costs of a run so far, as if no call were shared with another run."""
     p, c, g, r = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.RESULT.c
     joined = t.PLANNED_FACT.join(t.CALL_FACT, c.key == p.key).join(t.GENERATION_FACT, c.generation == g.number)
     calls = select(*_sums()).select_from(joined).where(p.run == t.run_number(run))
@@ -243,9 +203,9 @@ def costs_of_run(connection: Connection, run: str) -> RunCosts:
 def latest_costs(
     store: Store, set_digest: str, strategy: str, n: int, *, generator: str | None = None
 ) -> RunCosts | None:
-    """Return the cost of a strategy's latest run over a set with `n` completions per sample.
+    """Return the costs of a strategy's latest run over a set with `n` completions per sample.
 
-    None if no such run has a result. With `generator`, only runs of that generator count.
+    Return None if no such run has a result. With `generator`, only runs of that generator count.
     """
     r, a, i = t.RUN.c, t.ATTEMPT.c, t.IMPORTED.c
     query = (
@@ -275,7 +235,7 @@ def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
 
 
 def _sums() -> tuple[Any, ...]:
-    """Return the sums over answers; the last but one counts answers without a price."""
+    """Return the sums over answers; the second last column counts answers without a price."""
     g = t.GENERATION_FACT.c
     lacking = func.count() - func.count(g.price)
     return *map(func.sum, (g.tokens_in, g.tokens_out, g.cached, g.seconds, g.price)), lacking, func.count()
@@ -283,11 +243,7 @@ def _sums() -> tuple[Any, ...]:
 
 @functools.cache
 def _asked_calls(summaries: bool | None) -> Select[Any]:
-    """Return the query for the calls of one run, so that few rows are in memory at a time.
-
-    Args:
-        summaries: True for the calls of a summariser, False for the others, None for all.
-    """
+    """Return the query for a run's calls: a summariser's (True), all others (False), or all (None)."""
     p, c, g, s = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.SAMPLE.c
     joined = (
         t.PLANNED_FACT.join(t.CALL_FACT, c.key == p.key)
@@ -303,7 +259,7 @@ def _asked_calls(summaries: bool | None) -> Select[Any]:
 
 
 def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None) -> dict[str, dict[str, float | None]]:
-    """Return run -> costs of its summaries of APIs; runs without summaries are left out."""
+    """Return run -> costs of its API summaries; runs without summaries are left out."""
     f, g, o, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.SOURCE.c, t.RUN.c
     joined = (
         t.SUMMARISED_FACT.join(t.RUN, f.run == r.number)
@@ -322,7 +278,6 @@ def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None)
 
 
 def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
-    """Return the costs of one run's calls, as columns per sample."""
     ids, tokens_in, tokens_out, cached, seconds, stored, unknown, calls = [[row[at] for row in rows] for at in range(8)]
     if rate is None:
         prices = [None if lacks else price for price, lacks in zip(stored, unknown, strict=True)]
@@ -343,14 +298,14 @@ def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: f
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """One priced block."""
+    """The gain of a priced block, in bits."""
 
     kind: str
     bits: float
 
 
 def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
-    """Return the samples of a run whose blocks the coder has priced."""
+    """Return the samples of a run whose blocks this coder has priced."""
     g = t.BLOCK_GAIN.c
     with store.reading() as connection:
         query = select(g.sample_id).where(g.run_id == run, g.coder == coder).distinct()
@@ -358,7 +313,7 @@ def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
 
 
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
-    """Append the gains of one sample's blocks by ordinal; return False if they are stored already."""
+    """Append the gains of a sample's blocks by ordinal; return False if they are already stored."""
 
     def append(connection: Connection) -> bool:
         g = t.GAIN_FACT.c
@@ -391,7 +346,7 @@ def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
 
 
 def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return run -> sample -> mean gain of a block in bits; with several coders by the run's own, or the last one."""
+    """Return run -> sample -> mean block gain in bits, by the run's coder, or by the last coder."""
     g, r = t.BLOCK_GAIN.c, t.RUN.c
     query = (
         select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)
@@ -412,7 +367,7 @@ def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[st
 
 
 EngineCosts = Mapping[str, Mapping[str, float]]
-"""Name of `ENGINE_COSTS` -> sample -> cost of all engines together."""
+"""Name of `ENGINE_COSTS` -> sample -> total cost of all engines."""
 
 
 def engine_costs(connection: Connection, runs: Sequence[str]) -> dict[str, EngineCosts]:

@@ -1,7 +1,7 @@
-"""Search the samples of a run by words, place, status, score, verdict and flag, one page at a time.
+"""Search the samples of a run by words, place, status, score, verdict and flag, page by page.
 
-A sample counts as on the leaderboard (`harness.results`). The database evaluates the rules, so that Python reads only
-one page of samples.
+Samples count as on the leaderboard (`harness.results`). The database applies these rules, so Python reads only one
+page.
 """
 
 from __future__ import annotations
@@ -24,45 +24,43 @@ Order = Literal["plan", "lowest", "highest", "difference"]
 Differs = Literal["", "any", "first", "second"]
 
 NOT_PLAIN = "not plain"
-"""The flag of samples whose verdicts have flags."""
+"""Flag of samples whose verdicts have flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric for searching and comparing samples."""
+    """The metric for searching and comparing samples."""
 
     profile: str
     metric: str
     worst: float | None = None
-    """Value of a model-failed sample, in the profile's own scale; None for its own value."""
+    """Value of a model-failed sample, in the profile's own scale; None to use its stored value."""
     lower_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
-    """The conditions of a search; an empty field or None matches all samples."""
+    """Conditions of a search; empty fields and None match all samples."""
 
     run: str
     measure: Measure
     words: str = ""
-    """Part of the id, the path or the repository; case-insensitive."""
+    """Part of the id, path or repository, ignoring case."""
     language: str = ""
     repo: str = ""
     level: str = ""
     status: Status | None = None
     verdict: str = ""
-    """Verdict of any of its completions; `flag` is a flag of the prompt or of any completion."""
+    """Verdict of any completion; `flag` is a flag of the prompt or of any completion."""
     flag: str = ""
     other: str = ""
-    """Id of a run to compare with, sample by sample."""
     differs: Differs = ""
-    """``any``: samples that count in both runs with different values; ``first``, ``second``: where that run is better.
-    """
+    """``any``: samples that count in both runs with different values; ``first``, ``second``: that run is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSample:
-    """A sample in a listing."""
+    """A sample found by a search."""
 
     ordinal: int
     """Position in the run's plan."""
@@ -74,15 +72,14 @@ class FoundSample:
     level: str
     status: Status
     value: float | None
-    """Mean over its completions, in the profile's own scale; None if the sample does not count."""
+    """Mean over the completions, in the profile's own scale; None if the sample does not count."""
     other: float | None = None
-    """Value in the run to compare with."""
 
 
 def search(
     store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
-    """Return the number of matching samples and one page of them; an order by difference needs another run."""
+    """Return the number of matching samples and one page of them; the order ``difference`` needs `other`."""
     matching = _found(sample_filter)
     by = _by(matching, order)
     total = select(func.count()).select_from(matching).scalar_subquery()
@@ -98,10 +95,10 @@ def search(
 def neighbours(
     store: Store, sample_filter: SampleFilter, ordinal: int, *, order: Order = "plan"
 ) -> tuple[str | None, str | None, int]:
-    """Return the matching samples before and after a position in the plan (None at either end), and its own number.
+    """Return the matching samples before and after a position in the plan, or None at an end, and the sample's number.
 
-    Numbers count matching samples from 1. A sample that does not match has number 0, and its next sample is the first
-    match.
+    Numbers count matching samples from 1. A sample that does not match has number 0, and the first match comes after
+    it.
     """
     # Read the other run's values only if they decide the match or the order.
     compared = sample_filter.differs or order == "difference"
@@ -132,23 +129,22 @@ def _by(matching: CTE, order: Order) -> list[ColumnElement[Any]]:
 
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:
-    """Return the position of a sample in a run's plan; None if the plan lacks it."""
+    """Return the position of a sample in a run's plan; None if it is not planned."""
     p = t.PLANNED_FACT.c
     with store.reading() as connection:
         return connection.scalar(select(p.ordinal).where(p.key == t.key_of(run, sample)))
 
 
 def _found(sample_filter: SampleFilter) -> CTE:
-    """Return the matching samples of the run as a table that the database builds once and completely.
+    """Return the run's matching samples as a table that the database builds once.
 
-    Otherwise newer versions of SQLite compute it for each use, and PostgreSQL, asked for a few rows, chooses plans that
-    find the first row quickly and take minutes for the rest.
+    Otherwise newer versions of SQLite compute it for each use, and PostgreSQL chooses plans that find the first row
+    quickly and take minutes for the rest.
     """
     return _fitting(sample_filter).cte("found").prefix_with("MATERIALIZED")
 
 
 def _fitting(sample_filter: SampleFilter) -> Select[Any]:
-    """Return the matching samples of the run, with the columns of `FoundSample`."""
     samples = _counted(sample_filter.run, sample_filter.measure).subquery()
     conditions = _conditions(samples, sample_filter)
     columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
@@ -165,7 +161,6 @@ def _fitting(sample_filter: SampleFilter) -> Select[Any]:
 
 
 def _counted(run: str, measure: Measure) -> Select[Any]:
-    """Return the samples of the run with status and value, as the leaderboard counts them."""
     p, m, r, n = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c, t.RUN.c
     values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
     joined = (
@@ -211,7 +206,7 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
 
 
 def _means(run: str, profile: str, metric: str) -> Subquery:
-    """Return sample -> mean of a metric and number of completions with it; it reads one range of the scores."""
+    """Return key -> mean of a metric and number of completions with it, from one range of the scores."""
     s = t.SCORE.c
     return (
         select(s.key, func.avg(s.value).label("value"), func.count().label("made"))

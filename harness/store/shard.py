@@ -1,11 +1,11 @@
-"""`Shard`: one process's results for some samples of a run, as a file that a store of the same samples can merge.
+"""`Shard`: a process's results for some samples of a run, as a file that another store can merge.
 
-A file of gzipped JSON Lines. The first line, the manifest, names its run and sample set by their digests. Prompts,
-answers, verdicts and finished samples follow, sorted. Values that differ between repetitions (seconds, bytes of memory,
-test output) come last. The lines before them are equal for equal work, and the file name contains their digest. A unit
-that is done twice is therefore one file.
+A shard is gzipped JSON Lines. The first line, the manifest, names run and sample set by their digests. Prompts,
+answers, verdicts and finished samples follow, sorted. Values that vary between repetitions (seconds, bytes of memory,
+test output) come last. Equal work has equal lines before them, and the file name contains the digest of these lines.
+So repeating a unit of work writes the same file name.
 
-A file with an `AttemptLog` describes one attempt: faults, construction times, summaries, remarks.
+A shard with an `AttemptLog` describes one attempt: faults, construction times, summaries, remarks.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ctxbench.harness.store.write import (
 
 FORMAT = 3
 SUFFIX = ".shard.gz"
-_CURE = "make it again with the same `ctxbench run --shard` command, or leave it out"
+_CURE = "repeat the `ctxbench run --shard` command that wrote it, or leave it out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
     "answer": ("seconds", "cached", "price"),
     "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),
     "sample": ("strategy_seconds", "generator_seconds", "engines"),
 }
-"""Kind of a line -> fields that differ between repetitions."""
+"""Kind of line -> fields that vary between repetitions."""
 _KEYS = {"answer": "id", "verdict": "key", "sample": "sample_id"}
 _LEVEL = 6
 R = TypeVar("R")
@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLog:
-    """One finished attempt at a run, or at a part of it."""
+    """A finished attempt at a run or a part of it."""
 
     started: float
     """Seconds since 1970."""
@@ -71,10 +71,9 @@ class AttemptLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Finished samples of one run with everything they refer to; or verdicts on its samples; or an attempt at it."""
+    """Finished samples of a run with all data they refer to; or verdicts on samples; or an attempt."""
 
     samples: str
-    """Name of the sample set."""
     samples_digest: str
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -96,7 +95,6 @@ class ShardManifest:
     spec: RunSpec
     snapshots: dict[str, str]
     finished: tuple[str, ...]
-    """Ids of its finished samples."""
 
 
 def encode(shard: Shard) -> tuple[str, bytes]:
@@ -108,7 +106,7 @@ def encode(shard: Shard) -> tuple[str, bytes]:
 
 
 def write(folder: Path, name: str, content: bytes) -> None:
-    """Write a shard into a folder atomically; a file of the same name has the same facts."""
+    """Write a shard into a folder atomically; a file with this name already has the same facts."""
     write_atomic(folder / name, content)
 
 
@@ -120,26 +118,26 @@ def manifest_of(path: Path) -> ShardManifest:
     """
     for number, line in read_lines(path):
         return _manifest(_record(line, str(path), number), f"{path}:{number}")
-    raise InputFault("is empty", where=str(path), cure=_CURE)
+    raise InputFault("the file is empty", where=str(path), cure=_CURE)
 
 
 def read(path: Path) -> Shard:
-    """Read a shard and check it against its name.
+    """Read a shard and check its content against its name.
 
     Raises:
-        InputFault: naming file and line, if the file is not a shard or was changed.
+        InputFault: if the file is not a shard or was changed; names file and line.
     """
     return decode((line for _, line in read_lines(path)), path.name, str(path))
 
 
 def unpack(name: str, content: bytes) -> Shard:
-    """Decompress and return the shard that `encode` produced; raises as `read`."""
+    """Return the shard that `encode` compressed; raises like `read`."""
     # Not `splitlines`, which also cuts at U+2028 inside a JSON string.
     return decode(io.StringIO(gzip.decompress(content).decode(), newline="\n"), name, name)
 
 
 def decode(lines: Iterable[str], name: str, where: str) -> Shard:
-    """Return the shard in some lines, checked against the file's name; raises as `read`."""
+    """Return the shard in these lines, checked against the file's name; raises like `read`."""
     facts: list[str] = []
     prompts: dict[str, str] = {}
     records: list[tuple[str, str, dict[str, Any]]] = []
@@ -158,12 +156,14 @@ def decode(lines: Iterable[str], name: str, where: str) -> Shard:
             case {"answer": dict()} | {"verdict": dict()} | {"sample": dict()} | {"attempt": dict()}:
                 records.append((at, *record.popitem()))
             case _:
-                raise InputFault("is no line of a shard", where=at, cure=_CURE)
+                raise InputFault("this is not a line of a shard", where=at, cure=_CURE)
         facts.append(line)
     if manifest is None:
-        raise InputFault("is empty", where=where, cure=_CURE)
+        raise InputFault("the file is empty", where=where, cure=_CURE)
     if sha256("".join(facts))[:24] != name.removesuffix(SUFFIX).rpartition("-")[2]:
-        raise InputFault("was changed or damaged: its lines are not those of its name", where=where, cure=_CURE)
+        raise InputFault(
+            "the file was changed or damaged: its content does not match its name", where=where, cure=_CURE
+        )
     whole = []
     for at, kind, record in records:
         key = str(record.get(_KEYS.get(kind, ""), ""))
@@ -172,7 +172,6 @@ def decode(lines: Iterable[str], name: str, where: str) -> Shard:
 
 
 def _lines(shard: Shard) -> tuple[list[str], list[str]]:
-    """Return the lines of the facts and the lines of the times."""
     manifest = ShardManifest(
         format=FORMAT,
         run=shard.spec.id,
@@ -206,7 +205,6 @@ def _lines(shard: Shard) -> tuple[list[str], list[str]]:
 
 
 def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
-    """Return the record of a finished sample, and add its prompts to `prompts`."""
     record = dataclasses.asdict(sample)
     prompts[sample.prompt_digest] = record.pop("prompt")
     for cost in record["bits"]:
@@ -235,10 +233,12 @@ def _record(line: str, where: str, number: int) -> dict[str, Any]:
 
 def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
     if isinstance(version := record.get("format"), int) and version != FORMAT:
-        raise InputFault(f"has format {version}, this ctxbench reads {FORMAT}", where=where, cure=_CURE)
+        raise InputFault(
+            f"the shard has format {version}, and this ctxbench reads format {FORMAT}", where=where, cure=_CURE
+        )
     manifest = _typed(ShardManifest, record, where)
     if manifest.run != manifest.spec.id:
-        raise InputFault("its choices are not those of its run's id", where=where, cure=_CURE)
+        raise InputFault("the run's choices do not match its id", where=where, cure=_CURE)
     return manifest
 
 
@@ -271,7 +271,7 @@ def _finished(record: dict[str, Any], prompts: Mapping[str, str], where: str) ->
             for scored in (record, *record["completions"])
         ]
     except (KeyError, TypeError, ValueError):
-        raise InputFault("is no finished sample", where=where, cure=_CURE) from None
+        raise InputFault("the line is not a finished sample", where=where, cure=_CURE) from None
     whole |= {"bits": bits, "completions": completions, "prompt": prompts.get(record.get("prompt_digest", ""))}
     return _typed(Finished, whole, where)
 

@@ -1,9 +1,8 @@
 """`ShardStore`: a store that delivers its finished samples as shards, for another process to merge.
 
-Its own database keeps answers, costs in bits and verdicts, so that no request is repeated. A sample counts as finished
-only when a shard contains it. A process that is killed in the middle of a unit repeats the unit from the kept answers.
-Verdicts on samples that were delivered without one follow in a shard of their own. If the database is lost, it is
-filled again from the shards.
+Its own database keeps answers, bit costs and verdicts, so that no request is repeated. A sample counts as finished
+only when a shard contains it. A killed process repeats its unit of work from the stored answers. Verdicts on samples
+that were delivered without them follow in a shard of their own. A lost database is restored from the shards.
 """
 
 from __future__ import annotations
@@ -45,27 +44,25 @@ from ctxbench.harness.store.write import (
 )
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
-"""Run, its samples -> the units of this process."""
+"""Run and its samples -> units of this process."""
 Deliver = Callable[[str, bytes], None]
-"""Delivers a shard, given its name and its content."""
+"""Delivers a shard with this name and content."""
 Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
-"""Run, ids of samples -> delivered shards with some of the samples, or with verdicts only."""
+"""Run and sample ids -> delivered shards with some of these samples, or with verdicts only."""
 R = TypeVar("R")
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _OpenUnit:
-    """A unit that is not finished."""
-
     unit: WorkUnit
     left: set[str]
-    """Ids of the samples that are in no shard yet."""
+    """Ids of samples that are not in a shard yet."""
     finished: dict[str, Finished] = field(default_factory=dict)
 
 
 class ShardStore(Store):
-    """A process's own database with the shards that it delivers. Safe to use from many threads."""
+    """A process's own database and the shards it delivers. Safe to use from many threads."""
 
     def __init__(
         self,
@@ -83,7 +80,7 @@ class ShardStore(Store):
             cut: selects the units of this process.
             deliver: called with a shard when its unit is finished, or when the attempt ends.
             snapshots: repository -> digest of its files.
-            earlier: returns the shards that were delivered before.
+            earlier: returns shards that were delivered before.
         """
         super().__init__(store._engine, store.where)
         self._cut, self._deliver, self._snapshots = cut, deliver, snapshots
@@ -96,7 +93,7 @@ class ShardStore(Store):
         """Run -> (sample, its verdicts) for samples that an earlier shard delivered without these verdicts."""
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Record a run, its samples, and its units in this process; return the run's id."""
+        """Record a run, its samples and the units of this process; return the run's id."""
         run = super().add_run(spec, planned, days)
         work_units = self._cut(run, planned)
         self._specs[run] = spec
@@ -107,7 +104,7 @@ class ShardStore(Store):
         return run
 
     def _take_up(self, run: str, mine: Sequence[Sample]) -> None:
-        """Read the earlier shards: restore their samples into the database, and deliver verdicts that they lack."""
+        """Read the earlier shards: restore their samples into the database, and deliver verdicts they lack."""
         spec, in_shards, delivered = self._specs[run], self._done[run], set[str]()
         ids = {sample.id for sample in mine}
         for shard in self._earlier(run, ids):
@@ -123,7 +120,7 @@ class ShardStore(Store):
             self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of the samples that are in shards or will be; only those in `among`, if given."""
+        """Return the ids of samples that are in shards or will be; only those in `among`, if given."""
         ids = self._done[run]
         return frozenset(ids if among is None else ids.intersection(among))
 
@@ -136,7 +133,7 @@ class ShardStore(Store):
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Store finished samples, and deliver each unit that is complete; return the number of samples."""
+        """Store finished samples and deliver each complete unit; return the number of samples."""
         finished = list(finished)
         super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)
@@ -149,12 +146,12 @@ class ShardStore(Store):
         return len(finished)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Keep the verdicts of a sample from an earlier shard, and link them once they are in a shard too."""
+        """Keep verdicts on a delivered sample; they are linked once a shard contains them."""
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
     def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
-        """Record that work on a run begins; return the attempt's number."""
+        """Record the start of an attempt; return its number."""
         attempt = super().start_attempt(run, isolation, load=load, locked=locked)
         with self.reading() as connection:
             started = connection.scalar(select(t.ATTEMPT.c.started).where(t.ATTEMPT.c.id == attempt)) or 0.0
@@ -186,7 +183,7 @@ class ShardStore(Store):
                 self._attempts[attempt] = run, replace(log, summaries=ids)
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
-        """Record the end of an attempt, and deliver the finished samples of incomplete units and the attempt's log."""
+        """Record the end of an attempt; deliver its remaining finished samples and its log."""
         super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
         run, log = self._attempts.pop(attempt)
         for open_unit in self._open_units[run]:
@@ -211,7 +208,6 @@ class ShardStore(Store):
         self._deliver(*encode(self._shard(run, repo=open_unit.unit.repo, finished=finished)))
 
     def _send_verdicts(self, run: str) -> None:
-        """Deliver verdicts on samples that were delivered before, and link them here."""
         unlinked = self._unlinked.pop(run, [])
         if not unlinked:
             return
@@ -249,7 +245,7 @@ class ShardStore(Store):
 
 
 def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
-    """Return stored answers with their prompts by their ids, in no order."""
+    """Return the stored answers with these ids, and their prompts, in no order."""
     g = t.GENERATION.c
     query = select(*(column for column in g if column.name != "number"))
     with store.reading() as connection:
@@ -263,7 +259,7 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
 
 
 def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
-    """Return the answers of a run's generator for some samples in all runs over the same set, in no order."""
+    """Return the stored answers of a run's generator for these samples, from all runs over the set, in no order."""
     r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
     same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
     runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)
@@ -280,13 +276,13 @@ def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[
 def open_share(
     share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
 ) -> AbstractContextManager[ShardStore]:
-    """Open the store for a share of the runs over a sample set; it continues from existing shards.
+    """Open the store for a share of the runs over a sample set; existing shards are continued.
 
     Args:
         share: the part of the work.
-        folder: contains the shards, and the database unless `url` is given; created if missing.
+        folder: folder of the shards, and of the database unless `url` is given; created if missing.
         sample_set: the set.
-        url: of another database.
+        url: URL of another database.
 
     Raises:
         InputFault: if the folder or the database cannot be used.
@@ -304,7 +300,6 @@ def open_share(
 
 
 def _shards_in(folder: Path, set_digest: str) -> Earlier:
-    """Return a reader of the shards in a folder for one sample set; damaged shards are skipped with a warning."""
     by_run: dict[str, list[tuple[Path, ShardManifest]]] = defaultdict(list)
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         for manifest in _sound(manifest_of, file):
@@ -321,15 +316,14 @@ def _shards_in(folder: Path, set_digest: str) -> Earlier:
 
 
 def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
-    """Yield the content of a file; if it cannot be read, log a warning."""
     try:
         yield reader(file)
     except InputFault as fault:
-        _LOG.warning("%s: %s; what it held of this part is done again", fault.where, fault.what)
+        _LOG.warning("%s: %s; its samples are done again", fault.where, fault.what)
 
 
 def own_database(folder: Path, share: Share) -> str:
-    """Return the URL of the database that a share of work keeps beside its shards."""
+    """Return the URL of a share's own database, beside its shards."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return sqlite_url(folder / f"{share.index}-of-{share.count}.db")

@@ -1,10 +1,10 @@
-"""`Store`: opens the database, appends rows, looks up what the runner needs. It never changes a row.
+"""`Store`: opens a database, appends rows, and looks up what runs need. It never changes a row.
 
-Readers (a dashboard, a report) can open a database while another process fills it: with `open_reader` neither blocks
+Readers (a dashboard, a report) can open a database with `open_reader` while another process fills it; neither blocks
 the other.
 
-Only one process works on a run at a time (`harness.store.database`). If another run has stored the same row meanwhile,
-such as an answer, the row that is stored already stays.
+Only one process works on a run at a time (`harness.store.database`). If another run has already stored the same row,
+such as an answer, that row stays.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Store:
     """A database of results. Safe to use from many threads."""
 
     def __init__(self, engine: Engine, where: str) -> None:
-        """Use an engine of a database that has the tables; see `open_store`."""
+        """Use a database engine whose tables exist; `open_store` creates both."""
         self._engine = engine
         self._turn = threading.Lock()
         self.where = where
@@ -81,7 +81,7 @@ class Store:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Close it."""
+        """Close the store."""
         self.close()
 
     def close(self) -> None:
@@ -114,21 +114,15 @@ class Store:
                     raise
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
-        """Hold the lock on a run; yields whether it is held, as `database.run_lock`.
+        """Hold the lock of a run; yield whether it is held, like `database.run_lock`.
 
         Raises:
-            InputFault: if another process holds it.
+            InputFault: if another process holds the lock.
         """
         return run_lock(self._engine, self.where, run)
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Record a run and its samples, unless they are stored already; return the run's id.
-
-        Args:
-            spec: the run's choices.
-            planned: its samples, in order.
-            days: sample -> the day of its code; also recorded for samples that are stored already.
-        """
+        """Record a run and its samples, unless they are stored already; return the run's id."""
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
@@ -143,7 +137,6 @@ class Store:
         return id_
 
     def _plan(self, connection: Connection, run: int, set_digest: str, planned: Sequence[Sample]) -> None:
-        """Plan the samples of a new run, given by its number; their keys are consecutive."""
         s, p = t.SAMPLE.c, t.PLANNED_FACT.c
         query = select(s.id, s.number).where(s.set_digest == set_digest)
         stored: dict[str, int] = dict(connection.execute(query).all())
@@ -163,18 +156,18 @@ class Store:
             return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
     def locked(self, runs: Collection[str]) -> set[str] | None:
-        """Return which of these runs a process works on, or None where locks cannot be read."""
+        """Return which of these runs a process is working on, or None if locks cannot be read."""
         with self.reading() as connection:
             return locked(self._engine, connection, runs)
 
     def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
-        """Record that work on a run begins; return the attempt's number.
+        """Record the start of an attempt; return its number.
 
         Args:
-            run: its id.
+            run: run id.
             isolation: how strategies are isolated, and where tests run.
-            load: the attempt's concurrency; None if no times are measured.
-            locked: whether this process holds the lock on the run until the attempt ends.
+            load: concurrency of the attempt; None if no times are measured.
+            locked: whether this process holds the run's lock until the attempt ends.
         """
         values = {"run_id": run, "started": time.time(), "isolation": isolation}
         values |= dataclasses.asdict(load) if load is not None else {}
@@ -196,7 +189,7 @@ class Store:
             connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
-        """Record the construction times of repositories in an attempt; call it once per attempt."""
+        """Record the construction times of repositories; call it once per attempt."""
         content = [
             {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(construction)}
             for ordinal, construction in enumerate(built)
@@ -218,7 +211,7 @@ class Store:
         self.settle(added)
 
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
-        """Return the stored answers among `ids`."""
+        """Return the stored answers with these ids."""
         responses: dict[str, Response] = {}
         g, names = t.GENERATION.c, ("text", "finish", "tokens_in", "tokens_out", "seconds", "cached")
         query = select(g.id, *(g[name] for name in names))
@@ -229,7 +222,7 @@ class Store:
         return responses
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
-        """Append answers; existing ones stay unchanged."""
+        """Append answers; existing answers stay unchanged."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
         self.settle(
             lambda connection: append_generations(connection, generations, add_prompts(connection, prompts)),
@@ -237,7 +230,7 @@ class Store:
         )
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
-        """Return the stored costs among (language, prompt digest, target digest)."""
+        """Return the stored bits by (language, prompt digest, target digest)."""
         requested = set(keys)
         b = t.BITS.c
         query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
@@ -261,17 +254,17 @@ class Store:
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Append finished samples of one run in one transaction: a batch, or a whole shard.
+        """Append finished samples of a run in one transaction: a batch, or a whole shard.
 
         Args:
-            run: its id.
-            coder: the coder that priced their contexts.
+            run: run id.
+            coder: the coder that priced the samples' contexts.
             finished: the samples.
             generations: answers of the samples that may not be stored yet.
             verdicts: verdicts of the samples that may not be stored yet.
 
         Returns:
-            The number of new samples; existing ones stay unchanged.
+            The number of new samples; existing samples stay unchanged.
         """
         samples, answers, judgements = list(finished), list(generations), list(verdicts)
 
@@ -286,11 +279,11 @@ class Store:
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run an appending function in a transaction; repeat it if another process stored the same row first.
+        """Run an appending function in a transaction; repeat it if another process stores the same row first.
 
         Args:
             append: the function.
-            together: whether it may run beside other writers, because it skips rows that they append meanwhile.
+            together: whether it can run beside other writers, because it skips rows that they append.
         """
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
@@ -302,12 +295,8 @@ class Store:
 def open_store(url: str, *, create: bool = True) -> Store:
     """Open a database, and create its tables if it is empty.
 
-    Args:
-        url: a SQLAlchemy URL.
-        create: whether to create a missing SQLite file.
-
     Raises:
-        InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is not a
+        InputFault: if the URL, user, password or database name is wrong, the driver is missing, the file is not a
             database, or another version created it.
         MachineFault: if the disk is full or the server does not answer.
     """
@@ -335,12 +324,9 @@ _SNAPSHOT = """
 def open_reader(url: str) -> Store:
     """Open a database for reading.
 
-    Args:
-        url: a SQLAlchemy URL.
-
     Raises:
-        InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is missing or
-            not a database of ctxbench, or its schema has another version.
+        InputFault: if the URL, user, password or database name is wrong, the driver or the file is missing, or the
+            database belongs to another program or another version.
         MachineFault: if the server does not answer.
     """
     with explained(url.partition("@")[2] or url):
@@ -357,33 +343,34 @@ def open_reader(url: str) -> Store:
 
 
 def _check(engine: Engine, where: str) -> None:
-    """Refuse a schema of another version or program."""
     with engine.connect() as connection:
         number = schema_of(connection)
     if number is None:
-        raise InputFault("holds no results of this ctxbench", where=where, cure="choose another database with --db")
+        raise InputFault(
+            "the database contains no results of ctxbench", where=where, cure="choose another database with --db"
+        )
     check_schema(number, where=where)
 
 
 def exists(url: str) -> bool:
-    """Return False for a SQLite file that does not exist, True otherwise; servers are not asked."""
+    """Return whether a SQLite file exists; True for servers, which are not asked."""
     parsed = read_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
 
 
 def which(url: str) -> str:
-    """Return the file number of a SQLite database, which differs after it is deleted and created again, or ""."""
+    """Return the inode of a SQLite database, which changes when the file is created again; "" for servers."""
     parsed = read_url(url)
     path = Path(str(parsed.database))
     return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""
 
 
 def version(store: Store, url: str) -> str:
-    """Return a text that changes whenever rows are added; its cost does not depend on the size of the database.
+    """Return a text that changes when rows are added, in a time that does not depend on the size of the database.
 
-    For SQLite it contains the times and sizes of the file and its log. For PostgreSQL it contains the visible
-    transactions, also those of other databases on the server; for a standby the position up to which the log was
-    replayed.
+    For SQLite, it contains times and sizes of the file and its log. For PostgreSQL, it contains the visible
+    transactions,
+    including those of other databases on the server; for a standby, the replayed log position.
 
     Raises:
         InputFault: if the file is gone.
@@ -401,5 +388,5 @@ def _file_version(path: Path) -> str:
         stats = [file.stat() for file in (path, log) if file == path or file.exists()]
     except OSError as error:
         cure = "run `ctxbench quickstart` or `ctxbench run`"
-        raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=cure) from error
+        raise InputFault(f"the database cannot be read ({error.strerror})", where=str(path), cure=cure) from error
     return f"{stats[0].st_ino}:" + "/".join(f"{stat.st_mtime_ns}.{stat.st_size}" for stat in stats)

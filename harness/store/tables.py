@@ -1,7 +1,7 @@
-"""The tables of a database: creation, protection from changes, and deletion of a run or of its verdicts.
+"""Creation of the tables, protection from changes, and deletion of runs and verdicts.
 
-Each schema has a number. There are no migrations: a database with another number is refused. Only the two deletions
-remove rows. They keep the answers of models, because other runs use them too.
+Each schema has a number, and a database with another number is refused, never migrated. Only the two deletions remove
+rows. They keep the models' answers, because other runs use them too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OTHER_DATABASE = "choose another database with --db"
 
 
 def schema_of(connection: Connection) -> int | None:
-    """Return the number of a database's schema; None if it has none."""
+    """Return the schema number of a database; None without a schema."""
     if not inspect(connection).has_table(SCHEMA.name):
         return None
     number: int | None = connection.scalar(select(SCHEMA.c.number))
@@ -37,27 +37,19 @@ def schema_of(connection: Connection) -> int | None:
 def check_schema(number: int, *, where: str) -> None:
     """Refuse a database with another version's schema.
 
-    Args:
-        number: of its schema.
-        where: the database, for messages.
-
     Raises:
         InputFault: if the number is not `SCHEMA_NUMBER`.
     """
     if number != SCHEMA_NUMBER:
         raise InputFault(
-            f"was made by another version of ctxbench (schema {number}; this version reads {SCHEMA_NUMBER})",
+            f"another version of ctxbench created the database (schema {number}; this version reads {SCHEMA_NUMBER})",
             where=where,
-            cure="use the version that made it, or choose a new database with --db sqlite:///FILE and run again",
+            cure="use that version, or choose a new database with --db sqlite:///FILE",
         )
 
 
 def create_tables(connection: Connection, *, where: str) -> None:
-    """Create the tables in an empty database; a database with the tables stays unchanged.
-
-    Args:
-        connection: a connection in a transaction that holds the write lock.
-        where: the database, for messages.
+    """Create the tables in an empty database, in a transaction with the write lock; leave existing tables unchanged.
 
     Raises:
         InputFault: if another version or another program created the database.
@@ -95,19 +87,18 @@ def _refuse_changes(connection: Connection, table: str) -> None:
 
 
 def _check_blank(connection: Connection, where: str) -> None:
-    """Refuse a database in which the tables cannot be created."""
     tables = set(inspect(connection).get_table_names())
     if connection.dialect.name == "sqlite":
         if tables:
             raise InputFault(
-                "is a database of another program or of an older ctxbench",
+                "the database belongs to another program or an older ctxbench",
                 where=where,
                 cure="choose another file with --db sqlite:///FILE",
             )
         return
     if clashing := sorted(tables & {*METADATA.tables, *VIEWS.tables}):
         raise InputFault(
-            f"is a database of another program or of an older ctxbench, with a table {clashing[0]!r}",
+            f"the database belongs to another program or an older ctxbench: it has a table {clashing[0]!r}",
             where=where,
             cure=_OTHER_DATABASE,
         )
@@ -115,9 +106,9 @@ def _check_blank(connection: Connection, where: str) -> None:
         encoding = connection.scalar(text("SHOW server_encoding"))
         if encoding != "UTF8":
             raise InputFault(
-                f"its encoding is {encoding}, which cannot hold every text",
+                f"the database has the encoding {encoding}, which cannot store every text",
                 where=where,
-                cure="make another with `createdb --encoding=UTF8 --template=template0 NAME`",
+                cure="create another with `createdb --encoding=UTF8 --template=template0 NAME`",
             )
 
 
@@ -163,7 +154,7 @@ def forget_unbegun(store: Store, run: str) -> None:
 def delete_verdicts(store: Store, run: str) -> int:
     """Delete the verdicts on a run's completions; return their number. No process may be working on the run.
 
-    Other runs with an equal completion lose the verdict too, and are judged again.
+    Other runs with equal completions lose these verdicts too, and are judged again.
     """
 
     def remove(connection: Connection) -> int:

@@ -33,7 +33,7 @@ class UnscoredCompletion:
 
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-    """Return the stored verdicts among `keys`, by key."""
+    """Return key -> verdict for the stored verdicts with these keys."""
     verdicts: dict[str, StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
@@ -43,9 +43,9 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 
 def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the stored verdicts on some contents, given as (sample digest, text digest), whatever the image.
+    """Return the stored verdicts on contents, given as (sample digest, text digest), for any image.
 
-    Of the verdicts from merged shards, only those for this run are included.
+    Verdicts from merged shards are included only for their own run.
     """
     pairs = set(contents)
     stored: dict[tuple[str, str], StoredVerdict] = {}
@@ -68,13 +68,13 @@ def verdict_of(row: Mapping[str, Any]) -> StoredVerdict:
 
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
-    """Append a verdict; return the stored one, which may be another process's."""
+    """Append a verdict; return the stored verdict, which another process may have stored first."""
     add_all(store, [verdict])
     return find(store, [verdict.key])[verdict.key]
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append many verdicts at once; existing ones stay unchanged."""
+    """Append many verdicts at once; existing verdicts stay unchanged."""
     content = list(verdicts)
     store.settle(lambda connection: append_verdicts(connection, content))
 
@@ -99,7 +99,7 @@ def passed(verdict: StoredVerdict) -> float:
 
 
 def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return run -> sample -> number of passes with flags; runs and samples without any are left out."""
+    """Return run -> sample -> number of passes with flags; runs and samples without such passes are left out."""
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
         select(j.run_id, j.sample_id, func.count())
@@ -114,13 +114,7 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
-    """Return a run's function completions without a score, in the plan's order.
-
-    Args:
-        store: the database with the run.
-        run: its id.
-        among: ids of the samples to look at; None for all.
-    """
+    """Return a run's function completions without a score, in the plan's order; `among` limits the sample ids."""
     c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
     number = t.run_number(run)
     measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()

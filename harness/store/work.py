@@ -1,8 +1,8 @@
-"""Progress and choices of stored runs, and the attempts at them: their times, outcomes and faults.
+"""Progress, choices and attempts of stored runs.
 
-Queries only read, in a few statements whatever the number of runs. Times are stored with attempts and never with
-results, so that a stored run does not depend on when it was made. No row says whether a process still works on an
-attempt without an end: the lock on its run does (`harness.store.database`).
+A few statements read any number of runs. Times are stored with attempts, never with results, so a stored run does not
+depend on when it was made. Only the run's lock shows whether an attempt without an end is still active
+(`harness.store.database`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ JUDGING = "tests "
 _TESTS = ", tests in "
 """Separator before the back end's name in an attempt's isolation."""
 _NODES = " Ray nodes"
-"""Suffix of an attempt's isolation if it used nodes of a cluster, where each node chooses its back end."""
+"""Suffix of an attempt's isolation if it used a cluster, where each node chooses its back end."""
 _SAMPLES_LISTED = 20
-"""Samples listed with a group of faults."""
+"""Most samples listed with a group of faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWork:
-    """Progress of one run."""
+    """Progress of a run."""
 
     id: str
     choices: StoredChoices
@@ -48,39 +48,35 @@ class RunWork:
     """Versions that are part of the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
     planned: int
     statuses: Mapping[str, int]
-    """Status of `harness.results.Status` -> number of finished samples."""
+    """`harness.results.Status` -> number of finished samples."""
     unjudged: int
-    """Number of completions of functions without a verdict."""
+    """Number of function completions without a verdict."""
     languages: tuple[str, ...]
-    """Languages of the set's stored samples."""
     functions: bool
-    """Whether tests judge some of the samples."""
     attempts: tuple[Attempted, ...]
-    """Attempts in the order of their start."""
     remarks: tuple[str, ...]
     imported: Imported | None
     file: ImportedFile | None
-    """The import file with its options; None for a run that was made here."""
+    """The import file with its options; None for a run made here."""
     alive: bool | None = None
-    """Whether a process works on the run. False if the last attempt has no end and its process is gone; None if there
-    is no such attempt, or the locks cannot be read.
-    """
+    """Whether a process is working on the run. False if the last attempt has no end and its process is gone. None
+    without
+    such an attempt, or if locks cannot be read."""
     name: str = ""
-    """The run's name; empty if it has none."""
 
     @property
     def origin(self) -> Origin:
-        """The origin of its numbers."""
+        """Origin of the run's numbers."""
         return Origin.RUN if self.imported is None else self.imported.origin
 
     @property
     def finished(self) -> int:
-        """The number of samples with a result."""
+        """Number of samples with a result."""
         return sum(self.statuses.values())
 
 
 def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
-    """Return the progress of all runs, or of the runs with these ids; the run begun last comes first."""
+    """Return the progress of all runs, or of the runs with these ids, the latest first."""
     r = t.RUN.c
     query = select(t.RUN) if runs is None else select(t.RUN).where(r.id.in_(list(runs)))
     with store.reading() as connection:
@@ -120,15 +116,15 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
 
 
 def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
-    """Return the progress of some runs.
+    """Return the progress of these runs.
 
     Raises:
-        InputFault: if a process works on one of them.
+        InputFault: if a process is working on one of them.
     """
     stored = works(store, ids)
     for work in stored:
         if work.alive:
-            raise InputFault("a process works at it", where=f"run {work.id}", cure="end that first")
+            raise InputFault("a process is working on it", where=f"run {work.id}", cure="stop that process first")
     return stored
 
 
@@ -137,7 +133,7 @@ def _newest_first(work: RunWork) -> tuple[float, str]:
 
 
 def watched(store: Store, runs: Iterable[RunWork]) -> list[RunWork]:
-    """Return runs with the current state of their locks, which is not stored."""
+    """Return the runs with `alive` set from the current locks."""
     runs = list(runs)
     begun = [run.id for run in runs if any(_begun(attempt) for attempt in run.attempts)]
     locked = store.locked(begun) if begun else None
@@ -172,7 +168,7 @@ def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, in
 
 
 def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """Return digest of a set -> (languages of its stored samples, whether tests judge some of them)."""
+    """Return set digest -> (languages of its stored samples, whether tests judge any of them)."""
     s = t.SAMPLE.c
     facts_by_set: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
     query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
@@ -208,7 +204,7 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
 
 
 def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, list[Any]]:
-    """Return digest of an import file -> (strategy, generator) of all its runs."""
+    """Return import file digest -> (strategy, generator) of all its runs."""
     i, r = t.IMPORTED.c, t.RUN.c
     digests = sorted({file.sha256 for file in files})
     query = select(i.sha256, r.strategy, r.generator).select_from(t.IMPORTED.join(t.RUN, i.run_id == r.id))
@@ -219,7 +215,7 @@ def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, li
 
 
 def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) -> str:
-    """Return the value of ``--sandbox`` according to the attempts; empty if it made no difference."""
+    """Return the value of ``--sandbox`` that the attempts used; empty if it makes no difference."""
     if imported or not functions or not attempts:
         return ""
     # Every attempt runs tests unless told not to; each node may have chosen its own back end.
@@ -260,7 +256,7 @@ def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """One attempt at a run."""
+    """An attempt at a run."""
 
     id: int
     started: float
@@ -272,36 +268,34 @@ class Attempted:
     reason: str
     """``done``, ``faults``, ``interrupted`` or ``failed``; empty without an end."""
     finished: int | None
-    """Number of samples that it stored; None without an end."""
+    """Number of samples stored by the attempt; None without an end."""
     missing: int | None
     faults: int
     locked: bool = False
-    """Whether its process held the lock on the run until the attempt ended."""
+    """Whether the attempt's process holds the run's lock until the end."""
     load: Load | None = None
     """Concurrency of the attempt; None if not recorded."""
 
     @property
     def sandbox(self) -> str:
-        """The back end that ran tests; empty if no tests ran."""
+        """Back end of the tests; empty if no tests ran."""
         return self.isolation.partition(_TESTS)[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultGroup:
-    """Equal faults of one run, with the same kind and message."""
+    """Equal faults of a run, with the same kind and message."""
 
     kind: str
     """``machine`` or ``strategy``."""
     message: str
     count: int
     attempt: int
-    """The latest attempt with this fault."""
     started: float
-    """Start of that attempt, in seconds since 1970; faults have no times of their own."""
+    """Start of that attempt, in seconds since 1970; faults have no time of their own."""
     samples: tuple[str, ...]
-    """The first samples with this fault."""
     detail: str
-    """Detail of the latest fault: the strategy's traceback, if it raised."""
+    """Details of the latest fault: the traceback if the strategy raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +310,7 @@ class ConstructionTime:
 
 
 def faults_of(store: Store, run: str) -> list[FaultGroup]:
-    """Return the faults of a run in groups of equal ones: the latest attempt's first, then the most frequent."""
+    """Return a run's faults in groups of equal faults, the latest attempt first, then the most frequent."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.kind, f.message, f.attempt_id, f.ordinal, f.sample_id, a.started)
@@ -351,7 +345,7 @@ def faults_of(store: Store, run: str) -> list[FaultGroup]:
 
 
 def flags_of(store: Store, run: str) -> dict[str, int]:
-    """Return flag -> number of a run's samples with it in prompt or completion, the most frequent first."""
+    """Return flag -> number of a run's samples with the flag in prompt or completion, the most frequent first."""
     samples: dict[str, set[str]] = defaultdict(set)
     with store.reading() as connection:
         for c in (t.RESULT.c, t.COMPLETION.c):
@@ -364,7 +358,7 @@ def flags_of(store: Store, run: str) -> dict[str, int]:
 
 
 def failed_on(store: Store, run: str) -> frozenset[str]:
-    """Return the ids of the samples that the run's strategy has ever failed on, even if they are finished now."""
+    """Return the ids of samples on which the run's strategy ever failed, even if they are finished now."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.sample_id)
@@ -418,7 +412,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
 
 
 def loads_of(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load | None, ...]]:
-    """Return run -> the distinct loads under which its stored samples were made; see `RunInfo.loads`."""
+    """Return run -> distinct loads under which its stored samples were made; see `RunInfo.loads`."""
     return {
         run: tuple(
             dict.fromkeys(

@@ -1,7 +1,7 @@
-"""Records for the store (finished samples, completions, verdicts, faults), and how they become rows.
+"""Records for the store (finished samples, completions, verdicts, faults), and their rows.
 
-Rows are appended in the caller's transaction; existing rows stay unchanged. Many rows are inserted as plain tuples by
-one prepared statement, because SQLAlchemy's insert of a dictionary per row takes four times as long.
+Rows are appended in the caller's transaction; existing rows stay unchanged. Many rows are inserted as tuples by one
+prepared statement: SQLAlchemy's insert of one dictionary per row takes four times as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGeneration:
-    """One answer of a generator, under the key of everything that decided it."""
+    """An answer of a generator; `id` is a digest of everything that decides it."""
 
     id: str
     generator: str
@@ -53,7 +53,7 @@ class StoredGeneration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBits:
-    """Cost in bits of a target after a prompt."""
+    """The bits that a target costs after a prompt."""
 
     language: str
     prompt_digest: str
@@ -71,7 +71,7 @@ class StoredBlock:
     """JSON: a list of [path, start, end]."""
     score: float | None
     tokens: int
-    """Tokens; 0 for a block that was left out and whose tokens are unknown."""
+    """Number of tokens; 0 if the block was left out and its tokens are unknown."""
     state: str
     """``kept``, ``cut`` or ``dropped``."""
     reason: str
@@ -81,16 +81,15 @@ class StoredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVerdict:
-    """The verdict of the tests on one text, under the key of everything that decided it."""
+    """The verdict of tests on a text; `key` is a digest of everything that decides it."""
 
     key: str
     sample_digest: str
     text_digest: str
     image: str
     sandbox: str
-    """Name of the back end."""
     verdict: str
-    """Verdict; never ``BROKEN``, which may not be used again."""
+    """A verdict other than ``BROKEN``, which is never reused."""
     reason: str
     tests_run: int
     output: str
@@ -99,10 +98,10 @@ class StoredVerdict:
     flags: tuple[str, ...] = ()
     """Suspicious features of the text, with their lines. They do not change scores."""
     earlier: str = ""
-    """Verdict and reason of the first run, if the tests were repeated at once with no other job beside them; or empty.
-    """
+    """Verdict and reason of the first run, if the tests were repeated with no other job beside them; otherwise
+    empty."""
     run: str = ""
-    """The only run that the verdict counts for, if a merged shard brought it; empty for a verdict made here."""
+    """The only run that a merged shard's verdict counts for; empty for a verdict made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +115,7 @@ class StoredCompletion:
     scores: Mapping[tuple[str, str], float | None]
     """(profile, metric) -> value in the profile's own scale."""
     verdict: str | None = None
-    """Key of the stored verdict; None for lines, for an empty completion, and for a completion that is not judged yet.
-    """
+    """Key of the verdict; None for lines, empty completions and completions that are not judged yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +123,19 @@ class StoredAccess:
     """What a strategy read of the repository for a sample, and how much of it the answer uses."""
 
     opened: int
-    """Number of files that it read."""
+    """Number of files that the strategy read."""
     searches: int
     characters: int
     """Characters of the repository that the strategy received."""
     explored_files: int
-    """Number of files from which it received text."""
+    """Number of files from which the strategy received text."""
     explored_recall: float | None
-    """Share of the definitions used in the answer that were in the received text; None if no definition is known."""
+    """Share of the answer's definitions that were in the received text; None if no definition is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """Everything about one sample of a run; stored whole or not at all."""
+    """Everything about a sample of a run; stored whole or not at all."""
 
     sample_id: str
     status: Status
@@ -146,7 +144,7 @@ class Finished:
     context_tokens: int
     flags: tuple[str, ...]
     strategy_seconds: float
-    """Seconds of the strategy, without its waiting for the model."""
+    """Seconds of the strategy, excluding waiting for the model."""
     generator_seconds: float
     calls: tuple[tuple[str, str], ...]
     """(role, generation id) in order, the final call last."""
@@ -154,15 +152,14 @@ class Finished:
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
     scores: Mapping[tuple[str, str], float | None] = dataclasses.field(default_factory=dict)
-    """(profile, metric) -> value of the prompt, if the run has no completions to score."""
+    """(profile, metric) -> value of the prompt, for runs without completions."""
     engines: tuple[EngineUse, ...] = ()
-    """Work of context engines."""
     access: StoredAccess | None = None
-    """Access record; None if no strategy ran or the record is missing."""
+    """What the strategy read; None if no strategy ran or the record is missing."""
 
     @property
     def all_scores(self) -> tuple[Mapping[tuple[str, str], float | None], ...]:
-        """Scores of each completion, or those of the prompt if there are no completions."""
+        """Scores of each completion; without completions, those of the prompt."""
         return tuple(completion.scores for completion in self.completions) or (self.scores,)
 
 
@@ -178,7 +175,7 @@ class StoredConstruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFault:
-    """Why a sample is missing."""
+    """The reason why a sample is missing."""
 
     sample_id: str
     kind: str
@@ -196,7 +193,7 @@ class Mark:
     """``broken`` (its own answer fails its tests) or ``vacuous`` (an empty body passes them)."""
     reason: str = ""
     image: str = ""
-    """The image in which its tests ran when it was marked."""
+    """Image of the tests when the sample was marked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,17 +202,17 @@ class Imported:
 
     format: str
     source: str
-    """The path as given; for reference results the name of their standard set."""
+    """Path as given; for reference results, the name of their standard set."""
     sha256: str
 
     @property
     def origin(self) -> Origin:
-        """The origin of a run from this file."""
+        """Origin of runs from this file."""
         return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
 def sample_row(set_digest: str, record: Sample) -> Row:
-    """Return the row of a sample's public facts; the answer is not stored."""
+    """Convert a sample's public facts to a row; the answer is not stored."""
     return {
         "set_digest": set_digest,
         "id": record.id,
@@ -231,13 +228,13 @@ def sample_row(set_digest: str, record: Sample) -> Row:
 
 
 def verdict_row(record: StoredVerdict) -> Row:
-    """Return the row of a verdict."""
+    """Convert a verdict to its row in the table of verdicts."""
     row = {key: clean(value) for key, value in dataclasses.asdict(record).items()}
     return {**row, "flags": json.dumps(record.flags)}
 
 
 def read_flags(stored: str | None) -> tuple[str, ...]:
-    """Return the flags from their stored text; empty without a row."""
+    """Parse stored flags; empty without a row."""
     return tuple(json.loads(stored)) if stored else ()
 
 
@@ -247,7 +244,7 @@ def number_or_null(value: float | None) -> float | None:
 
 
 def versions(run: Any) -> dict[str, str]:
-    """Return the versions behind a run, from its row; an import does not know its generator's version."""
+    """Return the versions of a run from its row; imported runs have no generator version."""
     named = {
         "ctxbench": run.code,
         "strategy": run.strategy_version,
@@ -260,17 +257,14 @@ def versions(run: Any) -> dict[str, str]:
 
 
 def shown_samples(run: Any) -> str:
-    """Return the name of a run's sample set with its limit, from the run's row."""
+    """Return the displayed sample set of a run, with its limit, from the run's row."""
     return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
 def shown_generator(run: Any) -> str:
-    """Return the generator's name, different for a run that fills in the middle or has its own summariser.
+    """Return the displayed generator of a run, which names fill in the middle and a separate summariser.
 
-    Only runs with equal names are ranked together.
-
-    Args:
-        run: a row of the table of runs.
+    Only runs with equal names are ranked together. `run` is a row of the table of runs.
     """
     return generator_label(
         redacted(run.generator),
@@ -298,7 +292,7 @@ def append_new(connection: Connection, table: Table, key: str, content: Mapping[
 
 
 def append_days(connection: Connection, set_digest: str, days: Mapping[str, date | None]) -> None:
-    """Append the known days of samples' code; existing ones stay unchanged."""
+    """Append the known days of code; existing days stay unchanged."""
     d = t.DATED.c
     stored_ids = set(connection.scalars(select(d.sample_id).where(d.set_digest == set_digest)))
     append(
@@ -321,16 +315,10 @@ def clean(value: V) -> V:
 
 
 def load(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append rows that are not stored yet.
-
-    Args:
-        connection: in a transaction.
-        table: the target.
-        names: of the columns, in the order of a row's values.
-        rows: their values.
+    """Append rows that are not stored yet; `names` are the columns of the rows' values.
 
     Raises:
-        IntegrityError: if one of the rows exists.
+        IntegrityError: if a row exists.
     """
     if rows:
         connection.exec_driver_sql(_insert(connection, table, names), list(rows))
@@ -347,14 +335,7 @@ def merge(connection: Connection, table: Table, names: Sequence[str], rows: Rows
 
 
 def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]) -> dict[str, int]:
-    """Return key -> number for the rows that exist.
-
-    Args:
-        connection: to the database.
-        table: one with a column ``number``.
-        name: the column of the keys.
-        keys: the keys to look up.
-    """
+    """Return key -> number for the existing rows; `name` is the column of the keys."""
     column, number = table.c[name], table.c.number
     stored: dict[str, int] = {}
     for part in parts(keys):
@@ -365,7 +346,7 @@ def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]
 def name_numbers(
     connection: Connection, table: Table, names: Sequence[str], keys: Set[tuple[str, ...]]
 ) -> Mapping[tuple[str, ...], int]:
-    """Return key -> number in a small table of numbered keys, and number the new keys."""
+    """Return key -> number in a small table of numbered keys; new keys get numbers."""
     columns: list[Column[Any]] = [table.c[name] for name in names]
     query = select(*columns, table.c.number).order_by(table.c.number.desc())
     if len(keys) < 20:
@@ -383,7 +364,7 @@ def name_numbers(
 
 
 def parts(keys: Sequence[V]) -> Iterator[Sequence[V]]:
-    """Split keys into lookups that respect the databases' limit."""
+    """Split keys into lookups of a size that all databases accept."""
     for start in range(0, len(keys), _MANY):
         yield keys[start : start + _MANY]
 

@@ -1,7 +1,4 @@
-"""Boxes under bwrap, for machines where no Docker engine answers.
-
-They use namespaces, read-only mounts and, as root, control groups.
-"""
+"""Boxes under bwrap, for machines without a Docker engine."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class BubblewrapSandbox:
         """Start a box, filter system calls in it, and end it.
 
         Raises:
-            SandboxUnavailable: if that fails, with the message of bwrap or the kernel.
+            SandboxUnavailable: if a step fails, with the message of bwrap or the kernel.
         """
         environment, limits = Environment(name="probe"), Limits()
         image = make(environment, self._cache, lambda _: None)
@@ -84,7 +81,7 @@ class BubblewrapSandbox:
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
         """Open a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
-        # A tree is no part of an image, and living boxes have many: without it the image is looked up once.
+        # Images do not contain trees. Without its tree, all living boxes of an environment share one image.
         image = self._image(dataclasses.replace(environment, tree={}), lambda _: None)
         command = (*GUEST[:-1], RESIDENT)
         launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits, command)
@@ -98,14 +95,16 @@ class BubblewrapSandbox:
                     image = make(environment, self._cache, report)
                 except OSError as error:
                     raise SandboxUnavailable(
-                        f"cannot be written: {error}", where=str(self._cache), cure="free some disk and run it again"
+                        f"the cache cannot be written: {error}",
+                        where=str(self._cache),
+                        cure="free some disk space, then run the command again",
                     ) from error
                 self._made[environment.digest] = image
             return image
 
 
 def available(cache: Path) -> SandboxError | None:
-    """Return why no box can be started here; None if one was started."""
+    """Return why no box can be started here, or None if a box was started."""
     try:
         BubblewrapSandbox(cache).check()
     except SandboxError as fault:
@@ -114,6 +113,6 @@ def available(cache: Path) -> SandboxError | None:
         return SandboxUnavailable(
             f"the cache cannot be written ({error.strerror or error})",
             where=str(cache),
-            cure="free some disk there, or choose another folder: CTXBENCH_CACHE=FOLDER",
+            cure="free some disk space there, or set CTXBENCH_CACHE to another folder",
         )
     return None

@@ -22,15 +22,14 @@ from ctxbench.sandbox.types import Limits
 
 _CHUNK = 64 * 1024
 _LAST_WORDS = 4096
-"""Bytes of a box's stderr that are kept."""
 _PATIENCE = 5.0
-"""Seconds for killed processes to disappear; the kernel needs milliseconds."""
+"""Seconds for killed processes to disappear. The kernel needs milliseconds."""
 _STAGE = Path(__file__).with_name("stage.py")
 _F_SETPIPE_SZ = 1031
 
 
 class BubblewrapBox:
-    """One running box; see `sandbox.types.Box`."""
+    """A running box; see `sandbox.types.Box`."""
 
     def __init__(self, process: subprocess.Popen[bytes], status: int, group: cgroups.ControlGroup) -> None:
         self._process, self._status, self._group = process, status, group
@@ -84,8 +83,6 @@ class BubblewrapBox:
         self._kill()
         self._drain()
         self._group.remove()
-        # A thread that waits for bytes has been woken by the end of its stream. Only then may the descriptors be closed
-        # and reused.
         for lock, stream in ((self._sending, self._process.stdin), (self._receiving, self._process.stdout)):
             if lock.acquire(timeout=_PATIENCE):
                 with contextlib.suppress(OSError):
@@ -123,7 +120,7 @@ class BubblewrapBox:
         self._group.kill()
 
     def _first(self) -> int | None:
-        """Return the pid of the box's first process as seen from outside; wait for a box that is just starting."""
+        """Return the pid of the box's first process as seen from outside. Wait for a box that is just starting."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         poll.poll(_PATIENCE * 1000)
@@ -132,7 +129,7 @@ class BubblewrapBox:
         return None
 
     def _wait(self, handle: int, event: int, deadline: float) -> None:
-        """Wait until a stream is ready; drain stderr meanwhile, because a full pipe would stop the guest."""
+        """Wait until a stream is ready. Drain stderr meanwhile, because a full pipe would stop the guest."""
         poll = select.poll()
         poll.register(handle, event)
         poll.register(self._err, select.POLLIN)
@@ -141,7 +138,7 @@ class BubblewrapBox:
                 raise self._lost()
             seconds = deadline - time.monotonic()
             if seconds <= 0:
-                raise SandboxLost("the box did not answer in time", where="bubblewrap", cure="run it again")
+                raise SandboxLost("the box did not answer in time", where="bubblewrap", cure="run the command again")
             readable = {number for number, _ in poll.poll(min(seconds, 1.0) * 1000)}
             if handle in readable:
                 return
@@ -149,7 +146,6 @@ class BubblewrapBox:
                 poll.unregister(self._err)
 
     def _drain(self) -> bool:
-        """Read all of stderr, keep its first bytes, and return whether more may come."""
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._err, _CHUNK):
                 self._words += data[: _LAST_WORDS - len(self._words)]
@@ -161,17 +157,14 @@ class BubblewrapBox:
             self._process.wait(0.5)
         ended = self._process.returncode is not None and self._ended is None
         what = f"the box is gone: {self._story()}" if ended else "the box is gone"
-        return SandboxLost(what, where="bubblewrap", cure="run it again")
+        return SandboxLost(what, where="bubblewrap", cure="run the command again")
 
 
 class _Handle:
-    """A handle of a process, which stays valid when the pid is reused."""
-
     def __init__(self, pid: int) -> None:
         self._handle = os.pidfd_open(pid)
 
     def kill(self, seconds: float) -> None:
-        """Kill the process; wait until it and the namespace that it started are gone."""
         signal.pidfd_send_signal(self._handle, signal.SIGKILL)
         poll = select.poll()
         poll.register(self._handle, select.POLLIN)
@@ -187,7 +180,7 @@ def _parent(pid: int) -> int:
 
 
 class BubblewrapLauncher:
-    """A launcher of boxes of one layout; see `sandbox.types.Launcher`."""
+    """A launcher of boxes with one layout; see `sandbox.types.Launcher`."""
 
     def __init__(self, image: str, layout: BoxLayout, limits: Limits, command: Sequence[str] = GUEST) -> None:
         self.image = image
@@ -205,7 +198,9 @@ class BubblewrapLauncher:
         except (OSError, RuntimeError) as error:  # RuntimeError: Python is shutting down and starts no threads
             os.close(status)
             group.remove()
-            raise SandboxLost(f"no box can be started: {error}", where="bubblewrap", cure="run it again") from error
+            raise SandboxLost(
+                f"no box can be started: {error}", where="bubblewrap", cure="run the command again"
+            ) from error
         finally:
             os.close(theirs)
         assert process.stdin
@@ -215,8 +210,6 @@ class BubblewrapLauncher:
 
 
 def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
-    """Start a program with an empty environment and one additional file descriptor."""
-
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             argv,
@@ -235,9 +228,9 @@ def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
 
 @functools.cache
 def _starter(_: int) -> ThreadPoolExecutor:
-    """Return the thread that starts all boxes of the process with this pid; a fork has no such thread.
+    """Return the thread that starts all boxes of the process with this pid. A fork needs a new thread.
 
-    A box must die with its parent, and for the kernel the parent is the *thread* that started it: a thread of a pool
-    would take its boxes down when it ends. This one lives as long as the process.
+    A box dies with its parent, and for the kernel the parent is the *thread* that started it. A pool's thread would end
+    its boxes when it ends. This thread lives as long as the process.
     """
     return ThreadPoolExecutor(1, thread_name_prefix="bubblewrap-starter")

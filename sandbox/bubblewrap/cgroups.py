@@ -1,6 +1,6 @@
 """Control groups for boxes, versions 1 and 2: they limit a box's memory, processes and processor time as a whole.
 
-Only root can create them here. Without them, a box is limited by each process's limits and the guest's watchdog.
+Only root can create them here. Otherwise, the limits of each process and the guest's watchdog limit a box.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ from ctxbench.sandbox.types import Limits
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "ctxbench-box-"
 _PERIOD = 100_000
-"""Period over which processor time is shared, in microseconds."""
+"""Period for sharing processor time, in microseconds."""
 _SPARE = 4
-"""Processes of ctxbench in a group: bwrap, and the guest with its helpers."""
+"""Number of ctxbench's own processes in a group: bwrap, and the guest with its helpers."""
 _numbers = itertools.count()
 _V1 = ("memory", "pids", "cpu")
 _busy: set[Path] = set()
-"""Folders of groups that were not removed in time."""
 
 
 class ControlGroup:
-    """The control groups of one box; without folders, nothing is limited or counted."""
+    """The control groups of one box. Without folders, nothing is limited or counted."""
 
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self.folders = folders
 
     @property
     def counters(self) -> list[tuple[str, str]]:
-        """Return (folder here, folder in the box); the guest reads its limits and counters there, as in Docker."""
+        """Return (folder here, folder in the box). The guest reads its limits and counters there, as in Docker."""
         if version() == 2:
             return [(str(folder), str(ROOT)) for folder in self.folders]
         return [
@@ -53,13 +52,13 @@ class ControlGroup:
         return pids
 
     def kill(self) -> None:
-        """Kill all processes left in it."""
+        """Kill all remaining processes of the box."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
     def killed_for_memory(self) -> bool:
-        """Return whether the kernel killed a process in it because memory ran out."""
+        """Return whether the kernel killed a process of the box because memory ran out."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 with contextlib.suppress(OSError):
@@ -68,10 +67,7 @@ class ControlGroup:
         return False
 
     def remove(self, seconds: float = 5.0) -> None:
-        """Remove it once it is empty, which is a moment after its last process ends.
-
-        On a very busy machine that takes longer. It is then removed with the next box, or when this process ends.
-        """
+        """Remove the groups once they are empty, a moment after the last process ends."""
         deadline = time.monotonic() + seconds
         for folder in self.folders:
             while folder.is_dir():
@@ -85,14 +81,14 @@ class ControlGroup:
 
 
 def version() -> int:
-    """Return the version that has the memory controller here, 2 or 1; 0 if none has."""
+    """Return the version of control groups that has the memory controller here: 2, 1, or 0 for none."""
     if (ROOT / "cgroup.controllers").is_file():
         return 2
     return 1 if (ROOT / "memory").is_dir() else 0
 
 
 def make(limits: Limits) -> ControlGroup:
-    """Create the control groups of one box; without the right to do so, return an empty one."""
+    """Create the control groups of a box. Without the right to do so, return an empty one."""
     if os.geteuid() != 0:
         return ControlGroup()
     _remove_busy()
@@ -116,7 +112,7 @@ def _remove_busy() -> None:
 
 
 def usable() -> bool:
-    """Try whether a control group can limit a box's memory here."""
+    """Return whether a control group can limit a box's memory here, by creating one."""
     group = make(Limits())
     has_counters = bool(group.counters)
     group.remove()
@@ -124,7 +120,7 @@ def usable() -> bool:
 
 
 def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
-    """Return (file, text, whether the group is useless without it)."""
+    """Return (file, text, whether the group is useless without the setting)."""
     return [
         ("memory.max", str(limits.memory), True),
         ("memory.swap.max", "0", False),
@@ -167,10 +163,10 @@ def _set(folder: Path, settings: list[tuple[str, str, bool]]) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove one of `abandoned`, and kill what still runs in it.
+    """Remove an `abandoned` group, and kill its remaining processes.
 
     Raises:
-        OSError: if it cannot be removed.
+        OSError: if the group cannot be removed.
     """
     group = ControlGroup((folder,))
     group.kill()
@@ -180,7 +176,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def abandoned() -> Iterator[Path]:
-    """Yield control groups of dead ctxbench processes; their boxes died with them."""
+    """Yield control groups of dead ctxbench processes. Their boxes died with them."""
     for folder in sorted({*ROOT.glob(f"{_PREFIX}*"), *ROOT.glob(f"*/{_PREFIX}*")}):
         label = folder.name.removeprefix(_PREFIX).rpartition("-")[0].replace("-", ":")
         if folder.is_dir() and not folder.is_symlink() and not alive(label):

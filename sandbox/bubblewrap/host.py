@@ -19,13 +19,12 @@ from pathlib import Path
 from ctxbench.sandbox.errors import SandboxUnavailable
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""System folders that every program needs; some are links into ``/usr``."""
+"""System folders that every program needs. Some are links into ``/usr``."""
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs")
-"""Entries of ``/etc`` that programs read, in addition to ``java-*``. No names of users or machines."""
+"""Entries of ``/etc`` that programs read, in addition to ``java-*``. They contain no names of users or machines."""
 PREFIX = "/ctxbench/python"
-"""Folder in a box of an interpreter that is not the system's."""
+"""Folder in a box for an interpreter from outside the system folders."""
 _FIRST_UID, _LAST_UID = 0x70000000, 0x7FFF0000
-"""A range of uids that no distribution or container tool uses."""
 _STAGES = ("/mnt", "/media", "/srv", "/opt")
 _MACHINE = "install bubblewrap (`apt-get install bubblewrap`) or Docker"
 
@@ -34,13 +33,13 @@ def bwrap() -> str:
     """Return the path of bwrap.
 
     Raises:
-        SandboxUnavailable: if it is not installed or too old.
+        SandboxUnavailable: if bwrap is not installed or too old.
     """
     program = shutil.which("bwrap")
     if not sys.platform.startswith("linux") or program is None:
         raise SandboxUnavailable("bubblewrap is not installed", where="bubblewrap", cure=_MACHINE)
     if version(program) < (0, 4):
-        raise SandboxUnavailable(f"{program} is older than 0.4", where="bubblewrap", cure="install a newer one")
+        raise SandboxUnavailable(f"{program} is older than 0.4", where="bubblewrap", cure="install a newer version")
     return os.path.realpath(program)
 
 
@@ -58,10 +57,7 @@ def interpreter() -> Path:
 
 @functools.cache
 def python() -> list[tuple[Path, str]]:
-    """Return the paths that the interpreter needs outside system folders: (path here, path in the box).
-
-    Such an interpreter is often in a home folder; in a box it has its own folder.
-    """
+    """Return the paths that the interpreter needs outside system folders: (path here, path in the box)."""
     base = _base()
     # In a virtual environment, platstdlib would otherwise be that environment's own.
     folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
@@ -72,16 +68,13 @@ def python() -> list[tuple[Path, str]]:
 
 
 def own_packages() -> list[str]:
-    """Return where in the box the interpreter's own packages would be, which a box must not see."""
+    """Return where the interpreter's own packages would be in the box, which must not see them."""
     folders = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
     return [_moved(path) for path in folders if path.is_dir()]
 
 
 def links() -> list[tuple[str, str]]:
-    """Return (target, link) of links in the box: the system's, and those that lead a shared interpreter to its library.
-
-    A variable would not do: a test may start programs without any.
-    """
+    """Return (target, link) of links in the box: the system's, and those to the library of a shared interpreter."""
     pairs = [(os.readlink(name), name) for name in SYSTEM if os.path.islink(name)]  # noqa: PTH114, PTH115
     if any(path.name.startswith("libpython") for path, _ in python()):
         pairs += [(PREFIX, str(path)) for path in dict.fromkeys([Path(sys.base_prefix), _base()])]
@@ -125,7 +118,7 @@ def stage(sources: Sequence[Path]) -> str:
 
 
 def draw_uid() -> int | None:
-    """Return an unprivileged uid for one box that nothing else runs as; None if this process is not root."""
+    """Return an unused, unprivileged uid for one box; None if this process is not root."""
     if os.geteuid() != 0:
         return None
     ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -133,12 +126,12 @@ def draw_uid() -> int | None:
         if inside <= _FIRST_UID and inside + count > _LAST_UID:
             return _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID)
     inside, _, count = max(ranges, key=lambda uid_range: uid_range[2])
-    # Root of a namespace with few uids: use its upper half. With fewer than 4096, the box is a plain user outside.
+    # Root of a namespace with few uids: use the upper half. With fewer than 4096, the box runs as a plain user.
     return inside + count // 2 + secrets.randbelow(count // 2) if count >= 4096 else None
 
 
 def release() -> str:
-    """Return the name of the system that a box's programs come from."""
+    """Return the name of the system that supplies a box's programs."""
     try:
         system = platform.freedesktop_os_release()
     except OSError:
@@ -160,7 +153,7 @@ def programs(packages: Sequence[str]) -> list[str]:
     """Return ``package version`` of Debian packages.
 
     Raises:
-        SandboxUnavailable: if one is missing; the message names the command that installs it.
+        SandboxUnavailable: if a package is missing. The message names the command that installs it.
     """
     if not packages:
         return []

@@ -1,7 +1,7 @@
 """The content of a box beside the system (installed wheels, guest, library, a small ``/etc``), and its mounts.
 
-All of it is in folders of the cache that are named by digest, built aside and renamed. Everybody can read them, because
-a box runs as a uid that owns none of them.
+The content is in folders of the cache that are named by digest, built aside and renamed. All users can read them,
+because a box runs as a uid that owns none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctxbench.sandbox.ownership import once
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report, digest_of, file_digests
 
 _FORMAT = 1
-"""Version of the folders' layout; part of the name of every folder and image."""
+"""Version of the folders' layout, a part of the name of every folder and image."""
 PACKAGES, LIBRARY = "/ctxbench/site", "/ctxbench/lib"
 PYTHON = "/ctxbench/bin/python3"
 _SECONDS = 900.0
@@ -34,10 +34,9 @@ _ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 GUEST = ("/usr/bin/env", "-u", "PWD", PYTHON, "-s", "-P", "-B", "-m", "sandbox.guest")
-"""Command of the first process. bwrap sets PWD, which goes stale at the first change of folder, so it is unset."""
+"""Command of the first process. It unsets PWD, which bwrap sets and which goes stale at the first change of folder."""
 PATH = "/ctxbench/bin:/ctxbench/site/bin:/usr/local/bin:/usr/bin:/bin"
 _UID = "1000"
-"""User id inside the box; outside, each box has another one."""
 _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
 
 
@@ -54,7 +53,7 @@ class Image:
 
 
 def make(environment: Environment, cache: Path, report: Report) -> Image:
-    """Build the missing parts of an environment's image; with all parts present, no network is needed.
+    """Build the missing parts of an environment's image. With all parts present, no network is needed.
 
     Raises:
         SandboxUnavailable: if wheels cannot be fetched, or this machine lacks a program.
@@ -72,7 +71,6 @@ def make(environment: Environment, cache: Path, report: Report) -> Image:
 
 
 def _library(extra: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of ``/ctxbench/lib``: the guest, and the environment's library beside it."""
     files = dict(guest_files())
     for name, data in extra.items():
         pure = PurePosixPath(name)
@@ -117,7 +115,7 @@ def _install(fetched: Path, folder: Path, report: Report) -> None:
 
 
 def _point_scripts(folder: Path) -> None:
-    """Make console scripts start the box's interpreter; pip wrote the path of this process's interpreter."""
+    """Make console scripts start the box's interpreter. pip wrote the path of this process's interpreter."""
     ours = f"#!{sys.executable}\n".encode()
     for script in sorted(folder.glob("*")) if folder.is_dir() else []:
         data = script.read_bytes()
@@ -126,10 +124,7 @@ def _point_scripts(folder: Path) -> None:
 
 
 def _finish(folder: Path, where: str) -> None:
-    """Compile a folder under its path in the box, and make it readable by everybody.
-
-    Some packages have files for other Python versions, so a file that does not compile is not an error.
-    """
+    """Compile a folder under its path in the box. All users can then read it."""
     settings = ["--invalidation-mode=unchecked-hash", "-s", str(folder), "-p", where]
     _run([sys.executable, "-m", "compileall", "-qq", *settings, str(folder)], allowed=(0, 1))
     _open_up(folder)
@@ -147,11 +142,15 @@ def _run(argv: list[str], allowed: tuple[int, ...] = (0,)) -> None:
     try:
         process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd="/")
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(f"cannot be installed: {error}", where="bubblewrap", cure="run it again") from error
+        raise SandboxUnavailable(
+            f"wheels cannot be installed: {error}", where="bubblewrap", cure="run the command again"
+        ) from error
     if process.returncode not in allowed:
         lines = (process.stderr or process.stdout).strip().splitlines() or ["no reason given"]
         raise SandboxUnavailable(
-            f"wheels cannot be installed: {lines[-1]}", where="bubblewrap", cure="free some disk and run it again"
+            f"wheels cannot be installed: {lines[-1]}",
+            where="bubblewrap",
+            cure="free some disk space, then run the command again",
         )
 
 
@@ -169,10 +168,9 @@ class BoxLayout:
     links: tuple[tuple[str, str], ...]
     variables: tuple[tuple[str, str], ...]
     tmpfs: str
-    """Mount options of the working folder."""
     stage: str
     old: bool
-    """Whether bwrap is too old to forbid further user namespaces; then only the guest's filter forbids them."""
+    """Whether bwrap is too old to forbid further user namespaces. Then only the guest's filter forbids them."""
 
     def specification(
         self,
@@ -187,10 +185,8 @@ class BoxLayout:
 
         Args:
             uid: user id of the box outside; None for this process's own.
-            status: file descriptor to which the pid of the box's topmost process is written.
-            groups: control groups that it joins.
-            counters: the groups' own folders, and where the box reads them.
-            command: its first process.
+            status: file descriptor for the pid of the box's topmost process.
+            counters: (folder of a group, folder where the box reads its counters).
         """
         binds = (*self.binds, *counters)
         names = [f"{number:02d}" for number in range(len(binds))]
@@ -240,7 +236,7 @@ def layout(environment: Environment, image: Image, limits: Limits) -> BoxLayout:
     """Return the layout of boxes of one image under one set of limits.
 
     Raises:
-        SandboxUnavailable: if bwrap is missing, or there is no folder in which a box can be staged.
+        SandboxUnavailable: if bwrap is missing, or no folder is free to stage a box.
     """
     program = host.bwrap()
     whole = [Path(name) for name in host.SYSTEM if os.path.isdir(name) and not os.path.islink(name)]  # noqa: PTH114

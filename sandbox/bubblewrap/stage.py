@@ -1,14 +1,14 @@
-"""The program between ctxbench and bwrap: joins the control group, mounts what bwrap cannot, drops root.
+"""The program between ctxbench and bwrap: joins the control group, mounts file systems, drops root.
 
-It is started as ``python -I -S -B stage.py '<json>'``; a child of it becomes bwrap. The reasons for it are:
+It is started as ``python -I -S -B stage.py '<json>'``, and its child becomes bwrap. The reasons are:
 
 - bwrap's tmpfs has no limit on inodes, and an empty file costs kernel memory.
-- Processes in the box must not change the limits of its network's sockets, so they are set before bwrap starts.
+- Processes in the box must not change the limits of its network's sockets, so the limits are set before bwrap starts.
 - bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of ``/proc/sys``. But an
   unprivileged uid cannot enter a home such as ``/root``, where the interpreter may be. So everything that a box may
   read is bound to a folder that it can reach, before root is dropped.
 
-As a plain user it does the same in a new user namespace. It imports only the standard library.
+For a plain user, it does the same in a new user namespace. It imports only the standard library.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Follow the specification; print an error on stderr and exit with 125."""
+    """Stage a box by the JSON specification in the first argument. Print an error on stderr and exit with 125."""
     try:
         _become(json.loads(sys.argv[1]))
     except OSError as error:
@@ -44,8 +44,8 @@ def main() -> None:
 def _become(spec: dict[str, Any]) -> None:
     """Create the namespaces; become bwrap in a child, the first process of its namespace, and wait for it.
 
-    bwrap dies with its parent, but while it starts, its child for a moment does not, and would be left behind. When the
-    first process of a pid namespace dies, the kernel kills all others in it, whatever they are doing.
+    bwrap dies with its parent, but its child does not while bwrap starts. When the first process of a pid namespace
+    dies, the kernel kills all others in it, whatever they are doing.
     """
     _enter(spec["uid"])
     _die_with_parent()

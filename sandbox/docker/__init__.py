@@ -27,24 +27,23 @@ __all__ = ["DockerSandbox", "answers"]
 
 
 class DockerSandbox:
-    """Runs jobs in containers of one Docker engine."""
+    """A back end that runs jobs in containers of one Docker engine."""
 
     def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "") -> None:
-        """Keep wheels and notes in `cache`, and build on `base_image`; read and write nothing yet.
+        """Store the settings. Nothing is read or written yet.
 
         Args:
-            cache: a folder that only the sandbox uses.
-            base_image: base of all images.
+            cache: a folder for wheels and notes, used by no other program.
             runtime: the engine's name of the runtime for boxes; empty for its default.
         """
         self.cache, self.runtime = cache, runtime
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or images.OFFICIAL
         self.base: str | None = None
-        """Id of the base image, once resolved: an unreachable registry is asked only once."""
+        """Id of the base image once it is known, so that an unreachable registry is queried only once."""
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Build an environment's image if missing; return the digest of what a job finds."""
+        """Build an environment's image if missing. Return the digest of everything that a job finds."""
         with self.connected() as client:
             image = self._image(client, environment)
             if image is None:
@@ -76,7 +75,7 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def launcher(self, environment: Environment, limits: Limits, *, first: str = "") -> Iterator[DockerLauncher]:
-        """Yield a launcher of boxes of a prepared environment; `first` is their first module, by default the guest.
+        """Yield a launcher of boxes of a prepared environment. `first` is their first module, by default the guest.
 
         Raises:
             SandboxUnavailable: if the image is missing, or no engine answers.
@@ -84,7 +83,9 @@ class DockerSandbox:
         with self.connected() as client:
             image = self._image(client, environment)
             if image is None:
-                raise SandboxUnavailable("its image is not built", where=environment.name, cure="prepare it first")
+                raise SandboxUnavailable(
+                    "the image is not built", where=environment.name, cure="prepare the environment first"
+                )
             touch(self._notes, image)
             key = images.key(image, environment)
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
@@ -104,8 +105,7 @@ class DockerSandbox:
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
         python = images.base_python(client, base, self._notes)
         folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
-        # One build at a time. Another process that waited finds the same image built, or the shared layers of a similar
-        # one.
+        # One build at a time. A process that waited finds the same image, or the shared layers of a similar one.
         with exclusive_lock(self._notes / BUILDS):
             image = images.find(client, images.tag(environment, base))
             return image or images.build(client, environment, base, folder, report)

@@ -15,9 +15,7 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 
 _CHUNK = 64 * 1024
 _LAST_BYTES = 4096
-"""Bytes of the guest's last output that are kept."""
 _GONE_SECONDS = 10.0
-"""Seconds for the engine to finish a removal that it has begun."""
 
 
 class StreamEnded(SandboxLost):
@@ -60,10 +58,7 @@ class DockerBox:
     """A running container."""
 
     def __init__(self, client: Client, name: str, stream: socket.socket, user: int = 0) -> None:
-        """Take over a started container and its attached stream; `end` ends both.
-
-        `user` is the user id that no other box has.
-        """
+        """Take over a started container and its attached stream. No other box has the user id `user`."""
         self._client, self.name, self._stream, self.user = client, name, stream, user
         self._began = time.time()
         self._streams = Streams()
@@ -81,7 +76,7 @@ class DockerBox:
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise self._lost(f"its stdin is closed ({error.strerror})") from error
+                raise self._lost(f"the box's stdin is closed ({error.strerror})") from error
 
     def receive(self, deadline: float) -> bytes:
         """Return the next bytes of the guest's stdout."""
@@ -93,14 +88,14 @@ class DockerBox:
                 except BlockingIOError:
                     continue
                 except OSError as error:
-                    raise self._lost(f"its stdout is closed ({error.strerror})") from error
+                    raise self._lost(f"the box's stdout is closed ({error.strerror})") from error
                 if not data:
-                    raise StreamEnded("it ended", where=self._where)
+                    raise StreamEnded("the box ended", where=self._where)
                 if out := self._streams.feed(data):
                     return out
 
     def end(self) -> str:
-        """Kill and remove the container; return why it had ended before, or an empty text."""
+        """Kill and remove the container. Return why it had ended before, or an empty text."""
         with self._ending:
             if self._why is None:
                 try:
@@ -110,19 +105,19 @@ class DockerBox:
             return self._why
 
     def hang_up(self) -> None:
-        """Close the stream; leave the container running."""
+        """Close the stream. The container continues to run."""
         self._last_words()
 
     def _wait(self, event: int, deadline: float) -> None:
-        """Wait until the stream is ready, with poll because select refuses descriptors above 1023."""
+        """Wait until the stream is ready, with poll because select rejects descriptors above 1023."""
         poll = select.poll()
         try:
             poll.register(self._stream, event)
             events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         except (OSError, ValueError) as error:
-            raise self._lost("it was ended") from error
+            raise self._lost("the box was ended") from error
         if not events:
-            raise SandboxLost("it did not answer in time", where=self._where)
+            raise SandboxLost("the box did not answer in time", where=self._where)
 
     def _lost(self, what: str) -> SandboxLost:
         return SandboxLost(what, where=self._where)
@@ -141,15 +136,12 @@ class DockerBox:
         return why
 
     def _last_words(self) -> bool:
-        """Read the last output, close the stream, and return whether the box had ended by itself."""
         free = self._reading.acquire(blocking=False)
         ended = self._drained() if free else False
         with contextlib.suppress(OSError):
-            # Wakes a thread that waits for the box.
             self._stream.shutdown(socket.SHUT_RDWR)
         if not free:
-            # Wait for that thread before the descriptor is freed. Otherwise it might wait on another file that reuses
-            # the number.
+            # Wait for that thread before closing the descriptor, since another file could reuse its number.
             self._reading.acquire()
         self._stream.close()
         self._reading.release()
@@ -192,7 +184,7 @@ class DockerBox:
 
 
 def attached(client: Client, name: str) -> socket.socket:
-    """Attach to a container before it starts; closing the stream ends the guest's stdin.
+    """Attach to a container before it starts. Closing the stream ends the guest's stdin.
 
     Raises:
         SandboxUnavailable: if the connection to the engine is not a plain socket.

@@ -12,9 +12,9 @@ from typing import Any
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 
 Client = Any
-"""A `docker.DockerClient`; the SDK has no types."""
+"""A `docker.DockerClient`. The SDK has no types."""
 ANSWER_SECONDS = 120.0
-"""Seconds for one answer of the engine: a busy machine starts boxes slowly, and a hung engine never answers."""
+"""Seconds for one answer of the engine. A busy machine starts boxes slowly, and a hung engine never answers."""
 _CONNECTIONS = 64
 _FOLDER = Path(__file__).absolute().parent
 START = f"sh {shlex.quote(str(_FOLDER / 'docker_engine.sh'))}"
@@ -27,16 +27,13 @@ _CURES = (
     ("no space left", "free disk space: `ctxbench image prune`, `docker system prune`"),
     ("no such file", _START),
     ("connection refused", _START),
-    ("timed out", "see what the engine is busy with (docker ps), or restart it"),
+    ("timed out", "check the engine's containers (docker ps), or restart it"),
 )
 
 
 @contextlib.contextmanager
 def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
-    """Yield a client of the engine that Docker's settings name (``DOCKER_HOST``, the context); close it afterwards.
-
-    Args:
-        seconds: time for each answer of the engine.
+    """Yield a client of the engine that Docker's settings name (``DOCKER_HOST``, the context). Close it afterwards.
 
     Raises:
         SandboxUnavailable: if no engine answers.
@@ -53,7 +50,7 @@ def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
 
 
 def _knock(docker: Any, seconds: float) -> None:
-    """Connect to the engine's socket once: on a failure, the SDK would leave its own socket open."""
+    """Connect to the engine's socket once. On a failure, the SDK would leave its own socket open."""
     named = docker.from_env(version="1.41")  # with a version it does not connect yet
     path = getattr(named.api.adapters.get("http+docker://"), "socket_path", None)
     named.close()
@@ -91,7 +88,7 @@ def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
 def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
-    """Return the sandbox's error for an exception of the SDK; `cure` is for messages without a known one."""
+    """Return the sandbox's error for an exception of the SDK, with its known cure; `cure` is the default."""
     message = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = message.lower()
     cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)

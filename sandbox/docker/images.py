@@ -1,7 +1,4 @@
-"""Images: find their base, build each content once, list and remove them.
-
-An image's tag is the digest of everything it is built from. No image contains a repository's tree: it has the answers.
-"""
+"""Images: find their base, build each content once, list and remove them."""
 
 from __future__ import annotations
 
@@ -28,24 +25,19 @@ from ctxbench.sandbox.types import Environment, Report, digest_of, file_digests
 
 REPOSITORY = "ctxbench-sandbox"
 _LAST_BYTES = 16 * 1024
-"""Last characters of a build's output that are searched for an error."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BUILDER = ("Step ", " ---> ", "Removing intermediate container")
-"""Starts of the builder's own lines."""
 _PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
-"""A Debian package, optionally with its architecture and version."""
 OFFICIAL = "python:3.11-slim-bookworm"
-"""Base of images: pulled if a registry can be reached, and otherwise built from Debian packages."""
+"""Base of images. It is pulled if a registry can be reached, and otherwise built from Debian packages."""
 HOME_MADE = "ctxbench-debian-base"
-"""Name of the image that `DEBIAN_BASE` builds."""
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 LABEL = "ctxbench.image"
-"""Label that the Dockerfile puts on every image of ctxbench."""
+"""Label of every image of ctxbench, set by the Dockerfile."""
 BUILDS = "builds.lock"
 """Lock file of processes that build images or remove remains of builds."""
 _OWNER = "ctxbench.owner"
 _STOPPED = ("created", "exited", "dead")
-"""States of a container without running processes."""
 
 
 @functools.cache
@@ -72,7 +64,7 @@ def key(attributes: Mapping[str, Any], environment: Environment) -> str:
 
 
 def find(client: Client, name: str) -> dict[str, Any] | None:
-    """Return the engine's data of an image; None if it does not exist."""
+    """Return the engine's data of an image, or None if it does not exist."""
     with engine_faults(SandboxUnavailable, "docker"):
         try:
             attributes: dict[str, Any] = client.api.inspect_image(name)
@@ -87,7 +79,7 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
     """Build an environment's image from its fetched wheels, offline unless it needs programs.
 
     Raises:
-        SandboxUnavailable: if a step fails; the message contains the step's last line.
+        SandboxUnavailable: if a step fails. The message contains the step's last line.
     """
     name = tag(environment, base)
     files = code()
@@ -116,7 +108,9 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
         _follow(steps, environment)
     image = find(client, name)
     if image is None:
-        raise SandboxUnavailable("the engine built it and cannot find it", where=name, cure="run it again")
+        raise SandboxUnavailable(
+            "the engine built the image but cannot find it", where=name, cure="run the command again"
+        )
     return image
 
 
@@ -129,16 +123,16 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
         output = (output + str(step.get("stream", "")))[-_LAST_BYTES:]
     if failed:
         raise fault(
-            RuntimeError(f"it cannot be built: {_reason(output)} ({failed.rpartition(' returned a ')[2]})"),
+            RuntimeError(f"the image cannot be built: {_reason(output)} ({failed.rpartition(' returned a ')[2]})"),
             SandboxUnavailable,
             f"image of {environment.name}",
-            "check the names of its programs and the connection to the Debian mirror, and run it again; "
+            "check the names of its programs and the connection to the Debian mirror, and run the command again; "
             "or use --sandbox bubblewrap",
         )
 
 
 def _reason(output: str) -> str:
-    """Return the last lines that name an error, or the last lines; the builder's own are left out."""
+    """Return the last lines that name an error, or the last lines, without the builder's own."""
     output_lines = _COLOURS.sub("", output).splitlines()
     lines = [line.strip() for line in output_lines if line.strip() and not line.startswith(_BUILDER)]
     faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]
@@ -156,12 +150,14 @@ def _programs(environment: Environment) -> tuple[str, ...]:
     """Return the Debian packages, checked because they become part of a shell command."""
     for name in environment.programs:
         if not _PROGRAM.fullmatch(name):
-            raise SandboxUnavailable(f"{name!r} is not a Debian package", where=environment.name, cure="correct it")
+            raise SandboxUnavailable(
+                f"{name!r} is not a Debian package", where=environment.name, cure="correct the name"
+            )
     return environment.programs
 
 
 def _pack(into: IO[bytes], files: Mapping[str, bytes], folder: Path) -> None:
-    """Write a build context; equal inputs lead to equal bytes, so that the engine's layer cache hits."""
+    """Write a build context. Equal inputs lead to equal bytes, so that the engine's layer cache hits."""
     with tarfile.open(fileobj=into, mode="w") as tar:
         for path in sorted(files):
             tar.addfile(_entry(path, len(files[path])), io.BytesIO(files[path]))
@@ -178,7 +174,7 @@ def _entry(path: str, size: int) -> tarfile.TarInfo:
 
 
 def local_base(client: Client, base_image: str) -> str | None:
-    """Return the id of a local base image, preferably of `base_image`; None without one."""
+    """Return the id of a local base image, preferably of `base_image`, or None."""
     for name in _base_names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:
@@ -190,10 +186,10 @@ def local_base(client: Client, base_image: str) -> str | None:
 
 
 def base_id(client: Client, name: str, report: Report) -> str:
-    """Return the id of the base image; pull it if it is missing.
+    """Return the id of the base image. Pull it if it is missing.
 
     Raises:
-        SandboxUnavailable: if it can be neither pulled nor replaced by the local one.
+        SandboxUnavailable: if the image can be neither pulled nor replaced by the local one.
     """
     with engine_faults(SandboxUnavailable, "docker"):
         try:
@@ -219,7 +215,7 @@ def base_id(client: Client, name: str, report: Report) -> str:
 
 
 def base_python(client: Client, base: str, cache: Path) -> str:
-    """Return the version of a base image's Python, e.g. ``3.11``; run it once per image and note the result.
+    """Return the version of a base image's Python, e.g. ``3.11``. Run the image once and note the result.
 
     Raises:
         SandboxUnavailable: if the image has no Python.
@@ -239,7 +235,9 @@ def base_python(client: Client, base: str, cache: Path) -> str:
             )
     except SandboxUnavailable as error:
         raise SandboxUnavailable(
-            f"its Python version cannot be read ({error.what})", where="base image", cure="choose one that has python3"
+            f"the image's Python version cannot be read ({error.what})",
+            where="base image",
+            cure="choose an image with python3",
         ) from error
     version = output.decode("ascii", "replace").strip()
     note.parent.mkdir(parents=True, exist_ok=True)
@@ -262,17 +260,15 @@ class StoredImage:
     tag: str
     """Tag; empty for a build stage, which only speeds up the next build."""
     name: str
-    """Name of the environment that it was first built for."""
     size: int
-    """Size in bytes; images share common layers."""
+    """Size in bytes. Images share common layers."""
     age: float
-    """Seconds since it was built."""
     idle: float | None
-    """Seconds since a pool was last opened on it here; None if never."""
+    """Seconds since a pool of the image was last opened here; None if never."""
     boxes: int
-    """Number of its containers, running or not."""
+    """Number of the image's containers, running or not."""
     current: bool
-    """Whether the current code and base image still use it."""
+    """Whether the current code and base image still use the image."""
 
 
 def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
@@ -283,11 +279,11 @@ def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def sweep(client: Client) -> None:
-    """Remove stopped boxes of dead processes, which a killed process leaves behind.
+    """Remove stopped boxes of dead processes.
 
-    A running box ends by itself when its stdin closes. On an engine that is reached by anything but a socket of this
-    machine, nothing is removed: processes of another machine cannot be seen from here. A box that cannot be removed
-    stays for ``ctxbench doctor --clean``, which says why.
+    A running box ends by itself when its stdin closes. Nothing is removed on an engine without a local socket, since
+    processes of another machine cannot be seen from here. ``ctxbench doctor --clean`` reports boxes that cannot be
+    removed.
     """
     if "http+docker://" not in client.api.adapters:
         return
@@ -313,10 +309,10 @@ def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
 def prune(
     client: Client, notes: Path, base_image: str, *, everything: bool = False
 ) -> tuple[list[StoredImage], list[str]]:
-    """Remove images of ctxbench that the current code does not use, or all of them; leave others' images alone.
+    """Remove images of ctxbench that the current code does not use, or all of them.
 
     Returns:
-        The removed images, and a line on each that could not be removed, such as one with a running box.
+        The removed images, and a line on each image that could not be removed, for example because a box runs.
     """
     with exclusive_lock(notes / BUILDS):
         return _prune(client, notes, base_image, everything)

@@ -1,4 +1,4 @@
-"""Start hardened containers; this file contains every flag of a box."""
+"""Start hardened containers. This file contains every flag of a box."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits
 
 USERS = range(1_900_000, 1_901_024)
 """User ids of boxes. Each box has its own, because the kernel applies many limits to all processes of a user together.
-The users own nothing; the image names all of them nobody. Larger ids do not fit into every tar."""
+The users own nothing, and the image has no names for them. Larger ids do not fit into every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
-"""User ids on an engine that maps users, which has few of them. They are others on the machine, and have no name."""
+"""User ids for boxes on an engine that maps user ids and offers few. Outside, the ids differ and have no name."""
 _NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -37,7 +37,7 @@ _SHM = 16 * MIB
 
 
 class DockerLauncher:
-    """A launcher of boxes of one image; it keeps settings only."""
+    """A launcher of boxes of one image. It contains only settings."""
 
     def __init__(
         self,
@@ -50,9 +50,10 @@ class DockerLauncher:
         *,
         first: str = "",
     ) -> None:
-        """Take an inspected image; outcomes are stored under the digest `image`; for `runtime` see `EngineFacts`.
+        """Store the settings of boxes of an inspected image.
 
-        `first` is the Python module that runs as first process; empty for the guest.
+        Outcomes are stored under the digest `image`. `EngineFacts` describes `runtime`. `first` is the Python module of
+        the first process; empty for the guest.
         """
         self.image, self._runtime, self._first = image, runtime, first
         self._client, self._id, self._limits = client, attributes["Id"], limits
@@ -86,15 +87,14 @@ class EngineFacts:
     """Facts about an engine."""
 
     processors: int
-    """Number of processors; the engine refuses a larger share."""
+    """Number of processors. The engine rejects a larger share."""
     users: range
-    """User ids for its boxes."""
     runtime: str = ""
     """Runtime of its containers, such as gVisor's ``runsc``; empty for the engine's default."""
 
     @classmethod
     def of(cls, client: Client, runtime: str = "") -> EngineFacts:
-        """Ask an engine."""
+        """Query an engine."""
         info = client.api.info()
         options = {part for option in info.get("SecurityOptions") or [] for part in option.split(",")}
         mapped = options & {"name=userns", "name=rootless"}
@@ -105,7 +105,7 @@ def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mappi
     """Create a container with the settings for a user id, attach to it and start it.
 
     Raises:
-        SandboxLost: if the engine fails now; the container is then removed.
+        SandboxLost: if the engine fails now. The container is then removed.
     """
     with engine_faults(SandboxLost, "docker"):
         name, user = _created(client, engine, settings)
@@ -124,7 +124,7 @@ def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mappi
 
 
 def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> tuple[str, int]:
-    """Create a container with its own user id. Its name contains the id, and an engine refuses to reuse a name."""
+    """Create a container with its own user id. Its name contains the id, and an engine never reuses a name."""
     for user in random.sample(engine.users, len(engine.users)):
         parts = {"name": f"ctxbench-box-{user}", "user": f"{user}:{user}", **settings(user)}
         try:
@@ -135,7 +135,9 @@ def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapp
         else:
             return str(created["Id"]), user
     raise SandboxLost(
-        f"it has {len(engine.users)} boxes already", where="docker", cure="`ctxbench doctor --clean` removes leftovers"
+        f"the engine has {len(engine.users)} boxes already",
+        where="docker",
+        cure="`ctxbench doctor --clean` removes leftovers",
     )
 
 
@@ -144,12 +146,12 @@ def tidy(client: Client, name: str) -> None:
     try:
         remove(client, name)
     except SandboxError:
-        # The error being raised says more; `ctxbench doctor --clean` finds the container by its label.
+        # The other error is more useful; `ctxbench doctor --clean` finds the container by its label.
         return
 
 
 def variables(image: list[str], environment: Environment) -> list[str]:
-    """Return the guest's whole environment; a name without ``=`` removes one of the image's variables."""
+    """Return the guest's whole environment. A name without ``=`` removes a variable of the image."""
     ours = {**VARIABLES, **dict(environment.variables)}
     theirs = {text.partition("=")[0] for text in image} | {"HOSTNAME"}
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
@@ -203,6 +205,6 @@ def in_memory(execution: str, size: int, inodes: int, user: int) -> str:
 
 @functools.cache
 def _seccomp() -> str:
-    """Return the profile on one line: the engine takes its text instead of its path."""
+    """Return the profile on one line, since the engine reads its text instead of its path."""
     text = (Path(__file__).parent / "seccomp.json").read_text(encoding="utf-8")
     return json.dumps(json.loads(text), separators=(",", ":"))

@@ -1,8 +1,7 @@
-"""Boxes in which one program stays and answers messages; a `Pool`'s job, in contrast, runs once and ends.
+"""Boxes in which a program stays and answers messages. In a `Pool`, a job runs once and ends.
 
-Their first process is `sandbox.persistent.resident`. It differs from the guest in what it does with a job: it passes
-messages between the job and the pool. It is part of the environment's library and not of the guest, because verdicts
-are stored under the guest's digest.
+The first process is `sandbox.persistent.resident`, which forwards messages between the job and the pool. It is part of
+the environment's library and not of the guest, because verdicts are stored under the guest's digest.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ from ctxbench.sandbox.link import Link, tree_frame
 from ctxbench.sandbox.types import Environment, Launcher, Limits
 
 RESIDENT = "ctxbench_resident"
-"""Name of the first process's module in a box."""
 _END = b"\n"
 _READY_SECONDS = 60.0
-_CURE = "run it again; if it stays, see `ctxbench doctor`"
+_CURE = "run the command again; if the error stays, see `ctxbench doctor`"
 
 
 def living(environment: Environment) -> Environment:
-    """Return an environment whose boxes a program may stay in; prepare and open that environment."""
+    """Return an environment whose boxes a program may stay in. Prepare and open that environment."""
     source = Path(__file__).with_name("resident.py").read_bytes()
     return dataclasses.replace(environment, library={**environment.library, f"{RESIDENT}.py": source})
 
@@ -41,14 +39,14 @@ class Overdue(SandboxLost):
 
 
 class Conversation:
-    """Messages to and from the program of one box; for one thread at a time. No message is trusted."""
+    """Messages to and from the program of one box, for one thread at a time. No message is trusted."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits) -> None:
         """Start the box, with the environment's tree in its working folder.
 
         Raises:
-            SandboxLost: if it cannot be started.
-            SandboxUnavailable: if the environment does not work in it.
+            SandboxLost: if the box cannot be started.
+            SandboxUnavailable: if the environment does not work in the box.
         """
         self._box = launcher.start()
         self._link = Link(self._box, limits)
@@ -71,11 +69,11 @@ class Conversation:
         self._send(frames.frame(frames.JOB, head), time.monotonic() + _READY_SECONDS)
 
     def ask(self, message: bytes, seconds: float) -> bytes:
-        """Return the program's answer to a message; both are one line without its end.
+        """Return the program's answer to a message. Both are one line without its end.
 
         Raises:
-            Overdue: if no answer comes within `seconds`.
-            Flooded: if it is longer than the limit of a result.
+            Overdue: if the program does not answer within `seconds`.
+            Flooded: if the answer is longer than the limit of a result.
             SandboxLost: if the program ended, or the box was lost.
             ValueError: if the message has several lines.
         """
@@ -85,12 +83,12 @@ class Conversation:
         self._send(frames.HEADER.pack(b"A", len(message) + 1) + message + _END, deadline)
         while _END not in self._heard:
             if len(self._heard) > self._limits.result:
-                raise Flooded(f"it said more than {self._limits.result} bytes at once", cure=_CURE)
+                raise Flooded(f"the program sent more than {self._limits.result} bytes at once", cure=_CURE)
             self._heard += self._words(deadline, seconds)
         answer, _, remainder = bytes(self._heard).partition(_END)
         self._heard = bytearray(remainder)
         if len(answer) > self._limits.result:
-            raise Flooded(f"it said more than {self._limits.result} bytes at once", cure=_CURE)
+            raise Flooded(f"the program sent more than {self._limits.result} bytes at once", cure=_CURE)
         return answer
 
     def _words(self, deadline: float, seconds: float) -> bytes:
@@ -109,12 +107,12 @@ class Conversation:
     def _take(self, size: int, deadline: float, seconds: float) -> bytes:
         while len(self._buffer) < size:
             if time.monotonic() >= deadline:
-                raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE)
+                raise Overdue(f"the program did not answer in {seconds:g} seconds", cure=_CURE)
             try:
                 self._buffer += self._box.receive(deadline)
             except SandboxLost as lost:
                 if time.monotonic() >= deadline:
-                    raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_CURE) from None
+                    raise Overdue(f"the program did not answer in {seconds:g} seconds", cure=_CURE) from None
                 raise self._explained(lost) from None
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
@@ -136,13 +134,13 @@ class Conversation:
             error.what = f"{error.what}: {why}"
 
     def end(self) -> None:
-        """End the box with everything in it. It may be called again, from any thread."""
+        """End the box with everything in it. Any thread may call this, more than once."""
         self._box.end()
 
 
 @contextlib.contextmanager
 def conversation(launcher: Launcher, environment: Environment, limits: Limits) -> Iterator[Conversation]:
-    """Open a conversation with a box; end the box on exit, whatever the reason."""
+    """Open a conversation with a box. End the box on exit, whatever the reason."""
     talk = Conversation(launcher, environment, limits)
     try:
         yield talk

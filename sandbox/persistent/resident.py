@@ -1,9 +1,9 @@
 """``python3 -m ctxbench_resident``: the first process of a box in which a program stays.
 
-It imports the standard library and the guest only. A job is a program that stays. It is started, confined and watched
-like the guest's jobs, and gets a socket. The pool's messages go to that socket, and the program's messages go to the
-pool in frames of kind ``W``. What the program prints is dropped, except for its last output when it ends. This process
-waits for neither side: it keeps watching a program that sends to nobody, or does not read.
+It imports the standard library and the guest only. It starts, confines and watches the program like the guest's jobs,
+and gives it a socket. The pool's messages go to that socket, and the program's messages go to the pool in frames of
+kind ``W``. Output of the program is dropped, except for its last output when it ends. This process never blocks, so it
+also watches a program that does not read its messages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ _IN, _OUT = 0, 1
 _ASK, _WORDS, _ENDED = b"A", b"W", b"O"
 _CHUNK = 1 << 16
 _LAST = 600
-"""Characters of a program's last output that are passed on."""
 
 
 class LivingGuest(server.Guest):
@@ -39,7 +38,7 @@ class ProgramServer(Supervisor):
     """A supervisor of one program that stays."""
 
     def live(self, data: bytes) -> None:
-        """Start the program of a frame, and pass on messages until it ends."""
+        """Start the program of a frame, and forward messages until it ends."""
         head, _ = frames.split(data)
         child.confirmed(self._channel)
         mine, theirs = socket.socketpair()
@@ -83,7 +82,6 @@ class ProgramServer(Supervisor):
             relay.move(ready, ended=ended)
 
     def _how(self) -> str:
-        """End the program's process; return how it ended."""
         time.sleep(0.01)
         try:
             if os.waitid(os.P_PID, self._clean, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -101,14 +99,14 @@ class ProgramServer(Supervisor):
 
 
 class Relay:
-    """Messages between pool and program; a side is read only after the other got its last bytes."""
+    """Messages between pool and program. A side is read only after the other received its last bytes."""
 
     def __init__(self, program: socket.socket) -> None:
-        """Relay messages of the program behind this socket."""
+        """Forward messages of the program behind this socket."""
         program.setblocking(False)
         self._program = program
         self._header, self._left = b"", 0
-        """The header of the pool's frame as far as it has arrived, and the number of its bytes still to come."""
+        """The pool's frame header as far as it has arrived, and the number of the frame's bytes still to come."""
         self._asked = self._words = b""
         """Bytes still to be sent to the program, and to the pool."""
         self._over = False
@@ -129,7 +127,7 @@ class Relay:
         return {_IN: 0 if self._asked else select.POLLIN} | {number: event for number, event in events.items() if event}
 
     def move(self, ready: Mapping[int, int], *, ended: bool) -> None:
-        """Read and pass on what is possible without waiting.
+        """Read and forward what is possible without waiting.
 
         Args:
             ready: descriptor -> events that `select.poll` reported.
@@ -137,7 +135,7 @@ class Relay:
 
         Raises:
             EOFError: if the pool is gone.
-            ValueError: if it sends a frame that is not a question.
+            ValueError: if the pool sends a frame that is not a question.
         """
         program = self._program.fileno()
         if _OUT in ready:

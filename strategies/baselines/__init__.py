@@ -1,6 +1,6 @@
 """The baselines of the ICL-strategies paper, each a port of the method's released program.
 
-If a program's last answer is one of several, the strategy asks the model for the earlier ones and returns the last
+If a program chooses among several answers, the strategy asks the model for the earlier ones and returns the last
 prompt. The harness makes the last call and cuts the function out of the answer.
 """
 

@@ -1,9 +1,9 @@
 """CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python.
 
-The frame and labels of its prompts are the release's. The solved examples are ours, because those of the release are
-other people's code. The release runs pylint on a file beside the original. Here, pyflakes reads the text, and a
-language's `ProjectNames` looks up members of the project's modules and classes: no file is written and nothing is
-imported. The reference is never read.
+The frame and labels of its prompts are the release's. The solved examples are ctxbench's own, because those of the
+release are other people's code. The release runs pylint on a file beside the original. Here, pyflakes reads the text,
+and a language's `ProjectNames` looks up members of the project's modules and classes, without writing files or
+importing. The reference is never read.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ from ctxbench.strategies.registry import strategy
 DRAFT = 1024
 """Most new tokens of a draft, as in the harness's last call, so that the scored answer is the checked one."""
 SUGGESTED = 5
-"""Most symbols listed for a fault."""
 END = "[END OF CODE]"
-"""End of the examples' answers."""
 NO_INSTRUCTIONS = "no_instructions"
 _SIGNATURE = "Function signature:  "
 _PROBLEM = (
@@ -150,7 +148,6 @@ def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
 def _repair(
     query: Query, draft: DraftedFile, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]], module: str
 ) -> Prompt:
-    """Return the prompt with the last answer and its faults, without retrieved code."""
     reasons = dict.fromkeys(reason_text(fault, draft, symbols, module) for fault, symbols in suggestions)
     reason = "\n".join(reasons)
     again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
@@ -158,7 +155,7 @@ def _repair(
 
 
 def reason_text(fault: DraftFault, draft: DraftedFile, symbols: Sequence[Symbol], module: str) -> str:
-    """Return a fault in words, which are ours, with the symbols of the repository that may be meant."""
+    """Return a fault in ctxbench's own words, with the symbols of the repository that may be meant."""
     line = f"In line: {draft.line(fault.line)}"
     if fault.category is Category.REDEFINED:
         return f"{line}\nError: {fault.name!r} is already defined above; use that definition."
@@ -198,14 +195,14 @@ def _signature(query: Query) -> str:
 
 
 class Category(StrEnum):
-    """The kind of a fault, which determines its text in the prompt; the names are pylint's."""
+    """The kind of a fault, which determines its text in the prompt. The names are pylint's."""
 
     SYNTAX = "syntax-error"
     UNDEFINED = "undefined-variable"
     MEMBER = "no-member"
     REDEFINED = "function-redefined"
     OTHER = "other"
-    """The prompt has only the checker's message."""
+    """Any other fault. The prompt has only the checker's message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +213,7 @@ class DraftFault:
     line: int
     """Line in the file, 0-based."""
     name: str
-    """The wrong name as spelled (``rules.round_up``); empty without one."""
+    """The wrong name as spelled (``rules.round_up``); empty without a name."""
     message: str
 
 
@@ -244,14 +241,13 @@ _CATEGORIES = {
         Category.OTHER,
     ),
 }
-"""Messages of pyflakes that pylint calls errors; the others (unused names, style) are ignored."""
+"""Messages of pyflakes that pylint calls errors. The others (unused names, style) are ignored."""
 
 
 class Checker:
-    """A checker of drafts for one query; it looks up the project's names once a draft parses."""
+    """A checker of drafts for one query. It looks up the project's names once a draft parses."""
 
     def __init__(self, query: Query, repo: Repository) -> None:
-        """Prepare the checker; read nothing yet."""
         self._query, self._repo = query, repo
 
     @cached_property
@@ -290,7 +286,6 @@ class Checker:
             yield DraftFault(category=category, line=line, name=name, message=text)
 
     def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
-        """Yield faults for names of the project that the function reads and the project does not define."""
         for reading in self._project.readings(self._query.path, draft.text):
             if not reading.known and draft.start <= reading.line < draft.end:
                 owner, _, member = reading.name.rpartition(".")
@@ -315,14 +310,14 @@ class Symbol:
 
     name: str
     header: str
-    """Its dedented declaration without the colon; for a method, below that of its class."""
+    """The dedented declaration without the colon; for a method, below that of its class."""
     imports: str
-    """The line that imports it, or its class, into the target file; empty for symbols of that file."""
+    """The line that imports the symbol, or its class, into the target file; empty for symbols of that file."""
     place: Place
 
     @property
     def text(self) -> str:
-        """Its import line, if any, and its declaration."""
+        """The import line, if any, and the declaration."""
         return "\n".join(part for part in (self.imports, self.header) if part)
 
     def block(self) -> Block:
@@ -334,7 +329,7 @@ class Symbols:
     """A lookup of symbols in a view."""
 
     def __init__(self, repo: Repository, path: str, encoder: str) -> None:
-        """Look up symbols for a target file; `encoder` finds symbols without a name match."""
+        """Look up symbols for a target file. `encoder` finds symbols without a name match."""
         self._repo, self._path, self._encoder = repo, path, encoder
 
     @cached_property
@@ -391,9 +386,7 @@ class DraftedFile:
 
     text: str
     function: str
-    """The function, with the file's indentation."""
     start: int
-    """Line of its ``def``."""
     end: int
     """Line after its last line."""
 

@@ -1,4 +1,4 @@
-"""ReACC: a chunk of 300 words and the next one, chosen by a dense and a lexical score together."""
+"""ReACC: a chunk of 300 words and the next one, chosen by the sum of a dense and a lexical score."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from ctxbench.strategies.registry import strategy
 UNIT = "words(count=300)"
 QUERY_WORDS = 300
 DENSE, LEXICAL = 100.0, 1.1
-"""Weights of the two scores."""
 CONSIDERED = 100
-"""Chunks considered of each ranking."""
 WHOLE = 924
 """Tokens of chunk and context together."""
 Chunk = tuple[Place, str]
-"""Place and text; chunks of one long line share a place."""
+"""Place and text. Chunks of one long line share a place."""
 
 
 @strategy("base.reacc", kinds=(Kind.FUNCTION,))
@@ -59,7 +57,7 @@ def reacc(
 
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
-    """Return the chunk with the highest sum of scores; a ranking without the chunk counts as its lowest score."""
+    """Return the chunk with the highest sum of scores. In a ranking without it, a chunk has the lowest score."""
     dense, lexical = (
         {(hit.place, hit.text): hit for hit in repo.search(text, unit=UNIT, ranker=ranker, top=CONSIDERED)}
         for ranker in (encoder, "bm25")
@@ -86,9 +84,9 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
     if at is not None and at + 1 < len(chunks):
         following = chunks[at + 1]
         place = Place(path=path, start=hit.place.start, end=following.place.end)
-        # The line ends between them, or a blank in the same line.
+        # A line ends between the chunks, or a blank separates them in the same line.
         text += ("\n" * (following.place.start - hit.place.end + 1) or " ") + following.text
-    # It begins and ends at words, which may be inside a line.
+    # The text begins and ends at words, perhaps inside a line.
     return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=hit.score, cut=True)
 
 

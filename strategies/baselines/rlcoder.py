@@ -1,7 +1,7 @@
-"""RLCoder: small blocks by BM25 and an encoder, with a block that says when to stop (ICL-strategies paper, Table 3).
+"""RLCoder: small blocks by BM25 and an encoder, with a block that means stop (ICL-strategies paper, Table 3).
 
-Blocks have at most 15 lines; an encoder ranks the best of BM25. An additional candidate, the stop block, says that no
-more context is needed: blocks ranked after it are left out. `repocoder_fn` is the RepoCoder mode of the same release.
+Blocks have at most 15 lines, and an encoder ranks BM25's best. One more candidate, the stop block, means that no more
+context is needed: blocks ranked after it are left out. `repocoder_fn` is the RepoCoder mode of the same release.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
 """Tokens for the blocks, for the prompt, and unused tokens of the prompt, as in the published commands."""
 UNIT = "mini-block(lines=15)"
 FIRST_CUT = "bm25(split=spaces)"
-"""The release's first ranking; the encoder ranks its best blocks."""
+"""The release's first ranking. The encoder ranks its best blocks."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
 
@@ -42,8 +42,8 @@ def rlcoder(
 ) -> Prompt:
     """Show small blocks of other files like the code before the cursor, up to the block that says to stop.
 
-    The paper ran the trained retriever; pass its weights as ``encoder=unixcoder(path=…)``. For an encoder without that
-    training the stop block has no special meaning.
+    The paper used the trained retriever, whose weights are set by ``encoder=unixcoder(path=…)``. For an encoder without
+    that training, the stop block has no special meaning.
 
     Args:
         encoder: ranks the candidates.
@@ -77,10 +77,10 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 ) -> Prompt:
     """Show code like what stands before the cursor; then, with a draft, code like the draft.
 
-    The program that the paper ran is unknown. RLCoder's release has a RepoCoder mode that reads CoderEval, so its
-    blocks and its prompt are the default (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks anew by
-    the code and the draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder
-    in the release's README uses plain UniXcoder twice. `lc.repocoder` is RepoCoder's own program, with windows.
+    The paper does not name its program. RLCoder's release has a RepoCoder mode for CoderEval, so its blocks and its
+    prompt are the default (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by the code and
+    the draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder in the
+    release's README uses plain UniXcoder twice. `lc.repocoder` is RepoCoder's own program, with windows.
 
     Args:
         generate: the model, asked in each round but the last.
@@ -114,13 +114,12 @@ class RetrievedBlocks:
     """The blocks to show, best first, and those after the stop block."""
 
     blocks: tuple[tuple[str, Block], ...]
-    """Each block with its header."""
     stopped: tuple[Dropped, ...] = ()
     no_candidates: bool = False
 
 
 def question(left_context: str) -> str:
-    """Return the query: the last 20 non-blank lines of the left context."""
+    """Return the query: the last 20 nonblank lines of the left context."""
     return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
@@ -129,14 +128,10 @@ def retrieve(
 ) -> RetrievedBlocks:
     """Return the blocks for a query text.
 
-    The encoder compares the last 256 tokens with each block in its form in the prompt.
-
     Args:
-        text: the query.
         encoder: ranks the candidates.
-        candidates: blocks that BM25 keeps.
-        blocks: ranked blocks considered for the prompt, including the stop block.
-        stop: whether there is a stop block.
+        candidates: number of blocks that BM25 keeps.
+        blocks: number of ranked blocks for the prompt, including the stop block.
         drafted: text drafted after the query, which only the encoder reads.
     """
     hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=candidates)
@@ -192,7 +187,7 @@ def _packed(found: Iterable[tuple[str, Block]], budget: int) -> tuple[list[Block
 
 
 def _header(hit: Hit, sign: str) -> str:
-    # The release counts nonblank lines; these are the file's lines, from 1, both ends included.
+    # The release counts nonblank lines. These are the file's lines, from 1, both ends included.
     return f"{sign} file path: {hit.place.path}\n{sign} lines: {hit.place.start + 1}-{hit.place.end}\n"
 
 

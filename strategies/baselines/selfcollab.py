@@ -1,7 +1,7 @@
 """Self-collaboration: an analyst plans, a developer writes, a tester tests (ICL-strategies paper, Table 4). Python.
 
-The messages of the three roles are those of its MIT-licensed release. A role's history is one text, its messages
-separated by empty lines, because a strategy's prompt has no chat turns.
+The messages of the three roles are those of its MIT-licensed release. A role's history is one text, with empty lines
+between its messages, because a strategy's prompt has no chat turns.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def selfcollab(
     """Let the model plan, write, test and mend; nothing of the repository is shown.
 
     The tester's code runs in the sandbox for at most 10 seconds, together with only the developer's. If it ends without
-    an exception, the developer's prompt stays as it is; otherwise the developer is asked again with the report.
+    an exception, the developer's prompt stays as it is. Otherwise, the report is added and the developer answers again.
 
     A model that only continues code cannot play roles: it gets the docstring's sentences as steps and the function's
     head, and nothing runs (flags ``plain_steps`` and ``no_instructions``).
@@ -89,7 +89,7 @@ def selfcollab(
     implement = f"Please implement the following code. {quotes}\n{target(query, 'clean')}"
     trials = [_opening(query, TESTER)]
     for _ in range(rounds - 1):
-        # The harness uses the same limit for its last call, so the scored code equals the tested.
+        # The harness uses the same limit for its last call, so the scored code equals the tested code.
         answer = generate(_chat(*history, implement), role="developer", max_tokens=DRAFT)
         code = code_in(answer)
         name = _last_function(code)

@@ -1,7 +1,7 @@
 """The strategies of the ICL-strategies paper: write functions from signature, docstring and retrieved context.
 
-Each strategy is one row: the part of a retrieved function that it shows, whether the model plans first, whether the
-current file is last, and whether documentation replaces code.
+Each strategy is a row of options: the part of a retrieved function that it shows, whether the model plans first,
+whether the current file is last, and whether documentation replaces code.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclOptions:
-    """The parameters of the family (see `MEANING`); each strategy has those that apply to it."""
+    """The parameters of the family (see `MEANING`). Each strategy has those that apply to it."""
 
     encoder: EncoderSpec = "minilm"
     k: Annotated[int, AtLeast(1)] = 1
@@ -55,22 +55,20 @@ class IclOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclRecipe:
-    """One row of the family's table."""
+    """The options of one strategy of the family."""
 
     blocks: Literal["none", "function", "scope", "file"] = "none"
-    """The part of a retrieved function's file that is shown."""
     steps: bool = False
     """Whether the model plans first, with a retrieval for each step."""
     infile: bool = False
-    """Whether the current file comes last."""
     documents: Literal["no", "shown", "planned"] = "no"
-    """Whether documentation of files replaces code, or is only for the model that plans."""
+    """Whether documentation of files replaces code, or is only for the model's plan."""
     extra_files: int = 0
     """Default number of documented files besides the current one."""
 
     @property
     def instruction(self) -> str:
-        """Key in `INSTRUCTIONS` of its instruction in the paper."""
+        """The key in `INSTRUCTIONS` of the paper's instruction for the strategy."""
         if self.documents != "no" or (self.blocks in ("function", "scope") and not self.steps):
             return "A"
         return "B" if self.blocks != "none" or self.infile else "direct"
@@ -93,7 +91,7 @@ class PromptBuilder:
     """A builder of one sample's prompt."""
 
     def __init__(self, name: str, recipe: IclRecipe, choices: IclOptions, query: Query, repo: Repository) -> None:
-        """Read the current file; fall back to another recipe if it has no function."""
+        """Read the current file. If it has no function, use another recipe."""
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files
@@ -115,11 +113,11 @@ class PromptBuilder:
 
     @property
     def question(self) -> str:
-        """The retrieval query: signature, newline, docstring; the paper does not say how they are joined."""
+        """The retrieval query: signature, newline, docstring. The paper does not state how they are joined."""
         return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
 
     def prompt(self, generate: Generate | None) -> Prompt:
-        """Return the prompt; ask the model for documentation and steps if the recipe needs them."""
+        """Return the prompt. Ask the model for documentation and steps if the recipe needs them."""
         if self.recipe.documents == "shown" and generate is not None:
             return self._laid_out(self._documents(generate), ())
         if not self.recipe.steps or generate is None:
@@ -152,7 +150,6 @@ class PromptBuilder:
         prompt = render(
             self.query,
             sections,
-            # Without any context it is the prompt of icl.direct.
             instruction=instruction if sections or self.recipe.instruction == "direct" else "direct",
             steps=planned,
             style=self.choices.target_style,

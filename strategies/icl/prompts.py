@@ -2,7 +2,7 @@
 
 The final prompt is byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile): instruction,
 blocks under ``FILE n``, steps, and the section with signature and docstring (`strategies.layout.closing`). The paper
-prints neither of the prompts that ask for steps and documentation; these are ours.
+does not print the prompts that ask for steps and documentation; these are ctxbench's own.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ INSTRUCTIONS = {
     "B": f"{_BEGIN}, docstring and implementations{_PROVIDED}{_RESTATE}{_METHOD}{_TAGS}",
     "direct": f"{_BEGIN} and docstring {_RESTATE}{_METHOD}{_TAGS}",
 }
-"""The paper prints A for RAG and RAG-S, B for RAGoT, and none for Direct: that one is B without the context."""
+"""The paper prints A for RAG and RAG-S, and B for RAGoT. It prints none for Direct, which here is B without the
+context."""
 CONTEXT = "### Context with implementations:\n"
 _RULE = "#####\n"
 APART = "\n\n"
-"""Text after a block."""
 
 
 def render(
@@ -44,10 +44,7 @@ def render(
     """Return the final prompt.
 
     Args:
-        sections: contents of each ``FILE n``, the current file last; without any the prompt has no context.
-        instruction: ``A``, ``B`` or ``direct``.
-        steps: steps between the context and the target, if any.
-        style: style of the target section.
+        sections: contents of each ``FILE n``, the current file last. Without any, the prompt has no context.
     """
     blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
     if sections:
@@ -60,9 +57,9 @@ def render(
 
 
 def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
-    """Return a prompt of `render` with one more section after its last block, as AIM adds.
+    """Return a prompt of `render` with one more section after its last block, as for AIM.
 
-    The section's title is between rules; its last block ends without a newline.
+    The section's title is between rules. Its last block ends without a newline.
     """
     at = next(
         place
@@ -76,7 +73,7 @@ def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
 
 
 STEPS_TOKENS = 512
-"""Most new tokens of the answer; the paper gives no limit."""
+"""Most new tokens of the answer. The paper states no limit."""
 STEPS_TITLE = "Here are the steps to implement it:\n"
 _ASK_FOR_STEPS = """\
 You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
@@ -96,7 +93,7 @@ _SECTION = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 DOCUMENTATION_TOKENS = 1024
-"""Most new tokens of one file's documentation: the paper gives no limit; its prompts grow by 0.94K to 0.97K a file."""
+"""Most new tokens of one file's documentation. In the paper, prompts grow by 0.94K to 0.97K per file."""
 _ASK_FOR_DOCUMENTATION = """\
 You are an expert developer. Read the file below. For every function and method in it write its signature, what it \
 does, and what it returns. Do not copy function bodies.
@@ -110,7 +107,7 @@ FILE
 def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
     """Return the prompt that asks for at most `most` steps, with a closing section of that style.
 
-    Documentation, if any, comes before that section (Self-Doc + RAGoT-S).
+    Documentation, if any, is before that section (Self-Doc + RAGoT-S).
     """
     blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
     if documents:
@@ -121,9 +118,9 @@ def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block
 
 
 def parse_steps(answer: str) -> tuple[str, ...]:
-    """Return the steps of an answer, without their numbers; an unnumbered line continues the step before.
+    """Return the steps of an answer, without their numbers. An unnumbered line continues the step before.
 
-    Text before the first number is left out; an answer without numbers is one step.
+    Text before the first number is left out. An answer without numbers is one step.
     """
     steps: list[list[str]] = []
     for line in answer.strip().split("\n"):

@@ -12,22 +12,21 @@ from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file, sco
 from ctxbench.strategies.layout import bare_name
 
 _FIRST = 16
-"""Functions of the first search; the number grows fourfold while too few of them may be shown."""
+"""Number of functions in the first search. It grows fourfold while too few of them may be shown."""
 _MOST = 10_000
-"""Functions of the last search."""
 
 
 class Finder:
-    """A search for functions for one query, which shows them as a recipe asks."""
+    """A search for functions for one query, and the blocks that show them."""
 
     def __init__(self, query: Query, repo: Repository, *, encoder: str, current: bool) -> None:
-        """Prepare the search; `current` is whether functions of the current file are candidates."""
+        """Prepare the search. `current` is whether functions of the current file are candidates."""
         self._query, self._repo, self._encoder, self._current = query, repo, encoder, current
         self._read: dict[str, SourceFile] = {}
         self.flags: list[str] = []
 
     def file(self, path: str) -> SourceFile:
-        """Return a file without the target function; each file is read once."""
+        """Return a file without the target function. Each file is read once."""
         if path not in self._read:
             self._read[path] = read_file(self._repo, path, self._query)
         return self._read[path]
@@ -79,7 +78,7 @@ class Finder:
 
 
 def shown_code(path: str, lines: FileLines, score: float | None = None) -> Block:
-    """Return lines of a file as a block; the score is that of the retrieved function."""
+    """Return lines of a file as a block. The score is that of the retrieved function."""
     return Block(kind=BlockKind.SIMILAR, text=lines.text, places=lines.places(path), score=score)
 
 

@@ -39,15 +39,15 @@ class FileLines:
         return not any(line.strip() for line in self.lines)
 
     def places(self, path: str) -> tuple[Place, ...]:
-        """Return its runs of consecutive lines."""
+        """Return the runs of consecutive lines as places in a file."""
         return stretches(path, self.numbers)
 
     def without(self, numbers: Collection[int]) -> FileLines:
-        """Return the lines without these numbers."""
+        """Return the lines except those with the given numbers."""
         return self._at([at for at, number in enumerate(self.numbers) if number not in numbers])
 
     def stripped(self) -> FileLines:
-        """Return the lines with runs of blank lines reduced to one, and none at the ends."""
+        """Return the lines with runs of blank lines reduced to one, and without blank lines at the ends."""
         positions: list[int] = []
         for at, line in enumerate(self.lines):
             if line.strip() or (positions and self.lines[positions[-1]].strip()):
@@ -57,7 +57,7 @@ class FileLines:
         return self._at(positions)
 
     def dedented(self) -> FileLines:
-        """Return the lines with the first one at the margin and the others dedented by the same amount if possible."""
+        """Return the lines, with the first at the margin and the others dedented by the same amount if possible."""
         first = next((line for line in self.lines if line.strip()), "")
         margin = len(first) - len(first.lstrip())
         moved = (line[min(margin, len(line) - len(line.lstrip())) :] for line in self.lines)
@@ -99,10 +99,7 @@ def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
 
 
 def without_target(text: str, query: Query) -> SourceFile:
-    """Return the target file without the target function: signature, docstring, decorators, attached comments.
-
-    The view shows that function without its body, so it is completed before parsing.
-    """
+    """Return the target file without the target function: signature, docstring, decorators, attached comments."""
     if query.name is None:
         return SourceFile(query.path, query.language, FileLines.whole(text), query.language.outline(text))
     after = query.suffix or ""
@@ -164,10 +161,10 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
 def scope(file: SourceFile, names: Collection[str]) -> FileLines:
     """Return the file with only the functions of these bare names; runs of blank lines become one.
 
-    It keeps imports, constants, block headers, class headers with docstring and attributes, top-level statements, and
-    all functions with these names: in Java overloads, and constructors by their class's name. It removes whole lines,
-    so a block's header may lose its body, and it removes the comment at the top of the file (ICL-strategies paper,
-    RAG-S, Figure 3).
+    Imports, constants, block headers, class headers with docstring and attributes, and top-level statements stay, and
+    all functions with these names: in Java overloads, and constructors by their class's name. Whole lines are removed,
+    so a block's header may lose its body. The comment at the top of the file is removed (ICL-strategies paper, RAG-S,
+    Figure 3).
     """
     dropped = {
         number
@@ -180,16 +177,12 @@ def scope(file: SourceFile, names: Collection[str]) -> FileLines:
 
 
 def _holds_type(function: Function) -> bool:
-    """Return whether its class begins or ends on its lines, as with all braces on one line."""
     start, end = function.lines
     return any(start <= type_outline.lines[0] or type_outline.lines[1] <= end for type_outline in function.types)
 
 
 def _license_end(lines: tuple[str, ...], language: Language) -> int:
-    """Return the line after the comment at the top; 0 without one, or if it belongs to what follows.
-
-    All parts of a comment count, except for a last part directly above code.
-    """
+    """Return the line after the comment at the top; 0 without a comment, or if it belongs to the code below."""
     end = 0
     parts: list[int] = []
     while end < len(lines) and (length := _comment(lines, end, language)):
@@ -208,7 +201,6 @@ def _license_end(lines: tuple[str, ...], language: Language) -> int:
 
 
 def _comment(lines: tuple[str, ...], start: int, language: Language) -> int:
-    """Return the number of lines of the comment that begins there; 0 without one."""
     if not language.indented and lines[start].lstrip().startswith("/*"):
         end = next((at for at in range(start, len(lines)) if "*/" in lines[at]), len(lines) - 1)
         return end - start + 1

@@ -139,7 +139,7 @@ def test_an_archive(tmp_path: Path, home: Home, copy: Path) -> None:
 def test_the_next_source_when_one_cannot_be_reached(tmp_path: Path, home: Home, copy: Path) -> None:
     said: list[str] = []
     found = checkout.fetch(load(tmp_path, 'path = "none"', 'path = "copy"'), home, report=said.append)
-    assert found.source.endswith("copy") and any("cannot be had" in line for line in said)
+    assert found.source.endswith("copy") and any("cannot be fetched" in line for line in said)
 
 
 def test_all_unreachable_lists_each_with_its_reason(tmp_path: Path, home: Home) -> None:
@@ -151,7 +151,7 @@ def test_all_unreachable_lists_each_with_its_reason(tmp_path: Path, home: Home) 
 
 @pytest.mark.parametrize(
     ("head", "make", "words"),
-    [('source_dir = "src"\n', "a.py", "source_dir"), ("", None, "holds no file")],
+    [('source_dir = "src"\n', "a.py", "source_dir"), ("", None, "contains no file")],
     ids=["no-source-dir", "empty"],
 )
 def test_a_tree_that_does_not_fit(tmp_path: Path, home: Home, head: str, make: str | None, words: str) -> None:

@@ -29,7 +29,7 @@ def test_a_text_with_alternatives_and_gaps(pattern: str, lines: list[str]) -> No
 
 @pytest.mark.parametrize("pattern", ["", "|", "load|", ".*", "^$", r"\s+|x"])
 def test_a_pattern_without_text_is_refused(pattern: str) -> None:
-    with pytest.raises(InputFault, match="looks for no text"):
+    with pytest.raises(InputFault, match="contains no text"):
         read_pattern(pattern)
 
 

@@ -69,8 +69,8 @@ WRONG = [
     (HEAD.replace("demo", "De/mo") + PYPI, "name", "file's name"),
     (HEAD.replace("python", "rust") + PYPI, "language", '"java" or "python"'),
     (HEAD.replace("MIT", "see LICENSE") + PYPI, "license", "SPDX"),
-    (HEAD.replace('"1.0"', "1.0") + PYPI, "version", "every source holds"),
-    (HEAD.replace("1.0", "../1.0") + PYPI, "version", "every source holds"),
+    (HEAD.replace('"1.0"', "1.0") + PYPI, "version", "version of every source"),
+    (HEAD.replace("1.0", "../1.0") + PYPI, "version", "version of every source"),
     (HEAD.replace('license = "MIT"\n', "") + PYPI, "license: is missing", "SPDX"),
     (HEAD.replace("license", "licence") + PYPI, "licence: is not a key", "did you mean 'license'"),
     (HEAD + 'released = "2024-02-30"\n' + PYPI, "released: '2024-02-30' is not a date", '"2024-06-01"'),
@@ -95,7 +95,7 @@ WRONG = [
     (HEAD + PYPI.replace(SHA, SHA.upper()), "source[1].sha256", "sha256sum"),
     (HEAD + PYPI.replace("sha256", "sha"), "source[1].sha256: is missing", "sha256sum"),
     (HEAD + PYPI.replace("sha256", "sha25"), "source[1].sha25: is not a key", "did you mean 'sha256'"),
-    (HEAD + PYPI + 'version = "2.0"\n', "source[1].version", "one version"),
+    (HEAD + PYPI + 'version = "2.0"\n', "source[1].version", "the same version"),
     (HEAD + PYPI.replace('"demo"', '"--index-url"'), "source[1].name", "package index"),
     (
         HEAD + '[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "v1.0"\n',
@@ -118,7 +118,7 @@ WRONG = [
     (HEAD + 'source = ["x"]\n', "source[1]", "[[source]]"),
     (HEAD + "tests = 1\n" + PYPI, "tests: is not a table", "[tests]"),
     (HEAD + "source_dir = inf\n" + PYPI, "source_dir", "inside the repository"),
-    ("name = \n", "is not TOML", "repo sample"),
+    ("name = \n", "is not valid TOML", "repo sample"),
 ]
 
 
@@ -226,7 +226,7 @@ MANIFESTS = [
 def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> None:
     text = manifest.text_of(adopted, ["seen"], ["a doubt\nname = 'evil'", "word " * 60], None)
     assert manifest.parse(text, tmp_path / "demo.toml", "demo.toml") == adopted
-    assert "# To be looked at:\n# - a doubt name = 'evil'\n# - word" in text
+    assert "# To check:\n# - a doubt name = 'evil'\n# - word" in text
     address = f"git+https://example.org/{'some-where/' * 12}x"
     assert address in manifest.text_of(adopted, [f"Written by {address}, by a person."], [], None)
     assert max(map(len, text.splitlines())) <= 120

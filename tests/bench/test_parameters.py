@@ -71,23 +71,23 @@ def test_other_annotations_are_the_factorys_business() -> None:
 def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
     """Return texts with one mistake each, and the message for it, for what takes what `like_units` takes."""
     return [
-        (f"{name}(size=1)", f"{name} has no parameter 'size'; it has lines, fold{see}"),
+        (f"{name}(size=1)", f"{name} has no parameter 'size'; known parameters: lines, fold{see}"),
         (f"{name}(lines=true)", f"{name}: lines=true does not fit; give a whole number from 1 to 100000"),
         (f"{name}(lines=1.5)", f"{name}: lines=1.5 does not fit; give a whole number from 1 to 100000"),
         (f"{name}(lines=0)", f"{name}: lines=0 does not fit; give a whole number from 1 to 100000"),
         (f"{name}(lines=many)", f"{name}: lines=many does not fit; give a whole number from 1 to 100000"),
         (f"{name}(fold=1)", f"{name}: fold=1 does not fit; give true or false"),
         (f"{name}(fold=maybe)", f"{name}: fold=maybe does not fit; give true or false"),
-        (f"{name}(3, lines=4)", f"{name} is given 'lines' twice; keep one of them"),
-        (f"{name}(lines=3, lines=4)", f"'lines' is given twice in '{name}(lines=3, lines=4)'; keep one of them"),
+        (f"{name}(3, lines=4)", f"{name} sets 'lines' twice; keep one of them"),
+        (f"{name}(lines=3, lines=4)", f"'{name}(lines=3, lines=4)' sets 'lines' twice; keep one of them"),
         (
             f"{name}(lines={{1,2}})",
-            f"the braces in '{name}(lines={{1,2}})' stand for several specs; give a single one here",
+            f"the braces in '{name}(lines={{1,2}})' stand for several specs; write a single spec here",
         ),
         (
             f"{name}(lines=sk-abcdefghijklmnop1234)",
-            f"{name}: lines holds what looks like a key or a password; put it into an environment variable: "
-            "what a spec says is stored and shown",
+            f"{name}: lines looks like a key or a password; put it into an environment variable, "
+            "since specs are stored and displayed",
         ),
         (
             f"{name}(",
@@ -153,7 +153,7 @@ def test_what_is_missing_or_of_another_type_is_said_in_one_line() -> None:
         with pytest.raises(InputFault) as caught:
             given_(text)
         assert str(caught.value) == message
-    with pytest.raises(InputFault, match=r"^y takes nothing; it has none$"):
+    with pytest.raises(InputFault, match=r"^y takes no arguments; known parameters: none$"):
         bind((), spec.parse("y(3)"))
 
 
@@ -238,5 +238,5 @@ def test_a_plug_in_has_a_short_spelling_with_its_registration() -> None:
     things.register("mine", make, machine=["speed"], shorthand=Shorthand("MODEL", "(?P<model>.+)"))
     assert things.make("mine:m(speed=2)") == things.make("mine(model=m, speed=2)") == ("m", 2)
     assert things.canonical("mine:m(speed=2)") == "mine(model=m)"
-    with pytest.raises(InputFault, match=r"thing other: the factory has no parameter 'size'; mend shorthand="):
+    with pytest.raises(InputFault, match=r"thing other: the factory has no parameter 'size'; correct shorthand="):
         things.register("other", make, shorthand=Shorthand("SIZE", "(?P<size>.+)"))

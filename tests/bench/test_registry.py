@@ -32,7 +32,7 @@ def test_second_registration_from_elsewhere_is_an_error(monkeypatch: pytest.Monk
 def test_broken_plugin_is_listed_and_fatal_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(monkeypatch, EntryPoint("broken", "no_such_module_anywhere", "ctxbench.things"))
     assert table.names() == ("broken",)
-    with pytest.raises(InputFault, match=r"cannot be imported.*mend or uninstall"):
+    with pytest.raises(InputFault, match=r"cannot be imported.*repair or uninstall"):
         table.get("broken")
 
 

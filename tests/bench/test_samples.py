@@ -189,7 +189,7 @@ class TestSnapshots:
     def test_a_changed_one_is_refused(self, home: Home) -> None:
         make_snapshot(home.repos / "demo" / "2", {"a.py": "x = 1\n"})
         made = self.saved(home, checkout="demo/2", snapshot="0")
-        with pytest.raises(InputFault, match="not those.*ctxbench repo fetch demo"):
+        with pytest.raises(InputFault, match="changed after.*ctxbench repo fetch demo"):
             sets.snapshots(home, made)
 
     def test_none_for_stored_prompts(self, home: Home) -> None:

@@ -106,7 +106,7 @@ def test_braces_that_do_not_match_are_refused(text: str) -> None:
 
 
 def test_one_spec_takes_no_braces() -> None:
-    with pytest.raises(InputFault, match="stand for several specs; give a single one here"):
+    with pytest.raises(InputFault, match="stand for several specs; write a single spec here"):
         parse("x(k={1,2})")
 
 

@@ -152,10 +152,10 @@ def test_the_page_states_every_digest() -> None:
 
 def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
     for options, refused in (
-        (["--set", "ctxbench-2", "--repo", "fasta2a"], "--repo, or a standard set with --set"),
-        ([], "--repo, or a standard set with --set"),
-        (["--set", "ctxbench-2", "--seed", "1"], "--seed is for --repo"),
-        (["--set", "ctxbench-2", "--per-repo", "25"], "--per-repo is for --repo"),
+        (["--set", "ctxbench-2", "--repo", "fasta2a"], "--repo or a standard set with --set"),
+        ([], "--repo or a standard set with --set"),
+        (["--set", "ctxbench-2", "--seed", "1"], "--seed needs --repo"),
+        (["--set", "ctxbench-2", "--per-repo", "25"], "--per-repo needs --repo"),
     ):
         result = run_cli("samples", "build", "mine", *options)
         assert result.code == 2 and refused in result.err

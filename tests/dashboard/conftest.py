@@ -20,17 +20,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _own_main() -> Iterator[None]:
-    """Undo what a page that is run in this process leaves; see `own_main`."""
+    """Undo the effects of a page that runs in this process; see `own_main`."""
     with own_main():
         yield
 
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return a home with sets and runs of every kind; read it only (`shutil.copytree` one to write to).
-
-    It is made once for all workers.
-    """
+    """Return a read-only home with sets and runs of every kind, built once for all workers."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "dashboard"
     folder.mkdir(exist_ok=True)
@@ -44,14 +41,13 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture(scope="session")
 def server(database: Home) -> Iterator[Site]:
-    """Return the site of `database`."""
     with serving(database.root) as site:
         yield site
 
 
 @pytest.fixture(scope="session")
 def window(browser: Browser) -> Iterator[BrowserContext]:
-    """Return what tabs share: the scripts of the site are loaded once."""
+    """Return the window of all tabs, which loads the site's scripts once."""
     width, height = DESKTOP
     with browser.new_context(viewport={"width": width, "height": height}) as opened:
         yield opened
@@ -59,7 +55,6 @@ def window(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(window: BrowserContext, server: Site) -> Iterator[Page]:
-    """Return a new tab that `server` watches."""
     server.errors.clear()
     server.foreign.clear()
     with window.new_page() as opened:
@@ -70,7 +65,6 @@ def page(window: BrowserContext, server: Site) -> Iterator[Page]:
 
 @pytest.fixture
 def empty_home(tmp_path: Path) -> Home:
-    """Return a home whose database holds no run."""
     from ctxbench.harness.store import open_store
 
     home = Home(tmp_path / "empty")

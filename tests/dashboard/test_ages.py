@@ -54,7 +54,7 @@ def test_the_page_has_the_commands_scores_before_and_after_the_cutoff(home: Path
             assert float(line[heading].partition(" ")[0]) == pytest.approx(record[key], abs=0.6)
         assert record["after_cutoff"] != record["before_cutoff"]
     assert any(
-        "may have read 4 of these samples, and not the 2 newer ones" in note.proto.body for note in page.get("html")
+        "may have read 4 of these samples, but not the 2 newer ones" in note.proto.body for note in page.get("html")
     )
 
 
@@ -93,4 +93,4 @@ def test_a_day_after_every_sample_is_one_line(home: Path) -> None:
     page = app("leaderboard", home, after="2025-03-01")
     assert not page.exception and not page.dataframe
     [error] = page.error
-    assert "is dated after 2025" in error.value and "the newest is of 2025" in error.value
+    assert "is dated after 2025" in error.value and "the newest is dated 2025" in error.value

@@ -66,7 +66,7 @@ def test_a_set_that_only_runs_know(home: Home) -> None:
     shutil.rmtree(home.samples / "demo")
     page = app("benchmark", home.root)
     text = page_text(page)
-    assert "does not hold this set" in text and "8 samples that runs were planned over" in text
+    assert "does not contain this set" in text and "8 samples are planned by stored runs" in text
     kinds, repositories = (table.value for table in page.dataframe)
     assert (list(kinds["samples"]), list(repositories["samples"])) == ([8], [4, 4])
 
@@ -81,7 +81,7 @@ def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> N
     first = app("benchmark", home.root, samples=f"demo {new[:12]}")
     assert "6 samples from 2 repositories, 0 stored runs" in page_text(first)
     text = page_text(app("benchmark", home.root, samples="demo"))
-    assert "8 samples that runs were planned over" in text and old[:12] in text
+    assert "8 samples are planned by stored runs" in text and old[:12] in text
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
         page.session_state["page"] = "benchmark"
         page.query_params.clear()
         page.run()
-    assert "from 3 repositories" in page_text(page) and "Runs over other[:2] take a part of other" in page_text(page)
+    assert "from 3 repositories" in page_text(page) and "Runs over other[:2] use a part of other" in page_text(page)
     assert page.query_params["samples"] == "other[:2]"
 
 

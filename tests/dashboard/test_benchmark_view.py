@@ -146,7 +146,10 @@ def test_functions_count_files_without_targets_too() -> None:
 def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
     entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
     manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
-    assert benchmark.remarks(manifest) == ["first", "shop: only tests that read a clock judge 2 of its samples."]
+    assert benchmark.remarks(manifest) == [
+        "first",
+        "shop: 2 of its samples are judged only by tests that read a clock.",
+    ]
     rows = benchmark.drops(manifest)
     assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
 

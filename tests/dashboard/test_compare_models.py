@@ -85,7 +85,7 @@ def test_a_model_beside_another_and_beside_itself_with_what_follows(models: Home
         ]
         assert row["common"] == "12"
     text = page_text(page)
-    assert text.count("strategy and generator differ from the baseline") == 2
+    assert text.count("strategy and generator both differ from the baseline") == 2
     alone = app("compare", models.root, samples="demo", metric="es", first=others[0], runs=others[1])
     assert "differ from the baseline" not in page_text(alone), (
         "of one strategy the generator alone makes the difference"
@@ -94,7 +94,7 @@ def test_a_model_beside_another_and_beside_itself_with_what_follows(models: Home
 
 def test_a_filter_of_generators_is_a_filter(models: Home) -> None:
     page = app("compare", models.root, samples="demo", generator=OTHER)
-    assert not page.exception and "two runs of one sample set" in page_text(page)
+    assert not page.exception and "two runs over the same sample set" in page_text(page)
     both = app("compare", models.root, samples="demo", metric="es", generator=[OTHER, "scripted [fim]"])
     # Neither has another strategy: the one stands beside itself, by the other.
     assert {*names(both)} < {"lc.infile · scripted [fim]", f"lc.infile · {OTHER}"} and len(names(both)) == 1

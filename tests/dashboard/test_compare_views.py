@@ -70,7 +70,7 @@ def test_rows_are_those_of_the_json() -> None:
 def test_the_table_draws_the_intervals_beside_zero() -> None:
     compared = compare(TABLES, metric="es")
     table = view.difference_table(compared, NAMES, {})
-    assert table.drawn is not None and table.caption == "es (%) minus that of the baseline lc.infile"
+    assert table.drawn is not None and table.caption == "es (%) minus the baseline lc.infile"
     assert [line[0] for line in table.lines] == ["lc.repocoder", "c"]
     axis, bars = table.drawn.axis, table.drawn.bars
     assert axis.least < 0 < axis.most and table.drawn.base == axis.place(0)
@@ -125,8 +125,8 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     names = {**NAMES, "gold": "gold"}
     compared = compare([*TABLES, control], metric="es")
     sentences = view.remarks(compared, names)
-    assert sentences[0].startswith("p and intervals are of the 2 comparisons shown, corrected together")
-    assert "gold is a control: it is compared, and not tested." in sentences
+    assert sentences[0].startswith("p and intervals cover the 2 comparisons shown, corrected together")
+    assert "gold is a control, which is compared but not tested." in sentences
     assert view.difference_rows(compared, names)[-1]["p"] is None
     # One of the two is significant, and needs nothing more to be said.
     (open_pair,) = [sentence for sentence in sentences if "not significant" in sentence]
@@ -138,7 +138,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     ]
     same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
     assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"})[1:] == [
-        "y: both have the same value at every sample."
+        "y: both have the same value on every sample."
     ]
     apart = [make_table({"es": [0.5]}, "a", id="0"), make_table({"es": [0.5]}, "a", id="1", first=7)]
     compared = compare(apart, metric="es")
@@ -182,7 +182,9 @@ def test_what_else_differs_than_the_strategy_is_said() -> None:
     ]
     decoded, tokenizers, _, both, *_ = view.remarks(compare(runs, metric="es"), {"base": "x", BETTER.run.id: "y"})
     assert "temperature 0.8" in decoded and "tokenizer 2" in tokenizers
-    assert both == "y: strategy and generator differ from the baseline's: the difference is of both together."
+    assert (
+        both == "y: strategy and generator both differ from the baseline, so the difference comes from both together."
+    )
 
 
 def test_that_bits_of_two_models_are_left_out_is_said() -> None:

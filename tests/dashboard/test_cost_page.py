@@ -63,7 +63,7 @@ def test_a_samples_time_is_that_of_the_leaderboard(database: Home) -> None:
 
 def test_what_others_recorded_has_no_cost_and_that_is_said(database: Home) -> None:
     page = app("cost", database.root, samples="demo", generator=_recorder(database))
-    assert not page.exception and "The costs of these runs are not known" in page_text(page)
+    assert not page.exception and "The costs of these runs are unknown" in page_text(page)
     assert PLANTED.strip() not in page_text(page)
 
 
@@ -99,7 +99,7 @@ def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
         page = app(name, home.root, samples="demo")
         assert not page.exception, name
         assert not page.dataframe and not page.error, name
-        assert "has a score of this metric profile yet" in page_text(page) and "ctxbench run" in page_text(page), name
+        assert "has scores of this metric profile yet" in page_text(page) and "ctxbench run" in page_text(page), name
         assert "ctxbench rescore" in page_text(page), name
 
 

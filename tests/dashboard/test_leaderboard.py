@@ -121,7 +121,7 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     third = board([*two, table("c", [0.1] * 16)], all_pairs=True).groups[0]
     assert "is not significantly better than b." in headline(third)
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
-    assert "No two rows of the question share a completed sample" in headline(strangers)
+    assert "No two of the tested rows share a completed sample" in headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
     assert "Nothing else here is ranked" in headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
@@ -181,7 +181,7 @@ def test_a_page_says_what_to_do_on_a_page() -> None:
     [(_, some, remarks)] = view.published(ranked, ranked.groups[0])
     sentences = [*notes(ranked.groups[0], PAGE), *remarks]
     assert len(some.lines) < 66 and any("--published all" in note for note in remarks)
-    assert any("the page Runs has the command" in sentence for sentence in sentences)
+    assert any("the Runs page has the command" in sentence for sentence in sentences)
     options = [sentence for sentence in sentences if "--" in sentence]
     assert all("--sandbox none" in sentence or "--published all" in sentence for sentence in options)
     lines = make_table({"es": [0.5] * 3}, "abc", benchmark="projbench")

@@ -255,7 +255,7 @@ def test_other_formats_are_the_leaderboards(home: Path, tmp_path: Path) -> None:
 def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) -> None:
     untouched = tmp_path / "kept.html"
     untouched.write_text("old", encoding="utf-8")
-    assert_fault(report(home, tmp_path / "none" / "r.html"), "no such folder", "--out")
+    assert_fault(report(home, tmp_path / "none" / "r.html"), "the folder does not exist", "--out")
     assert_fault(report(home, tmp_path), "is a folder")
     assert_fault(report(home, untouched, "--metric", "esprit"), "esprit")
     assert_fault(report(home, untouched, "--samples", "demmo"), "demo")

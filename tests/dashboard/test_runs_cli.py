@@ -127,7 +127,7 @@ def test_every_run_of_a_real_database(database: Home) -> None:
 
 
 def test_nothing_stored(home: Home) -> None:
-    assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored here", "ctxbench run --samples")
+    assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored", "ctxbench run --samples")
     assert not (home.root / "results.db").exists()
     assert_fault(run_cli("runs", "--db", f"sqlite:///{home.root}/x.db"), "no results yet")
     assert_fault(run_cli("runs", "--db", "nothing"), "is not a database URL")

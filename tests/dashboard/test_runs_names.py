@@ -39,13 +39,13 @@ def stored(home: Home) -> dict[str, str]:
 
 def test_a_name_stands_for_the_id_and_the_last_one_counts(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="gold", limit=2)
-    assert command(home, "runs", "name", run[:8], "first").out == f"{run} is called 'first'\n"
+    assert command(home, "runs", "name", run[:8], "first").out == f"{run} is now named 'first'\n"
     assert command(home, "runs", "name", "first", "first").code == 0
     assert stored(home) == {run: "first"}
     assert "name: first" in command(home, "runs", "first").out
     assert command(home, "runs").out.splitlines()[2].startswith("first ")
-    assert_fault(command(home, "runs", "name", other, "first"), f"the run {run} has that name", "choose another")
-    assert command(home, "runs", "name", "first", "").out == f"{run} has no name\n"
+    assert_fault(command(home, "runs", "name", other, "first"), f"the run {run} has this name", "choose another")
+    assert command(home, "runs", "name", "first", "").out == f"{run} has no name now\n"
     assert command(home, "runs", "show", run).code == 0 and command(home, "runs", "first").code == 1
 
 
@@ -78,7 +78,7 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
 ) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     command(home, "runs", "name", run, "bad")
-    for answer, cure in (("", "nobody answers the question; give --yes"), ("n\n", "answer y, or give --yes")):
+    for answer, cure in (("", "the question was not answered; give --yes"), ("n\n", "answer y, or give --yes")):
         monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
         refused = run_cli("runs", "delete", "bad", "--home", str(home.root))
         assert refused.code == 1 and refused.err.endswith(f"{cure}\n"), refused
@@ -99,7 +99,9 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
 def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
     run = begun(home, locked=True)
     with open_store(home.database) as store, store.run_lock(run):
-        assert_fault(command(home, "runs", "delete", run, "--yes"), "a process works at it", "end that first")
+        assert_fault(
+            command(home, "runs", "delete", run, "--yes"), "a process is working on it", "stop that process first"
+        )
 
 
 def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +113,7 @@ def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypa
             return True
 
         monkeypatch.setattr("click.confirm", work)
-        assert_fault(command(home, "runs", "delete", run), "a process works at it", "end that first")
+        assert_fault(command(home, "runs", "delete", run), "a process is working on it", "stop that process first")
     assert run in command(home, "runs").out
 
 
@@ -131,9 +133,9 @@ def test_an_older_run_is_not_the_newest_one_because_it_was_judged_again(home: Ho
 
 def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
-    assert_fault(command(home, "runs", "name", run, other), "that is the id of a run", "another name")
+    assert_fault(command(home, "runs", "name", run, other), "this is the id of a run", "another name")
     command(home, "runs", "name", run, "good")
-    assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} has that name", "another")
+    assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} has this name", "another")
     with open_store(home.database) as store:
         # The other run may come later, as a shard's does.
         row = {"run_id": run, "ordinal": 5, "name": other}

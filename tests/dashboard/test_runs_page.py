@@ -98,7 +98,7 @@ def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
     assert page.code[0].value == (
         f"ctxbench run --samples demo --strategy gold --generator scripted --limit 2 --home {home.root}"
     )
-    assert "None is stored." in page_text(page)
+    assert "No faults are stored." in page_text(page)
 
 
 def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> None:
@@ -158,7 +158,7 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
 
 def test_a_run_that_is_not_there(home: Home) -> None:
     page = app("runs", home.root, run="no such run", samples="other")
-    assert "there is no no such run here" in page_text(page) and "there is no other here" in page_text(page)
+    assert "no such run does not exist here" in page_text(page) and "other does not exist here" in page_text(page)
 
 
 def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:

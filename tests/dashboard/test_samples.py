@@ -211,7 +211,7 @@ def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None
 @pytest.mark.slow
 def test_a_missing_sample_says_why(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)["lc.b"], sample="demo/2"))
-    assert "infra-failed" in notes(test) and f"The machine said: lost: {HARMFUL}" in notes(test)
+    assert "infra-failed" in notes(test) and f"Fault of the machine: lost: {HARMFUL}" in notes(test)
 
 
 @pytest.mark.slow
@@ -326,6 +326,6 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
     assert any("script" in text for text in read), "it is there, as text"
     for code in test.code:
         assert len(code.value) <= 30_000 and not set(code.value) & set("\u202e\u200b\x1b\0\x07"), code.value[:80]
-    assert "Compared: the first 20,000 characters" in notes(test)
+    assert "Only the first 20,000 characters are compared" in notes(test)
     saved = [button for button in test.get("download_button") if button.label == "Save all of it"]
     assert len(saved) >= 4, "the completion, the raw output, the block and the prompt"

@@ -210,9 +210,9 @@ def check_pair(pair: Compared) -> None:
     text = render.comparison([pair])
     names = {pair.this.id: "this", pair.other.id: "other"}
     sentences = "\n".join(compare_view.remarks([pair], names))
-    says_not = ["not significant" in text, "can be significant at 5%" in text, "the same value at every sample" in text]
+    says_not = ["not significant" in text, "can be significant at 5%" in text, "the same value on every sample" in text]
     assert [
-        words in sentences for words in ("not significant", "can be significant at 5%", "the same value at every")
+        words in sentences for words in ("not significant", "can be significant at 5%", "the same value on every")
     ] == says_not
     difference = pair.difference
     assert sum(says_not) == (difference.p is not None and not difference.significant)

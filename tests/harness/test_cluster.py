@@ -203,7 +203,7 @@ def test_a_node_that_cannot_do_it_says_why_and_gets_nothing(two: Nodes) -> None:
     two.ray.report = lambda name: "it has no sandbox for tests" if name == "a" else ""
     assert two.samples_done() == two.ids
     assert {name for name, _ in two.ray.done} == {"b"}
-    assert two.said == ["node a (aaaaaa) takes no part: it has no sandbox for tests"]
+    assert two.said == ["node a (aaaaaa) is excluded: it has no sandbox for tests"]
 
 
 def test_without_any_node_the_run_ends(two: Nodes) -> None:

@@ -152,7 +152,7 @@ def test_names_are_taken_as_they_are() -> None:
     cells = InlineCells()
     assert [card_of(name, cells).kinds for name in CONTROLS] == [frozenset(Kind)] * 4
     assert card_of("lc.infile", cells).spec == "lc.infile"
-    with pytest.raises(InputFault, match="takes no parameters"):
+    with pytest.raises(InputFault, match="has no parameters"):
         card_of("gold(x=1)", cells)
     assert [is_control(one) for one in ("gold", "golden", "control.x(a=1)", "/a/b.py@oracle.x", "lc.infile")] == [
         True, False, True, True, False,

@@ -239,7 +239,7 @@ class OneByOne(Metered):
 def test_a_limit_without_a_rate_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     bench, model = Bench(tmp_path), Metered()
     with pytest.raises(
-        InputFault, match=r"--max-cost: nobody knows what scripted.* costs; give its rate in prices.toml"
+        InputFault, match=r"--max-cost: the price of scripted.* is unknown; add its rate to prices.toml"
     ):
         bench.run(model, choices=RunOptions(max_cost=1.0))
     assert not model.given
@@ -252,8 +252,8 @@ def test_what_a_run_may_cost_is_said_before_it_where_a_stored_one_tells(
     bench, model = priced(tmp_path), Metered()
     with caplog.at_level("INFO", logger="ctxbench.harness.run.runner"):
         bench.run(model, choices=RunOptions(limit=2))
-        assert "lc.infile: no stored run tells what it takes; one with --limit does" in caplog.text
+        assert "lc.infile: its cost is unknown without a stored run; start with --limit" in caplog.text
         [summary] = bench.run(model)
     assert summary.costs is not None
-    [estimate] = re.findall(r"about (\d+) tokens in, (\d+) out, US\$ (\S+), as its last run", caplog.text)
+    [estimate] = re.findall(r"about (\d+) tokens in, (\d+) out, US\$ (\S+), as in its last run", caplog.text)
     assert int(estimate[0]) == pytest.approx(summary.costs.tokens_in, rel=0.3) and float(estimate[2]) > 0

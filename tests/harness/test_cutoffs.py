@@ -62,14 +62,14 @@ def test_a_models_name_fits_in_another_tier_too() -> None:
         ("[[cutoff]]\nday = 2024-06-01T00:00:00\nwhen = 1\n", ["match must be", "day must be", "no key 'when'"]),
         ("[[cutoff]]\nmatch = []\nday = 2024-06-01\nsource = 1\n", ["match must be", "source must be a text"]),
         ("[[rate]]\n", ["no key 'rate' at the top"]),
-        ("day = \n", ["is not TOML"]),
+        ("day = \n", ["is not valid TOML"]),
     ],
 )
 def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path, text: str, faults: list[str]) -> None:
     (tmp_path / "cutoffs.toml").write_text(text)
     with pytest.raises(InputFault) as caught:
         of_home(Home(tmp_path))
-    assert all(fault in str(caught.value) for fault in (*faults, "a table is [[cutoff]] with match"))
+    assert all(fault in str(caught.value) for fault in (*faults, "write each table as [[cutoff]] with match"))
 
 
 def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:
@@ -81,7 +81,7 @@ def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:
     assert (row.after_cutoff.n, row.after_cutoff.mean) == (2, pytest.approx(2.5))
     assert row.n == 5 and row.metrics["es"].mean == pytest.approx(2.0)
     [sentence] = [line for line in notes(shown) if "trained" in line]
-    assert "may have read 2 of these samples, and not the 2 newer ones; of 1 the day is not known" in sentence
+    assert "may have read 2 of these samples, but not the 2 newer ones; the day of 1 is unknown" in sentence
     whole = board([replace(make_table({"es": [0.0, 0.1]}, ["a", "b"]), dated=(OLD, NEW))], cutoffs=stated())
     text, markdown = render.table(whole), render.markdown(whole)
     assert all(f"up to {CUTOFF} [95%]" in form and f"n after {CUTOFF}" in form for form in (text, markdown))
@@ -99,9 +99,9 @@ def test_the_whole_board_is_the_same_with_and_without_days() -> None:
 @pytest.mark.parametrize(
     ("days", "cutoffs", "sentence"),
     [
-        ((OLD, SAME_DAY), stated(), "all samples are older: it may have read them (they are of 2023-01-01 to 2024-06"),
-        ((NEW, None), stated(), "all samples are newer: they are of 2024-06-02; of 1 the day is not known."),
-        ((OLD, NEW), Cutoffs(), "is unknown: it may have read these samples, of 2023-01-01 to 2024-06-02."),
+        ((OLD, SAME_DAY), stated(), "all samples are older (2023-01-01 to 2024-06"),
+        ((NEW, None), stated(), "all samples are newer: 2024-06-02; the day of 1 is unknown."),
+        ((OLD, NEW), Cutoffs(), "is unknown: the model may have read these samples, of 2023-01-01 to 2024-06-02."),
     ],
     ids=["older", "newer", "unknown"],
 )

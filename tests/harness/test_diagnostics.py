@@ -12,17 +12,16 @@ from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import view
 from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
+from ctxbench.harness.definitions import Definition, definition_scores
 from ctxbench.harness.diagnostics import (
     HALLUCINATED,
     MADE_UP,
     RECALL,
     WASTE,
-    Definition,
     Diagnostics,
     api_recall,
     closed,
     context_waste,
-    definition_scores,
 )
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.helpers.samples import make_sample

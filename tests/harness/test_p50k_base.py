@@ -39,15 +39,15 @@ def test_labels_name_the_tokenizer_where_it_is_not_our_own() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "another vocabulary"),
-        (b"IQ== 0\n", "another vocabulary"),
-        (b'{"bpe_ranks": "! 0 IQ== Ig=="}', "another vocabulary"),
-        (b"\xff\x00", "not contain a vocabulary"),
-        (b"IQ== zero\n", "not contain a vocabulary"),
-        (b"@@ 0\n", "not contain a vocabulary"),
-        (b'{"model": {}}', "not contain a vocabulary"),
-        (b'{"bpe_ranks": 5}', "not contain a vocabulary"),
-        (b"{" + b'"a":[' * 100_000, "not contain a vocabulary"),
+        (b"", "vocabulary differs"),
+        (b"IQ== 0\n", "vocabulary differs"),
+        (b'{"bpe_ranks": "! 0 IQ== Ig=="}', "vocabulary differs"),
+        (b"\xff\x00", "not contain tokens and their ranks"),
+        (b"IQ== zero\n", "not contain tokens and their ranks"),
+        (b"@@ 0\n", "not contain tokens and their ranks"),
+        (b'{"model": {}}', "not contain tokens and their ranks"),
+        (b'{"bpe_ranks": 5}', "not contain tokens and their ranks"),
+        (b"{" + b'"a":[' * 100_000, "not contain tokens and their ranks"),
     ],
 )
 def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:

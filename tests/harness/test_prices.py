@@ -138,7 +138,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
         "rate 2: neither input and output nor per_hour",
         "rate 2: cached is given without input",
         "rate 2: at_once is given without per_hour",
-        "a table is [[rate]] with match",
+        "write each table as [[rate]] with match",
     ):
         assert words in said, words
     assert "\n" not in said
@@ -146,7 +146,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("rate = 3", "not a list of tables"), ("[rate", "is not TOML"), ("rate = [1]", "not a list of tables")],
+    [("rate = 3", "not a list of tables"), ("[rate", "is not valid TOML"), ("rate = [1]", "not a list of tables")],
 )
 def test_files_of_another_kind(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InputFault, match=words):

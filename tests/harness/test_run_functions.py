@@ -339,7 +339,7 @@ def test_a_machine_without_a_sandbox_says_so_and_lets_nodes_do_the_rest(bench: B
     bench.judge.open = _no_sandbox  # type: ignore[method-assign]
     [first, second] = bench.runs(model(), strategies=("lc.infile", "lc.repocoder"), cluster=Nodes())
     assert (first.unjudged, second.missing) == (6, 6)
-    assert "install bubblewrap, or let `ctxbench exec --samples functions --run " in str(fault_of([first]))
+    assert "install bubblewrap, or run `ctxbench exec --samples functions --run " in str(fault_of([first]))
 
 
 @contextlib.contextmanager
@@ -468,7 +468,7 @@ def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
     tables = [*run_tables(bench.store), *run_tables(other.store)]
     renamed = dataclasses.replace(tables[1], run=dataclasses.replace(tables[1].run, strategy="other"))
     text = " ".join(render.table(board([tables[0], renamed])).split())
-    assert "decoded in different ways" in text and "other 2 a sample at temperature 0.8" in text
+    assert "decoded in different ways" in text and "other 2 per sample at temperature 0.8" in text
     assert "decoded in different ways" not in render.table(board(tables[:1]))
 
 

@@ -128,7 +128,7 @@ def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, tem
 
 
 def test_seeds_that_do_not_last_are_refused(bench: Bench) -> None:
-    with pytest.raises(InputFault, match="do not last for 2 runs"):
+    with pytest.raises(InputFault, match="there are fewer than 2 seeds"):
         bench.run(Sampler(), choices=RunOptions(seed=2**63 - 1, repeat=2))
 
 
@@ -143,7 +143,7 @@ def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
     lines = result.out.splitlines()
     assert [line.rpartition("  ")[2] for line in lines if RANDOM in line] == [f"seed {seed}" for seed in range(5)]
     assert len(lines) == 5 + 2 + 1
-    assert "lc.infile: the seeds 0 and 1 gave the same prompts and completions, so repetition tells" in result.err
+    assert "lc.infile: the seeds 0 and 1 gave equal prompts and completions, so repetition adds" in result.err
     with open_store(home.database) as store:
         ids = {work.choices.seed: work.id for work in works(store) if work.choices.strategy == RANDOM}
     shown = run_cli("leaderboard", f"--home={home.root}", "--format=markdown", "--metric=copyable_bits")
@@ -164,4 +164,4 @@ def test_usage(tmp_path: Path) -> None:
     words = ["run", "--samples=demo", "--strategy=lc.infile", "--generator=scripted(text=x)", f"--home={tmp_path}"]
     assert run_cli(*words, "--repeat=0").code == 2
     make_set(Home(tmp_path))
-    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "do not last", "lower --seed")
+    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "there are fewer than", "lower --seed")

@@ -112,7 +112,7 @@ def test_a_second_process_is_told_who_works_at_the_run(shared: Shared) -> None:
         first = shared.start(server)
         wait_for(lambda: len(server.calls) == 4)
         _, refusal = (second := shared.start(server)).communicate(timeout=120)
-        assert second.returncode == 1 and f"process {first.pid} on " in refusal and "works at this run" in refusal
+        assert second.returncode == 1 and f"process {first.pid} on " in refusal and "is working on this run" in refusal
         assert "Traceback" not in refusal
         shared.at_work(1)
         ended_well(first)

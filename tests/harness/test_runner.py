@@ -200,7 +200,7 @@ def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp
     fault = fault_of([summary])
     assert isinstance(fault, InputFault) and str(fault).startswith(
         f"40 samples are missing: the run stopped after {GIVE_UP_AFTER} equal failures of the strategy in a row; "
-        "the first fault: shop0/shop/pay.py#L4: the strategy raised KeyError: 'cart'; mend it; mend the strategy"
+        "the first fault: shop0/shop/pay.py#L4: the strategy raised KeyError: 'cart'; mend it; correct the strategy"
     )
 
 
@@ -439,7 +439,7 @@ class FailingCells(InlineCells):
         self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
     ) -> Prompt:
         if query.repo == "shop1":
-            fault = StrategyFault("ValueError: no such thing", where=query.id, cure="mend the strategy")
+            fault = StrategyFault("ValueError: no such thing", where=query.id, cure="correct the strategy")
             fault.traceback = "the whole story"
             raise fault
         return super().run(spec, query, repo, generate, execute)
@@ -563,7 +563,7 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
     )
     with pytest.raises(InputFault) as caught:
         bench.run(model(), f"{source}@mine")
-    assert "takes line samples" in str(caught.value) and "strategy list" in str(caught.value)
+    assert "accepts line samples" in str(caught.value) and "strategy list" in str(caught.value)
 
 
 @pytest.mark.slow
@@ -614,7 +614,7 @@ def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
         thread.join()
     # The second is refused, or comes when all is done.
     assert [summary.missing for summary in summaries] == [0] * (2 - len(refusals))
-    assert all("works at this run" in refusal for refusal in refusals) and len(refusals) < 2
+    assert all("is working on this run" in refusal for refusal in refusals) and len(refusals) < 2
     assert sum(summary.new for summary in summaries) == 8
     assert len(bench.rows("SELECT * FROM result")) == 8
 
@@ -665,7 +665,7 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
 
     [summary] = bench.run(Short(right, version="1"))
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
-    assert "made a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
+    assert "built a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
     line = str(fault_of([summary]))
     assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
     assert line.endswith("over the window; shorten it; until then the same command fails again")
@@ -681,7 +681,7 @@ def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path
     with open_cells([bench.home.root], 1) as cells:
         [summary] = bench.run(Short(right, version="1"), "lc.repocoder", cells=cells)
     line = str(fault_of([summary]))
-    assert "asked the model what it cannot read: over the window; shorten it; until then the same" in line
+    assert "sent the model a prompt that it cannot read: over the window; shorten it; until then the same" in line
 
 
 def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:

@@ -54,7 +54,7 @@ def test_shares_are_read_as_they_are_written(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["4/4", "1/0", "-1/4", "a/b", "1", "", "1/4/2", "٣/٤", "1e1/20"])
 def test_what_is_no_share_is_refused(text: str) -> None:
-    with pytest.raises(InputFault, match=r"--shard: .* is no share: .*; write --shard 0/4"):
+    with pytest.raises(InputFault, match=r"--shard: .* is not a share: .*; write --shard 0/4"):
         Share.parse(text)
 
 

@@ -132,8 +132,8 @@ def test_what_many_summaries_will_take_is_told_before_the_first(
         later.planned = lambda: [(PYTHON, units)]
         later(PYTHON, units)
     assert [record.getMessage() for record in caplog.records] == [
-        f"{count} API summaries are to be written by s: {count} calls, about {tokens} tokens in and at most "
-        f"{count * MAX_TOKENS} out; they are kept for later runs"
+        f"{count} API summaries will be written by s: {count} calls, about {tokens} tokens in and at most "
+        f"{count * MAX_TOKENS} out; they are stored for later runs"
     ] * tells
     assert set(told) == {int(tells)}
 

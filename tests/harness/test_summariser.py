@@ -79,7 +79,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
     monkeypatch.setattr("ctxbench.harness.run.resources._MANY_SUMMARIES", 2)
     first = pair.run()
     assert first.code == 0, first.err
-    assert "3 API summaries are to be written by openai(endpoint=chat, model=teller" in first.err
+    assert "3 API summaries will be written by openai(endpoint=chat, model=teller" in first.err
     assert all("prompt" in call and "summarize" not in call["prompt"] for call in pair.writer.calls)
     assert asked_about(pair.teller) == FUNCTIONS | {"total_0", "total_1"}, "no tests, no vendored files"
     assert "offline: 3 API summaries" in first.err
@@ -87,7 +87,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
     again = pair.run()
     assert (
         again.code == 0
-        and "to be written" not in again.err
+        and "will be written" not in again.err
         and (len(pair.writer.calls), len(pair.teller.calls)) == asked
     )
     other = pair.run(strategy="lc.infercom(encoder=bm25, k_fsr=2)")
@@ -143,7 +143,7 @@ def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(
 
 def test_a_summariser_that_follows_no_instructions_is_refused(pair: Pair) -> None:
     refused = pair.run("--summariser", "incontext", summariser=False)
-    assert_fault(refused, "summariser incontext follows no instructions", "endpoint=chat")
+    assert_fault(refused, "summariser incontext does not follow instructions", "endpoint=chat")
     assert pair.writer.calls == pair.teller.calls == []
 
 
@@ -185,7 +185,7 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
     )
     assert result.code == 0, result.err
     head = " ".join(result.out.split())
-    asked = f"summariser: ours {spec}, which was not asked about functions of tests and vendored files"
+    asked = f"summariser: ours {spec}, not for functions of tests and vendored files"
     assert f"{asked} (--summarise-tests); the paper Llama3-8B-Instruct" in head
     assert asked_about(pair.teller) >= FUNCTIONS
 
@@ -193,7 +193,7 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
 @pytest.mark.parametrize("option", [("--summarise-tests",), ("--summary-template", "nowhere")])
 def test_an_option_without_use_is_refused(pair: Pair, option: tuple[str, ...]) -> None:
     refused = pair.run(*option, summariser=False)
-    assert refused.code == 2 and f"{option[0]} is for --summariser" in refused.err
+    assert refused.code == 2 and f"{option[0]} needs --summariser" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Print, as JSON, numbers of every kind that we compute: to the last bit, with digests where there are many.
+"""Print, as JSON, numbers of every kind that ctxbench computes: to the last bit, with digests of long arrays.
 
-``raw`` are numpy's and the C library's own, which the processor decides: they show that a setting took effect.
+``raw`` are numpy's and the C library's own numbers. They depend on the processor and show that a setting took effect.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ FILES = ("bench/windows.py", "bench/spec.py", "harness/leaderboard/pairs.py", "s
 
 
 def texts() -> list[str]:
-    """Return pieces of our own code of many lengths, some of them equal or of the same words in another order."""
+    """Return pieces of ctxbench's code of many lengths, some of them equal or with the same words in another order."""
     lines = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in FILES).splitlines()
     pieces = ["\n".join(lines[at : at + 1 + at % 5]) for at in range(0, 300, 30)]
     turned = [" ".join(reversed(piece.split())) for piece in pieces[:5]]
@@ -57,7 +57,7 @@ def vectors() -> Iterator[tuple[str, Any]]:
 
 
 def ranks(ranker: Any) -> list[list[Any]]:
-    """Return the best of a corpus with many ties, for several queries."""
+    """Return the best units of a corpus with many ties, for several queries."""
     units = [
         Unit(place=Place(path=f"{at % 7}.py", start=at, end=at + 1), text=text or "pass")
         for at, text in enumerate(texts())
@@ -103,7 +103,7 @@ def chances() -> Iterator[tuple[str, Any]]:
 def statistics() -> Iterator[tuple[str, Any]]:
     draw = np.random.default_rng(5)
     for repositories in (4, 9, 40):
-        # Tenths, whose sums in doubles depend on the order, and so on which flips tie.
+        # Tenths, whose sums in doubles depend on the order, which decides the ties between flips.
         values = draw.integers(-8, 9, (6, 12 * repositories)) / 10
         repos = [f"r{at % repositories}" for at in range(values.shape[1])]
         codes = stats.coded(repos)
@@ -129,7 +129,7 @@ def raw() -> dict[str, str]:
     draw = np.random.default_rng(1)
     one, two = draw.normal(0, 1, (37, 384)).astype(np.float32), draw.normal(0, 1, (384, 384)).astype(np.float32)
     row = draw.uniform(-20, 0, 4096)
-    # The variants of the C library differ in few last bits: in one of some ten thousand logarithms.
+    # The variants of the C library differ in few last bits, about one in ten thousand logarithms.
     many = draw.uniform(0.1, 50, 50_000).tolist()
     libm = np.array([function(number) for function in (math.log, math.sin, math.expm1) for number in many])
     return {

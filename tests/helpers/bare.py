@@ -15,8 +15,6 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class BareBox:
-    """A guest as a plain process."""
-
     def __init__(self, library: str, options: tuple[str, ...]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ctxbench-bare-")
         self.process = subprocess.Popen(
@@ -68,7 +66,7 @@ class BareBox:
 
 
 class BareLauncher:
-    """Starts plain guests; `library` is a folder on their import path."""
+    """Starts plain guests. `library` is a folder on their import path."""
 
     image = "bare"
 

@@ -1,7 +1,7 @@
-"""The guest without a box, for trusted test jobs only: it isolates nothing but by Landlock and the filter.
+"""The guest without a box, for trusted test jobs only. It isolates by Landlock and the filter alone.
 
-``python -m tests.helpers.bare_guest FOLDER [no-landlock]``: what is the first process of a box elsewhere is a plain
-process here, so it must not kill all that it can, but what it made.
+``python -m tests.helpers.bare_guest FOLDER [no-landlock]``. In a box, the guest is the first process. Here it is a
+plain process, so it may kill only its own descendants.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def _end_descendants() -> None:
 
 
 def _descendants(guest: int) -> list[int]:
-    """Return what this guest made: the watchdog must see nothing else of this machine, no sockets or locks either."""
+    """Return the guest's processes. The watchdog must see nothing else of this machine, no sockets or locks either."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():

@@ -27,7 +27,6 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Return a Chromium without a window."""
     program = shutil.which(CHROMIUM)
     if program is None:
         missing("no browser: `apt-get install chromium`")

@@ -1,4 +1,4 @@
-"""Cells without processes, for tests of what goes on around strategies: real ones take a fifth of a second to start."""
+"""Cells without processes, for tests of other parts: real cells take a fifth of a second to start."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,6 @@ from ctxbench.harness.cells import Cells, InlineCells, StrategyBounds
 def open_inline(
     hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None, common: object = None
 ) -> Iterator[Cells]:
-    """Yield cells that run strategies in this process, which counts budgets by `ctxcode-1`."""
     yield InlineCells()
 
 

@@ -15,7 +15,6 @@ class Result:
 
 
 def run_cli(*arguments: str) -> Result:
-    """Run `ctxbench ARGUMENTS`; return exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(list(arguments))
@@ -23,7 +22,7 @@ def run_cli(*arguments: str) -> Result:
 
 
 def assert_fault(result: Result, *words: str) -> None:
-    """Check that it ended as a user's fault should: exit 1, one line, each word in it."""
+    """Check for a user's fault: exit code 1, and one line that contains each word."""
     assert result.code == 1, result
     lines = [line for line in result.err.splitlines() if line.startswith("ctxbench: ")]
     assert len(lines) == 1 and "Traceback" not in result.err, result.err

@@ -1,4 +1,4 @@
-"""Databases for tests: new ones without the tables made again for each, open ones, those of another schema."""
+"""Databases for tests: new ones as copies of a template, open ones, and those of another schema."""
 
 import contextlib
 import os
@@ -18,21 +18,16 @@ _OPEN = contextlib.ExitStack()
 
 
 def open_for_test(url: str) -> store.Store:
-    """Open a database that is closed when the test ends."""
     return _OPEN.enter_context(store.open_store(url))
 
 
 def close_all() -> None:
-    """Close what was opened for the test that ends."""
     _OPEN.close()
 
 
 @contextmanager
 def made_once() -> Iterator[None]:
-    """Let a new SQLite file begin as a copy of one that was made before, which takes a tenth of the time.
-
-    Whatever is no new SQLite file is made as ever.
-    """
+    """Begin a new SQLite file as a copy of a template, which takes a tenth of the time."""
     template = b""
 
     def with_schema(url: URL, *, create: bool) -> Engine:
@@ -40,7 +35,7 @@ def made_once() -> Iterator[None]:
         engine = make_engine(url, create=create)
         if create and engine.dialect.name == "sqlite" and not Path(str(url.database)).exists():
             template = template or _made()
-            # Where a file cannot be made, the engine is to say so.
+            # If a file cannot be written, the engine reports it.
             with contextlib.suppress(OSError):
                 _write_whole(Path(str(url.database)), template)
         return engine
@@ -51,7 +46,6 @@ def made_once() -> Iterator[None]:
 
 
 def _made() -> bytes:
-    """Return the content of a database that holds no run."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.db"
         with pytest.MonkeyPatch.context() as patch:
@@ -61,7 +55,7 @@ def _made() -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file unless somebody has; nobody ever sees a part of it."""
+    """Write a file at once, unless it exists."""
     with tempfile.NamedTemporaryFile(dir=path.parent) as file:
         file.write(content)
         file.flush()
@@ -69,7 +63,7 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 
 def set_schema(path: Path, number: int) -> None:
-    """Give a SQLite database the schema number of another version."""
+    """Set the schema number of a SQLite database."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DROP TRIGGER schema_number_no_update")
         connection.execute("UPDATE schema_number SET number = ?", (number,))

@@ -1,4 +1,4 @@
-"""What a test needs of the machine, and what happens where it is missing."""
+"""A test's requirements of the machine, and what happens without them."""
 
 import importlib
 import os
@@ -7,30 +7,21 @@ from typing import Any, NoReturn
 import pytest
 
 COMPLETE = "CTXBENCH_TESTS_COMPLETE"
-"""The variable under which nothing may be skipped for want of a program or a privilege; our own CI sets it."""
+"""Environment variable that forbids skips because of a missing program or privilege; our own CI sets it."""
 
 
 def missing(said: str) -> NoReturn:
-    """Skip the test, or the file, that cannot do without something; where tests must be complete, fail.
-
-    Args:
-        said: what is missing, and if need be where it comes from.
-    """
+    """Skip the test or the file that requires something missing. If tests must be complete, fail."""
     (pytest.fail if os.environ.get(COMPLETE) == "1" else absent)(said)
 
 
 def absent(said: str) -> NoReturn:
-    """Skip the test, or the file, that needs what no machine has to have."""
+    """Skip the test or the file that requires something optional."""
     pytest.skip(said, allow_module_level=True)
 
 
 def needed(module: str, extra: str) -> Any:
-    """Return a module; where it is not installed, skip the file or the test that asks, or fail, as `missing` says.
-
-    Args:
-        module: its name.
-        extra: what installs it.
-    """
+    """Import a module that the extra `extra` installs; without it, act as `missing`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A back end that runs nothing, for tests: it answers jobs from a function."""
+"""A back end that runs nothing, for tests: a function answers its jobs."""
 
 import contextlib
 import threading
@@ -12,12 +12,12 @@ from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Repo
 
 
 class FakeSandbox:
-    """See `sandbox.types.Sandbox`; `jobs` lists what was asked for, `opened` how many pools are open."""
+    """See `sandbox.types.Sandbox`. `jobs` lists the received jobs; `opened` is the number of open pools."""
 
     name = "fake"
 
     def __init__(self, answer: Callable[[Job], Outcome]) -> None:
-        """Answer jobs with `answer`, which may raise `SandboxLost`; it must be safe to call from many threads."""
+        """Answer jobs with `answer`, which may raise `SandboxLost` and is called by many threads."""
         self.answer = answer
         self.jobs: list[Job] = []
         self.prepared: list[str] = []
@@ -25,7 +25,6 @@ class FakeSandbox:
         self.lock = threading.Lock()
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Note that it was asked for."""
         check_paths(environment.tree)
         report(f"{environment.name}: nothing to make")
         self.prepared.append(environment.digest)
@@ -34,11 +33,6 @@ class FakeSandbox:
     def open(
         self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
     ) -> AbstractContextManager[Pool]:
-        """Open a pool of an environment that was prepared.
-
-        Raises:
-            SandboxUnavailable: if it was not.
-        """
         if environment.digest not in self.prepared:
             raise SandboxUnavailable(
                 "is not prepared", where=f"fake environment {environment.name}", cure="call prepare() first"
@@ -46,7 +40,6 @@ class FakeSandbox:
         return self._opened(environment, width)
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Refuse: nothing can live in what runs nothing."""
         raise SandboxUnavailable("the fake sandbox runs nothing", where=environment.name, cure="use --sandbox docker")
 
     @contextlib.contextmanager
@@ -61,20 +54,11 @@ class FakeSandbox:
 
 
 class FakePool:
-    """See `sandbox.types.Pool`."""
-
     def __init__(self, sandbox: FakeSandbox, image: str, width: int) -> None:
-        """Take at most `width` jobs at once."""
         self.image, self.closed = image, False
         self._sandbox, self._slots = sandbox, threading.BoundedSemaphore(width)
 
     def run(self, job: Job) -> Outcome:
-        """Return the fake's answer.
-
-        Raises:
-            SandboxLost: if the answer does, or the pool is closed.
-            ValueError: if the job is none.
-        """
         if self.closed:
             raise SandboxLost("the pool is closed", cure="run jobs while it is open")
         job_frame(job)

@@ -6,7 +6,7 @@ from ctxbench.sandbox.guest import seccomp
 
 
 def run_filter(code: bytes, architecture: int, number: int, *arguments: int) -> int:
-    """Return the filter's answer to one call; arguments that are not given are 0."""
+    """Return the filter's answer to one call. Missing arguments are 0."""
     lines = list(struct.iter_unpack("=HBBI", code))
     data = {seccomp.NUMBER: number, seccomp.ARCHITECTURE: architecture}
     for index in range(6):

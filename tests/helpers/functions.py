@@ -1,4 +1,4 @@
-"""A small set of function samples on disk, and a judge that needs no sandbox: it runs nothing, it compares."""
+"""A small set of function samples on disk, and a judge without a sandbox that only compares texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _HEAD = 'def times_{number}(amount):\n    """Return the amount times {number}.""
 
 
 def make_function_set(home: Home, *, name: str = "functions", repos: int = 2, per_repo: int = 3) -> SampleSet:
-    """Write repositories into the home and a set of Python function samples over them."""
     samples: list[Sample] = []
     references: list[Reference] = []
     entries = {}
@@ -61,7 +60,7 @@ def make_function_set(home: Home, *, name: str = "functions", repos: int = 2, pe
 
 
 class FakeJudge:
-    """Says PASSED to a text that returns what the reference returns, and counts what it was asked."""
+    """Passes a text that returns what the reference returns, and counts its calls."""
 
     def __init__(
         self,
@@ -106,7 +105,6 @@ class FakeJudge:
     def open(
         self, home: Home, sample_set: SampleSet, sandbox: str | None, width: int
     ) -> Iterator[tuple[str, FakeJudge]]:
-        """Open as `harness.run.execution.open_judge` does."""
         self.ended.clear()
         try:
             yield sandbox or "docker", self

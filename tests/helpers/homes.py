@@ -1,5 +1,3 @@
-"""Fixtures: an empty home, and its store."""
-
 from collections.abc import Iterator
 from pathlib import Path
 

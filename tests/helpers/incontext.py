@@ -15,11 +15,9 @@ def similar(*windows: tuple[str, str]) -> Block:
 
 
 def api(path: str, *lines: str) -> Block:
-    """Return an API block."""
     head = f"# Here are some APIs that may be used from other files\n# {path}\n"
     return Block(kind=BlockKind.API, text=head + "".join(f"# {line}\n" for line in lines) + "\n\n")
 
 
 def prompt(infile: str, *blocks: Block) -> Prompt:
-    """Return a prompt that ends with the in-file text."""
     return Prompt(blocks=(*blocks, Block(kind=BlockKind.INFILE, text=infile)))

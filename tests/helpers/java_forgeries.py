@@ -1,8 +1,8 @@
-"""Wrong Java methods that try to be called right: body of `total` -> what the verdict's reason holds."""
+"""Wrong Java methods that try to pass: body of `total` -> a part of the verdict's reason."""
 
 
 def _tried(statements: str) -> str:
-    """Return a body that runs statements which may throw what is checked, and gives a wrong sum."""
+    """Return a body that runs statements with checked exceptions, and returns a wrong sum."""
     return (
         f"try {{\n{statements}\n}} catch (RuntimeException | Error error) {{\n    throw error;\n"
         "} catch (Throwable error) {\n    throw new IllegalStateException(error);\n}\nreturn 0;"
@@ -10,7 +10,7 @@ def _tried(statements: str) -> str:
 
 
 OURS = 'java.nio.file.Paths.get(System.getProperty("java.class.path").split(":")[0]).resolveSibling("{}")'
-"""What of ours lies beside the classes of the completion, as a virtual machine tells."""
+"""Java expression for the path of a ctxbench file next to the completion's classes."""
 TESTS, REPORTS = OURS.format("test.jar"), OURS.format("reports")
 DENIED, WRONG, EARLY, REFUSED = "access denied", "tests did not pass", "ended early", "does not compile"
 JAVA_FORGERIES = {

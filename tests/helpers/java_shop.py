@@ -98,7 +98,7 @@ public class SuiteTest extends TestCase {
 }
 """,
 }
-"""A suite of JUnit 3: of its tests one can be selected alone, two with their class, and one not at all."""
+"""A JUnit 3 suite: one test can be selected alone, two with their class, and one not at all."""
 FILES = {
     "pom.xml": """<project><properties>
 <project.build.sourceEncoding>ISO-8859-1</project.build.sourceEncoding>
@@ -314,7 +314,7 @@ public class Unit { public static String NAME = " coins"; }
     "unused/pom.xml": "<project><artifactId>unused</artifactId></project>",
     "unused/src/main/java/unused/Unused.java": "package unused;\nclass Unused { NoSuchType field; }\n",
 }
-"""A repository of modules: ``core`` needs ``units``, its tests ``goods`` and a file of its own."""
+"""A repository of modules: ``core`` needs ``units``, its tests ``goods`` and their own file."""
 TREE = {path: text.encode("iso-8859-1") for path, text in FILES.items()}
 TOTAL_TESTS = ("shop.CartTest#pays", "shop.PricesTest#adds", "shop.PricesTest#rates")
 ROUND_TESTS = ("shop.OldTest#testNotRound", "shop.PricesTest#isRound(int)[*]")

@@ -1,16 +1,16 @@
-"""The most memory that this process has held, from a moment on: `getrusage` also counts what came before."""
+"""Peak memory of this process since a moment; `getrusage` also counts earlier peaks."""
 
 from pathlib import Path
 
 
 def forget_peak() -> int:
-    """Begin to measure; return the bytes held now."""
+    """Start to measure. Return the current bytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
 
 def peak() -> int:
-    """Return the most bytes held since `forget_peak`."""
+    """Return the most bytes since `forget_peak`."""
     lines = Path("/proc/self/status").read_text().splitlines()
     [line] = [line for line in lines if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024

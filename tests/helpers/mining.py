@@ -90,7 +90,6 @@ FILES = {
 
 
 def local_manifest(folder: Path, files: Mapping[str, str] = FILES, *, name: str = "demo") -> RepoManifest:
-    """Write a repository and a manifest with ``[tests]``; return the manifest."""
     tree = write_tree(folder / f"{name}-tree", files)
     path = folder / f"{name}.toml"
     path.write_text(
@@ -112,10 +111,10 @@ def in_process(
     shop: str = FILES["shop.py"],
     imports: Mapping[str, str] = MappingProxyType({}),
 ) -> FakeSandbox:
-    """Return a back end that says of the repository what a real one would.
+    """Return a back end with the answers of a real one for the repository.
 
     Args:
-        more: asked first.
+        more: called first.
         tests: name of a test, ``test_FUNCTION`` or ``test_FUNCTION__MORE`` -> its body.
         shop: the file ``shop.py``.
         imports: function that the import of a test module runs -> that module, empty for a conftest.
@@ -139,7 +138,7 @@ def in_process(
 
 
 def covered(tests: Mapping[str, str], shop: str, imports: Mapping[str, str]) -> dict[str, Any]:
-    """Return the coverage of a repository: each test runs the function that it is named after."""
+    """Return the coverage of a repository. Each test runs the function in its name."""
     spans = {
         node.name: range(node.body[0].lineno + 1, (node.end_lineno or 0) + 1)
         for node in ast.walk(ast.parse(shop))

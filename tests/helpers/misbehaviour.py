@@ -1,4 +1,4 @@
-"""What servers can do wrong, as bytes on a connection, and what must become of the request that met it."""
+"""Misbehaviour of servers, as bytes on a connection, and the required outcome of a request."""
 
 import base64
 import gzip
@@ -14,13 +14,13 @@ from enum import Enum
 from typing import Any
 
 KEY = "sk-5Zq8-secret-of-the-user-7Wd2"
-"""What requests carry, and what must come back nowhere."""
+"""Sent with requests; must never appear in an output."""
 CHUNKED = ("Transfer-Encoding: chunked",)
 Body = dict[str, Any]
 
 
 class Outcome(Enum):
-    """What becomes of a request that meets a misbehaviour each time."""
+    """The outcome of a request whose every try meets the misbehaviour."""
 
     ANSWER = "answered"
     AGAIN = "a machine's fault, after further tries"
@@ -30,8 +30,6 @@ class Outcome(Enum):
 
 
 class Connection:
-    """One connection of a server, as a misbehaviour uses it."""
-
     def __init__(self, handle: socket.socket, gone: threading.Event) -> None:
         self._handle, self._gone = handle, gone
 
@@ -42,18 +40,17 @@ class Connection:
         self._gone.wait(60)
 
     def repeat(self, data: bytes, pause: float = 0.0) -> None:
-        """Send it again and again until nobody listens."""
+        """Send data repeatedly until the client is gone."""
         until = time.monotonic() + 60
         while time.monotonic() < until and not self._gone.wait(pause):
             self._handle.sendall(data)
 
     def reset(self) -> None:
-        """Close without the other side's leave."""
         self._handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 class Whole(bytes):
-    """A sound reply, behind which the connection stays open."""
+    """A valid reply after which the connection stays open."""
 
 
 Play = bytes | Callable[[Connection], object]
@@ -61,27 +58,24 @@ Play = bytes | Callable[[Connection], object]
 
 @dataclass(frozen=True)
 class Misbehaviour:
-    """One thing that a server does."""
-
     name: str
     play: Play
-    """What it sends, or does; it closes the connection behind what is no whole reply."""
+    """Bytes that the server sends, or its actions. It closes the connection after anything but a `Whole` reply."""
     outcome: Outcome
     words: str = ""
-    """In the answer or the fault."""
+    """Words in the answer or the fault."""
     slow: bool = False
-    """Whether only the time limit ends it."""
+    """Whether only the time limit ends the request."""
 
 
 def good(text: str = "answer", **changes: Any) -> Body:
-    """Return a sound reply."""
     choice = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
     return {"id": "cmpl-1", "model": "tiny", "choices": [choice], "usage": usage, **changes}
 
 
 def choice(**changes: Any) -> bytes:
-    """Return a reply whose answer is changed so."""
+    """Return a reply with a changed answer."""
     return reply(good(choices=[{**good()["choices"][0], **changes}]))
 
 
@@ -90,7 +84,7 @@ def usage(**changes: Any) -> bytes:
 
 
 def reply(body: object, status: str = "200 OK", *headers: str, length: int | None = None) -> bytes:
-    """Return a reply with this body: bytes, or what is sent as JSON."""
+    """Return a reply with this body: bytes, or data to send as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status}", *headers]
     if not any(line.startswith(("Transfer-Encoding", "Content-Length")) for line in headers):
@@ -234,8 +228,8 @@ def _packed() -> Iterator[Misbehaviour]:
     again = Outcome.AGAIN
     for coding in ("gzip", "deflate", "br", "zstd", "gzip, gzip", "compress", "x" * 5000):
         sent = reply(gzip.compress(_JSON), "200 OK", f"Content-Encoding: {coding}")
-        yield Misbehaviour(f"packed by {coding[:9]}", sent, again, "without being asked to")
-    yield Misbehaviour("a gzip bomb", reply(_BOMB, "200 OK", "Content-Encoding: gzip"), again, "without being asked to")
+        yield Misbehaviour(f"packed by {coding[:9]}", sent, again, "this was not requested")
+    yield Misbehaviour("a gzip bomb", reply(_BOMB, "200 OK", "Content-Encoding: gzip"), again, "this was not requested")
     yield Misbehaviour("100 MB", repeats(reply(b"", length=100 << 20), b" " * 65536), again, "larger than 8 MiB")
     yield Misbehaviour("an answer of 5 MB", choice(text="x" * (5 << 20)), again, "5,242,880 characters")
 
@@ -332,7 +326,7 @@ def _statuses() -> Iterator[Misbehaviour]:
     yield Misbehaviour("status 206 and a part", reply(_JSON[:50], "206 Partial Content"), Outcome.AGAIN, "not JSON")
     yield Misbehaviour("status 203 and an answer", reply(good(), "203 Odd"), Outcome.ANSWER, "answer")
     for number in (300, 304, 305, 399):
-        yield Misbehaviour(f"status {number}", reply(b"", f"{number} Odd"), Outcome.AGAIN, "is no answer")
+        yield Misbehaviour(f"status {number}", reply(b"", f"{number} Odd"), Outcome.AGAIN, "is not an answer")
     for number in (301, 302, 303, 307, 308):
         for place in ("http://127.0.0.2:9/v1", "/v1/completions", "", "javascript:alert(1)", "x" * 9000):
             sent = reply(b"", f"{number} Moved", f"Location: {place}")
@@ -364,7 +358,7 @@ def _errors() -> Iterator[Misbehaviour]:
 
 
 def _echoes() -> Iterator[Misbehaviour]:
-    """Yield what repeats the key that it was sent."""
+    """Yield replies that contain the key that was sent."""
     coded = base64.b64encode(KEY.encode()).decode()
     escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
     yield Misbehaviour("the key as the answer", choice(text=f"x = '{KEY}'"), Outcome.ANSWER, "x = '…'")
@@ -402,7 +396,7 @@ MISBEHAVIOURS = tuple(
 
 @dataclass
 class HostileServer:
-    """Answers as `choose` says, one connection a thread."""
+    """Answers as `choose` decides, one connection per thread."""
 
     choose: Callable[[Body], Play]
     port: int = 0
@@ -430,7 +424,7 @@ class HostileServer:
                     head += line
                 length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
                 if len(raw := reading.read(length)) < length:
-                    return  # who asked has left meanwhile
+                    return  # the client has left meanwhile
                 body = json.loads(raw)
                 self.calls.append(body)
                 self.heads.append(head)
@@ -440,13 +434,12 @@ class HostileServer:
                     return
                 handle.sendall(play)
                 if not isinstance(play, Whole):
-                    # Behind what may be no whole reply: so that nobody waits for more of it.
+                    # After a reply that may be incomplete, so that the client does not wait for more.
                     handle.shutdown(socket.SHUT_WR)
 
 
 @contextmanager
 def hostile(choose: Callable[[Body], Play]) -> Iterator[HostileServer]:
-    """Give a running server."""
     gone = threading.Event()
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
         made = HostileServer(choose, listening.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A model for strategies under test: says what a function says."""
+"""A model for strategies under test: a function answers."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,6 @@ from ctxbench.strategies.chat import Chat
 
 
 class Model:
-    """A `strategies.api.Generate`."""
-
     def __init__(
         self, answer: Callable[[Prompt, str, int], str] = lambda *_: "draft", *, instructs: bool = False
     ) -> None:

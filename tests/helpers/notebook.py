@@ -1,4 +1,4 @@
-"""Execute ``docs/notebook.ipynb`` and keep what it prints: ``python -m tests.helpers.notebook``."""
+"""Execute ``docs/notebook.ipynb`` and store its output: ``python -m tests.helpers.notebook``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from nbclient import NotebookClient
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
 _SECONDS = 600
-"""Of one cell, at most."""
 
 
 def executed(folder: Path) -> Any:
-    """Return the notebook, executed anew in a folder, with the `ctxbench` of this interpreter first on the path.
-
-    Raises:
-        nbclient.exceptions.CellExecutionError: if a cell fails.
-    """
+    """Return the notebook, executed in a folder, with the `ctxbench` of this interpreter first on the path."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     notebook = nbformat.read(PAGE, as_version=4)
     client = NotebookClient(notebook, timeout=_SECONDS, resources={"metadata": {"path": str(folder)}})
@@ -32,7 +27,7 @@ def executed(folder: Path) -> Any:
 
 
 def tables(notebook: Any) -> list[str]:
-    """Return the data frames and values that the cells end with, as text."""
+    """Return the data frames and values at the ends of cells, as text."""
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     results = [output.data for output in outputs if output.output_type == "execute_result"]
     return [result["text/plain"] for result in results]

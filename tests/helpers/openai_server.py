@@ -1,7 +1,7 @@
-"""A server that speaks OpenAI's protocol, says what it is told to say, and fails as it is told to fail.
+"""A server of OpenAI's protocol with planned answers and faults.
 
-Deterministic: the n-th request of a server meets the n-th planned fault. Shapes are those that vLLM, llama.cpp and
-OpenAI itself were seen to send.
+Deterministic: the n-th request of a server meets the n-th planned fault. The shapes are those of vLLM, llama.cpp and
+OpenAI.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ class Fault:
     text: str = '{"error": {"message": "as planned", "type": "server_error", "param": null, "code": null}}'
     headers: tuple[tuple[str, str], ...] = ()
     stall: float = 0.0
-    """Wait so long before anything is sent."""
+    """Seconds to wait before anything is sent."""
     drip: float = 0.0
-    """Send a blank so often, and never anything else."""
+    """Seconds between blanks, which are all that is sent."""
     cut: bool = False
     """Close the connection in the middle of the answer."""
     drop: bool = False
-    """Close the connection without a word."""
+    """Close the connection without an answer."""
     change: Callable[[Body], object] | None = None
     """Change the answer before it is sent."""
 
@@ -47,23 +47,20 @@ def rate_limited(seconds: float | str) -> Fault:
 
 
 def raw(text: str) -> Fault:
-    """Send this with status 200."""
     return Fault(status=200, text=text)
 
 
 @dataclass
 class Server:
-    """The server; `start` and `stop` as often as wanted, always on the same port."""
-
     answer: Callable[[str, Body], str] = lambda prompt, body: "answer"
     faults: Sequence[Fault | None] = ()
     shape: str = VLLM
     window: int = 0
-    """Tokens that the model takes; 0: as many as come."""
+    """Tokens that the model reads; 0 for no limit."""
     cuts: int = 0
-    """Tokens of prompt that it reads, the last ones, without a word; 0: all. Ollama does so."""
+    """Last tokens of a prompt that the server reads, without an error; 0 for all. Ollama does so."""
     template: int = 0
-    """Tokens that it puts around every prompt."""
+    """Tokens around every prompt."""
     count: Callable[[str], int] = code_tokens.count
     split: Callable[[str], list[str]] = code_tokens.pieces
     """The tokens of a prompt, as its log-probabilities show them."""
@@ -71,28 +68,27 @@ class Server:
     key: str = ""
     model: str = "tiny"
     root: str = ""
-    """Where its weights lie, as it lists them; empty for the model's name."""
+    """Folder of the weights in the list of models; empty for the model's name."""
     tools: bool = True
-    """Whether a chat may have tools; answers in the text protocol are then sent as calls of them."""
+    """Whether a chat may have tools. Answers in the text protocol are then sent as tool calls."""
     listed_prompts: bool = True
-    """Whether prompts may come as a list; llama.cpp's server breaks on it."""
+    """Whether a prompt may be a list, which breaks llama.cpp's server."""
     finish: str | None = "stop"
     keeps_stop: bool = False
-    """Whether an answer still has the stop text that ended it; transformers' server leaves it there."""
+    """Whether an answer still has the stop text that ended it, as from transformers' server."""
     usage: bool = True
     cached: int = 0
     bos: str = ""
-    """A token that the server puts before every prompt, as it is shown in its log-probabilities."""
+    """A token that the server adds before every prompt, as its log-probabilities show it."""
     costs: Callable[[list[str], int], float] = lambda tokens, at: -1.0 if tokens[at] in tokens[:at] else -8.0
     port: int = 0
     calls: list[Body] = field(default_factory=list)
-    """The body of every request."""
     answered: int = 0
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     most: int = 0
-    """The most requests that were in flight at once."""
+    """The most requests in flight at once."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -107,7 +103,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Listen; the first time on a free port, then on the same."""
+        """Listen: first on a free port, then always on the same."""
         self._gone = threading.Event()
         self._http = _Http(("127.0.0.1", self.port), _handler(self))
         self.port = self._http.server_address[1]
@@ -115,7 +111,7 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Die: what is in flight is cut off."""
+        """Stop at once, with all requests in flight."""
         http, self._http = self._http, None
         if http is None or self._thread is None:
             return
@@ -129,8 +125,6 @@ class Server:
                 one.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
 
-    # The rest is called by handlers.
-
     def met(self, one: socket.socket) -> None:
         with self._lock:
             self._sockets.add(one)
@@ -141,7 +135,7 @@ class Server:
 
     @contextlib.contextmanager
     def taken(self, body: Body, headers: dict[str, str]) -> Iterator[Fault]:
-        """Count a request, and give what is planned for it."""
+        """Count a request, and yield its planned fault."""
         with self._lock:
             self.calls.append(body)
             self.headers.append(headers)
@@ -159,9 +153,9 @@ class Server:
         self._gone.wait(seconds)
 
     def reply(self, path: str, body: Body, key: str) -> tuple[int, Body]:
-        """Return status and body of the answer to a sound request."""
+        """Return status and body of the answer to a valid request."""
         if self.key and key != f"Bearer {self.key}":
-            # Some servers repeat what they were given.
+            # Some servers repeat the key.
             return 401, self._error(f"Incorrect API key provided: {key}", "invalid_request_error", 401)
         if path == "/v1/models":
             root = self.root or self.model
@@ -216,7 +210,7 @@ class Server:
         return choice
 
     def _pieces(self, prompt: str, body: Body) -> tuple[list[str], str | None]:
-        """Return the tokens that are made, up to the one with which a stop text is complete, and why they end."""
+        """Return the tokens up to a complete stop text, and the reason of their end."""
         pieces = code_tokens.pieces(self.answer(prompt, body))
         limit = body.get("max_tokens", body.get("max_completion_tokens", 16))
         for number in range(min(limit, len(pieces))):
@@ -245,7 +239,7 @@ class Server:
             f"tokens ({tokens_in} in the messages, {limit} in the completion). Please reduce the length."
         )
         if self.shape == VLLM:
-            # It counts no further than to the first token that is too much.
+            # vLLM counts only to the first token over the limit.
             least = self.window - limit + 1
             said = (
                 f"This model's maximum context length is {self.window} tokens. However, you requested {limit} output "
@@ -258,19 +252,17 @@ class Server:
         return self._error(said, "BadRequestError", 400)
 
     def _error(self, said: str, type_: str, code: int) -> Body:
-        """Return an error in this server's shape."""
         error = {"message": said, "type": type_, "param": None, "code": code}
         return {"object": "error", **error} if self.shape == VLLM_OLD else {"error": error}
 
 
 def bits_of(*logprobs: float) -> float:
-    """Return what tokens with these log-probabilities cost."""
+    """Return the bits of tokens with these log-probabilities."""
     return -sum(logprobs) / math.log(2)
 
 
 @contextlib.contextmanager
 def serving(**changes: Any) -> Iterator[Server]:
-    """Give a running server."""
     server = Server(**changes)
     server.start()
     try:
@@ -285,7 +277,7 @@ class _Http(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: connections are cut on purpose."""
+        """Stay silent: connections are cut on purpose."""
 
 
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
@@ -302,7 +294,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             super().finish()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Say nothing."""
+            pass
 
         def do_GET(self) -> None:
             self._send(*server.reply(self.path, {}, self.headers.get("Authorization", "")))
@@ -317,7 +309,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 status, made = server.reply(self.path, body, self.headers.get("Authorization", ""))
                 if fault.change is not None:
                     fault.change(made)
-            # Not counted while it is sent: whoever has the answer may ask again before this thread goes on.
+            # Not counted while it is sent: a client with the answer may ask again before this thread continues.
             self._send(status, made, cut=fault.cut)
             server.answered += status == 200 and not fault.cut
 

@@ -1,4 +1,4 @@
-"""Programs of a plain user, who may read what others wrote and write nothing of it."""
+"""Programs run by a plain user, who may read other users' files but not write them."""
 
 import os
 import subprocess
@@ -9,27 +9,26 @@ from typing import Any
 from tests.helpers.extras import missing
 
 USER = 65534
-"""nobody's number."""
 _CLOSED = 99
-"""Exit code where the interpreter is out of a plain user's reach."""
+"""Exit code if a plain user cannot reach the interpreter."""
 _OPENED = f"""
 hold=$(mktemp -d) && mount --bind "$2" "$hold" && mount -t tmpfs -o mode=755 none "$1" && mkdir -p "$2" &&
 mount --move "$hold" "$2" && rmdir "$hold" || exit {_CLOSED}
 shift 2
 exec setpriv --reuid {USER} --regid {USER} --clear-groups "$@"
 """
-"""A shell program: on the way to the interpreter a folder that is closed to others gives way to an open, empty one."""
+"""A shell program that replaces a closed folder in the interpreter's path by an open, empty one."""
 
 
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from ctxbench.harness.cli.main import main; main()"
 )
-"""The command line; a shell that starts the tests in the background lets them inherit an ignored interrupt."""
+"""The command line. A shell that starts the tests in the background makes them inherit an ignored interrupt."""
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a plain user; as ourselves where we are one."""
+    """Run the command line as a plain user, or as the current user if not root."""
     with start(*argv) as process:
         out, err = process.communicate(timeout=120)
     if process.returncode == _CLOSED:
@@ -38,7 +37,7 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def start(*argv: str) -> subprocess.Popen[str]:
-    """Start the command line as a plain user; as ourselves where we are one."""
+    """Start the command line as a plain user, or as the current user if not root."""
     command = [sys.executable, "-c", PROGRAM, *argv]
     settings: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": "/"}
     settings["env"] = {**os.environ, "HOME": "/nonexistent"}

@@ -1,4 +1,4 @@
-"""Ports for servers that must be told theirs before they start."""
+"""Ports for servers that need theirs before they start."""
 
 import contextlib
 import secrets
@@ -7,13 +7,13 @@ from pathlib import Path
 
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 32768
-"""The first port of the kernel's own choice, where it does not say."""
+"""The kernel's first own port, if it reports none."""
 
 
 def free_port() -> int:
-    """Return a port of this machine that nothing listens on.
+    """Return a free port of this machine.
 
-    It lies below those that the kernel gives to whoever asks for any, so that no other test is given it meanwhile.
+    It is below the kernel's own ports, so that no other test gets it meanwhile.
     """
     lowest = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else _LOWEST
     while True:

@@ -1,4 +1,4 @@
-"""This processor made to work as others do: by the settings of numpy and of its BLAS, which take effect at start."""
+"""Settings of numpy and its BLAS that make this processor compute like others."""
 
 import os
 import platform
@@ -16,13 +16,13 @@ CORES = {
     "Sandybridge": "Sandybridge",
     "Haswell": "Haswell",
 }
-"""What OPENBLAS_CORETYPE asks for -> how numpy's OpenBLAS calls the kernels that it then uses."""
+"""Value of OPENBLAS_CORETYPE -> the name of its kernels in numpy's OpenBLAS."""
 NEWEST = {"SkylakeX": "SkylakeX"}
 """The same, for processors with AVX-512."""
 
 
 def settings() -> dict[str, dict[str, str]]:
-    """Return name -> environment of every setting that this processor can take on."""
+    """Return name -> environment of every setting that this processor supports."""
     features = _features()
     if platform.machine() != "x86_64" or not features.get("AVX2"):
         missing("settings of BLAS are tried on x86-64 with AVX2")
@@ -30,13 +30,13 @@ def settings() -> dict[str, dict[str, str]]:
     found = {core: {"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"} for core in cores}
     found["two threads"] = {"OPENBLAS_NUM_THREADS": "2"}
     plain = {"NPY_DISABLE_CPU_FEATURES": " ".join(dispatched()), "OPENBLAS_NUM_THREADS": "1"}
-    # The C library chooses its logarithms and exponentials by what the processor can do, as numpy does.
+    # Like numpy, the C library chooses its logarithms and exponentials by the processor's features.
     plain["GLIBC_TUNABLES"] = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable"
     return {**found, "plain": plain}
 
 
 def dispatched() -> list[str]:
-    """Return the sets of instructions that numpy uses here beyond those it always does."""
+    """Return the instruction sets that numpy uses here beyond its baseline."""
     from numpy._core._multiarray_umath import __cpu_dispatch__
 
     return [name for name in __cpu_dispatch__ if _features().get(name)]
@@ -50,7 +50,7 @@ def _features() -> Mapping[str, bool]:
 
 
 def python(*arguments: str, setting: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run Python with arguments under a setting; warnings are errors."""
+    """Run Python under a setting."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -65,6 +65,6 @@ def python(*arguments: str, setting: Mapping[str, str]) -> subprocess.CompletedP
 
 
 def core(setting: Mapping[str, str]) -> str:
-    """Return which kernels OpenBLAS uses under a setting, as it says itself."""
+    """Return the name of OpenBLAS's kernels under a setting."""
     said = python("-c", "import numpy", setting={**setting, "OPENBLAS_VERBOSE": "2"}).stderr
     return next(line.removeprefix("Core: ") for line in said.splitlines() if line.startswith("Core: "))

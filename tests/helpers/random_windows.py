@@ -1,4 +1,4 @@
-"""A control: windows drawn by lot, in RepoCoder's layout. Retrieval that is not better than this is worth nothing.
+"""A control: randomly drawn windows, in RepoCoder's layout. Retrieval must be better than this.
 
 Use it as ``tests/helpers/random_windows.py@control.random``.
 """

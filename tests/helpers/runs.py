@@ -7,7 +7,6 @@ from ctxbench.harness.results import RunInfo, RunTable, Status
 
 
 def make_run(**changes: Any) -> RunInfo:
-    """Return a run of lc.infile by a scripted generator with some fields changed."""
     fields: dict[str, Any] = {
         "id": "r1",
         "samples": "demo",
@@ -29,7 +28,7 @@ def make_table(
     first: int = 0,
     **run: Any,
 ) -> RunTable:
-    """Return a run whose samples are called s0, s1, … (from `first` on); values in the profile's own scale."""
+    """Return a run whose samples are called s0, s1, … (from `first` on), with values in the profile's own scale."""
     count = len(repos)
     return RunTable(
         run=make_run(**run),

@@ -1,4 +1,4 @@
-"""Small samples for tests: name what matters, the rest is filled in."""
+"""Small samples for tests with default fields."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from ctxbench.bench.types import Cursor, Kind, Query, Reference, Sample
 
 
 def make_sample(**changes: Any) -> Sample:
-    """Return a single-line Python sample with some fields changed."""
     fields: dict[str, Any] = {
         "id": "demo/shop/checkout.py#L3C12",
         "benchmark": "ctxbench",
@@ -23,10 +22,8 @@ def make_sample(**changes: Any) -> Sample:
 
 
 def make_query(**changes: Any) -> Query:
-    """Return the query of `make_sample`."""
     return make_sample(**changes).query()
 
 
 def make_reference(**changes: Any) -> Reference:
-    """Return the reference of `make_sample`."""
     return Reference(**{"id": "demo/shop/checkout.py#L3C12", "target": "apply_tax(user.cart, rate)", **changes})

@@ -1,7 +1,8 @@
-"""A stand-in for the process that `serve` starts: `python serve_engine.py FOLDER`; FOLDER holds what it is to do.
+"""A replacement for the process that `serve` starts: `python serve_engine.py FOLDER`.
 
-It writes what it was given to ``given-PID.json``, and answers with the prompt's last word. File ``stay`` keeps it from
-starting, ``die`` and ``die-once`` end it at a request, ``hang`` keeps an answer back, ``noisy`` makes it write much.
+It writes its job to ``given-PID.json`` and answers with the last word of the prompt. Files in FOLDER change this:
+``stay`` prevents the start, ``die`` and ``die-once`` end the process at a request, ``hang`` delays an answer, ``noisy``
+fills the log.
 """
 
 import json

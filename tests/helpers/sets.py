@@ -1,4 +1,4 @@
-"""A small sample set on disk, made without the builder: known repositories, known answers."""
+"""A small sample set on disk, written without the builder, with known repositories and answers."""
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
@@ -10,20 +10,12 @@ from tests.helpers.samples import make_sample
 
 
 def _line(number: int) -> tuple[str, str]:
-    """Return what stands before the cursor, and the answer."""
+    """Return the text before the cursor, and the answer."""
     return f"    total_{number} = ", f"apply_tax(cart_{number}, rate)"
 
 
 def make_set(home: Home, *, name: str = "demo", repos: int = 2, per_repo: int = 4, **changes: object) -> SampleSet:
-    """Write repositories into the home and a set of line samples over them.
-
-    Args:
-        home: where.
-        name: the set's name.
-        repos: how many repositories.
-        per_repo: samples of each.
-        changes: fields of every sample.
-    """
+    """Write repositories into the home and a set of line samples over them. `changes` are fields of every sample."""
     samples: list[Sample] = []
     references: list[Reference] = []
     entries = {}

@@ -1,6 +1,6 @@
-"""A tiny Llama, trained on the standard library's source: about a million parameters, whose text is not noise.
+"""A tiny Llama, trained on the standard library's source: a million parameters and plausible text.
 
-Made once a machine and version of the libraries, on one core, from fixed seeds, in under a minute of processor time.
+Trained once per machine and version of the libraries, on one core, from fixed seeds, in under a minute.
 """
 
 import hashlib
@@ -77,14 +77,13 @@ CHAT = (
 
 
 def corpus() -> str:
-    """Return the source of some modules of the standard library."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     files = [folder / f"{name}.py" for name in _MODULES]
     return "\n".join(path.read_text(encoding="utf-8") for path in files if path.is_file())
 
 
 def tiny_llama(cache: Path) -> Path:
-    """Return the folder of the model; it is trained if the cache lacks it."""
+    """Return the folder of the model. It is trained if the cache lacks it."""
     import tokenizers
     import torch
     import transformers

@@ -1,4 +1,4 @@
-"""Wheels of a few lines, made in the test: what pip takes from a folder needs no network."""
+"""Wheels of a few lines, written by a test. pip installs them from a folder without a network."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ def tiny_wheel(
     requires: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a wheel whose package is `name`, unless `files` says otherwise."""
+    """Write a wheel with the package `name`, or with `files`."""
     folder.mkdir(parents=True, exist_ok=True)
     info = f"{name}-{version}.dist-info"
     metadata = [

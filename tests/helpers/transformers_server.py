@@ -1,4 +1,4 @@
-"""`transformers serve` and vLLM's server, each in a process group of its own: real servers of OpenAI's protocol."""
+"""`transformers serve` and vLLM's server, each in its own process group: real servers of OpenAI's protocol."""
 
 import os
 import signal
@@ -14,19 +14,14 @@ from tests.helpers.ports import free_port
 
 _MAIN = "import sys; from transformers.cli.transformers import main; sys.exit(main())"
 _START_SECONDS = 240.0
-"""It takes 13 on a quiet machine, most of them to import."""
+"""The start takes 13 s on a quiet machine, mostly for imports."""
 
 
 class TransformersServer:
-    """The server; `start` and `kill` as often as wanted, always on the same port."""
+    """The server. `start` and `kill` work repeatedly, always on the same port."""
 
     def __init__(self, model: Path, scratch: Path) -> None:
-        """Prepare.
-
-        Args:
-            model: folder of the model; its path is the model's name in requests.
-            scratch: where the hub's empty cache and the server's log go.
-        """
+        """`scratch` contains the hub's empty cache and the server's log. The model's path is its name in requests."""
         self.model, self._scratch = model, scratch
         (scratch / "hub").mkdir(parents=True, exist_ok=True)
         self.port = free_port()
@@ -34,18 +29,15 @@ class TransformersServer:
 
     @property
     def spec(self) -> str:
-        """The spec of `openai` for it, without parameters."""
         return f"openai:{self.model}@http://127.0.0.1:{self.port}/v1"
 
     @property
     def log(self) -> str:
-        """What the server said."""
         return (self._scratch / "log").read_text(encoding="utf-8", errors="replace")
 
     def launch(self) -> None:
-        """Start the process."""
         argv = [sys.executable, *self._arguments(), "--host", "127.0.0.1", "--port", str(self.port)]
-        # One thread: those that wait for each other at every step are slow for a tiny model.
+        # One thread: threads that wait for each other at every step are slow for a tiny model.
         own = {"HF_HOME": str(self._scratch), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **ON_PROCESSOR}
         env = {**os.environ, **own}
         with (self._scratch / "log").open("ab") as log:
@@ -55,10 +47,10 @@ class TransformersServer:
         return ["-c", _MAIN, "serve", str(self.model), "--device", "cpu", "--dtype", "float32"]
 
     def wait(self) -> None:
-        """Wait until it answers.
+        """Wait until the server answers.
 
         Raises:
-            AssertionError: if it ended, or does not answer in time.
+            AssertionError: if the server ended, or does not answer in time.
         """
         until = time.monotonic() + _START_SECONDS
         while time.monotonic() < until:
@@ -72,12 +64,11 @@ class TransformersServer:
         raise AssertionError(f"no answer within {_START_SECONDS:g} s: {self.log[-3000:]}")
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
         self.launch()
         self.wait()
 
     def kill(self) -> None:
-        """Kill the whole process group at once: what is in flight is cut off."""
+        """Kill the whole process group at once, with all requests in flight."""
         process, self._process = self._process, None
         if process is not None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -85,7 +76,7 @@ class TransformersServer:
 
 
 class VLLMServer(TransformersServer):
-    """vLLM's server; its script is left out, since that of the build for processors does not start."""
+    """vLLM's server, without its script, which does not start in the build for CPUs."""
 
     def _arguments(self) -> list[str]:
         how = ("--dtype", "bfloat16", "--max-model-len", "4096", "--enforce-eager", "--generation-config", "vllm")

@@ -15,7 +15,7 @@ from ctxbench.bench.repositories.snapshot import Snapshot
 
 
 def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write files below `root`; text is dedented."""
+    """Write files below `root`. Text is dedented."""
     for path, content in files.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -26,13 +26,12 @@ def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
 def make_snapshot(
     root: Path, files: Mapping[str, str | bytes], *, language: Language = PYTHON, name: str = "demo"
 ) -> Snapshot:
-    """Write files and read them as a snapshot."""
     return snapshot.load(name, write_tree(root, files), language)
 
 
 @contextmanager
 def blind() -> Iterator[None]:
-    """Build line samples without a look at what is in sight: only lines that stand elsewhere to the letter go."""
+    """Build line samples without checks for visible answers. Only exact copies of lines are excluded."""
 
     def nothing(cuts: Sequence[Any], *_: Any) -> list[str]:
         return [""] * len(cuts)

@@ -1,7 +1,7 @@
-"""A stand-in for the package `vllm`: knows the names that ours uses and no others, and answers as a function says.
+"""A replacement for the package `vllm` with only the names that ctxbench uses. A function answers.
 
-`NAMES` is what the real package is held against, see `test_vllm_package.py`; whoever passes or reads another name fails
-here, and whoever adds one here that the real package lacks fails there.
+`test_vllm_package.py` compares `NAMES` with the real package. Code that passes or reads another name fails here, and a
+name that the real package lacks fails there.
 """
 
 import math
@@ -51,19 +51,16 @@ NAMES: dict[str, frozenset[str]] = {
 }
 
 _BLOCK = 4
-"""Tokens that are kept together."""
+"""Tokens that are cached together."""
 
 
 def known(name: str, given: dict[str, Any]) -> types.SimpleNamespace:
-    """Return what was given; refuse a name that is not among `NAMES`."""
     if odd := set(given) - NAMES[name]:
         raise TypeError(f"{name} got unexpected names {sorted(odd)}")
     return types.SimpleNamespace(**given)
 
 
 class FakeVLLM:
-    """The package, as one test needs it."""
-
     def __init__(
         self,
         following: Callable[[list[int], int | None], int],
@@ -72,13 +69,13 @@ class FakeVLLM:
         ends: Sequence[int] = (),
         log: Callable[[list[int], int], float] = lambda *_: math.log(0.5),
     ) -> None:
-        """Answer as told.
+        """Store the answers.
 
         Args:
             following: tokens so far and the seed, None for greedy -> the next token.
             text: tokens of a prompt and of an answer -> the answer's text.
             ends: tokens that end an answer.
-            log: tokens so far and the next -> the natural logarithm of its probability.
+            log: tokens so far and the next token -> the natural logarithm of its probability.
         """
         self.following, self.text, self.ends, self.log = following, text, ends, log
         self.started: list[types.SimpleNamespace] = []
@@ -87,15 +84,14 @@ class FakeVLLM:
         """The parameters of every call of an engine."""
         self.threads: set[str] = set()
         self.mains: set[str] = set()
-        """The main module's spec at each start, by which spawned workers know the script to run."""
+        """The main module's spec at each start, which tells spawned workers the script to run."""
         self.alive = 0
         self.gpu, self.cpu = True, False
         self.broken: list[Exception] = []
-        """What the next calls raise, starts among them."""
+        """Exceptions of the next calls, starts included."""
         self._seen: list[list[int]] = []
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Be what `import vllm` finds."""
         parts = {
             "vllm": {
                 "LLM": self._llm,
@@ -148,7 +144,7 @@ class FakeVLLM:
         cached = max((_shared(ids, one) for one in self._seen), default=0)
         if getattr(how, "skip_reading_prefix_cache", priced):
             cached = 0
-        # It keeps blocks of tokens, and always reads the last; what was at hand has no prices.
+        # It caches blocks of tokens, and always reads the last block. Cached tokens have no prices.
         cached = min(cached, len(ids) - 1) // _BLOCK * _BLOCK
         first = max(1, cached + 1)
         prices = ({ids[at]: self._logprob(ids[:at], ids[at])} for at in range(first, len(ids)))

@@ -93,7 +93,7 @@ def test_rows_that_other_versions_made_say_so(shelf: Shelf, column: str, old: st
 def test_rows_that_were_decoded_otherwise_say_in_what(shelf: Shelf, name: str, value: Any) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.5))
     shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder", sampling=json.dumps({**GREEDY, name: value}))
-    told = f"lc.repocoder 1 a sample at temperature 0, {name} {json.dumps(value)}"
+    told = f"lc.repocoder 1 per sample at temperature 0, {name} {json.dumps(value)}"
     assert told in shelf.said()
     assert {json.dumps(one["sampling"][name]) for one in shelf.shown()} == {json.dumps(value), json.dumps(GREEDY[name])}
 
@@ -129,14 +129,14 @@ def test_a_mean_over_fewer_and_easier_samples_stands_first_but_says_so(shelf: Sh
     assert (first["run"], first["n"], first["es"]["n"], first["missing"]) == ("bbb", 12, 6, 0)
     assert first["difference"]["es"]["mean"] == -4.0 and (first["rank_high"], second["rank_high"]) == (2, 2)
     assert (first["es"]["mean"], second["es"]["mean"]) == (86.0, 50.0)
-    assert "Not every row has es at the same samples" in shelf.said()
+    assert "Rows have es for different samples" in shelf.said()
     assert "(lc.repocoder 6, lc.infile 12)" in shelf.said()
 
 
 def test_rows_with_equally_many_other_samples_say_so_too(shelf: Shelf) -> None:
     shelf.rows.run("aaa", IDS, undefined(IDS[:1], dict.fromkeys(IDS[1:], 0.5)))
     shelf.rows.run("bbb", IDS, undefined(IDS[-1:], dict.fromkeys(IDS[:-1], 0.5)), strategy="lc.repocoder")
-    assert "Not every row has es at the same samples" in shelf.said()
+    assert "Rows have es for different samples" in shelf.said()
 
 
 def test_rows_over_the_same_samples_are_not_warned_of(shelf: Shelf) -> None:
@@ -189,7 +189,7 @@ def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: 
     assert (first["run"], first["rank_low"], first["rank_high"], first["group"]) == ("aaa", 1, 1, "a")
     assert (second["run"], second["rank_low"], second["rank_high"], second["group"]) == ("bbb", 2, 2, "b")
     assert second["difference"]["es"]["mean"] == -10.0 and second["difference"]["es"]["p"] == 0.03125
-    assert "Not every row has es at the same samples" in shelf.said()
+    assert "Rows have es for different samples" in shelf.said()
 
 
 def test_three_equal_completions_are_no_better_than_one(shelf: Shelf) -> None:
@@ -210,7 +210,7 @@ def test_compare_says_what_else_differs_between_two_runs(shelf: Shelf) -> None:
     shelf.rows.keep()
     told = " ".join(run_cli("compare", "aaa", "bbb", "ccc", "--db", shelf.url).out.split())
     one, other = told.split("lc.infile (ccc) minus")
-    assert "lc.infile 1 a sample at temperature 0; lc.infile 2 a sample at temperature 0" in one
+    assert "lc.infile 1 per sample at temperature 0; lc.infile 2 per sample at temperature 0" in one
     assert "(strategy edited)" in one and "(strategy s1)" in one
     assert "generator another minus scripted" in other and "of its own" not in other
 

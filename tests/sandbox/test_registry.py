@@ -32,12 +32,12 @@ BUBBLEWRAP = SandboxUnavailable("bubblewrap is not installed", where="bubblewrap
         (DOCKER, BUBBLEWRAP, None, "start Docker.*apt-get install.*doctor"),
         (None, None, "subprocess", "use docker, docker.runtime=NAME. or bubblewrap"),
         (None, None, "", "use docker, docker.runtime=NAME. or bubblewrap"),
-        (None, None, "docker(runtime=)", "there is no sandbox"),
-        (None, None, "docker(runtime=a b)", "there is no sandbox"),
-        (None, None, "docker()", "there is no sandbox"),
-        (None, None, "docker(hosts=tcp://a:1)", "there is no sandbox"),
-        (None, None, "docker(runtime=a, runtime=b)", "there is no sandbox"),
-        (None, None, "bubblewrap(runtime=runsc)", "there is no sandbox"),
+        (None, None, "docker(runtime=)", "no sandbox is called"),
+        (None, None, "docker(runtime=a b)", "no sandbox is called"),
+        (None, None, "docker()", "no sandbox is called"),
+        (None, None, "docker(hosts=tcp://a:1)", "no sandbox is called"),
+        (None, None, "docker(runtime=a, runtime=b)", "no sandbox is called"),
+        (None, None, "bubblewrap(runtime=runsc)", "no sandbox is called"),
         (DOCKER, None, "docker(runtime=runc)", "start Docker"),
     ],
 )
@@ -83,9 +83,9 @@ def test_a_runtime_of_the_engine_is_used(engine_with: Callable[[list[str]], None
 @pytest.mark.parametrize(
     ("asked", "present", "cure"),
     [
-        ("runsc", ["runc"], "no runtime 'runsc'; it has runc; install gVisor .* `sudo runsc install"),
+        ("runsc", ["runc"], "no runtime 'runsc'; its runtimes are runc; install gVisor .* `sudo runsc install"),
         ("kata", ["io.containerd.runc.v2", "runc"], r"no runtime 'kata';.*--sandbox 'docker\(runtime=runc\)'"),
-        ("kata", [], "no runtime 'kata'; it has none"),
+        ("kata", [], "no runtime 'kata'; its runtimes are none"),
     ],
 )
 def test_a_runtime_that_the_engine_lacks_is_told_with_its_cure(

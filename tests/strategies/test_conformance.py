@@ -106,8 +106,8 @@ def test_every_line_strategy_is_checked() -> None:
                 f"block 0 (similar, shop/cart.py lines {start} to {end}): {words}",
             )
             for start, end, words in (
-                (7, 14, "its text stands at lines 6 to 13"),
-                (5, 12, "its text stands at lines 6 to 13"),
+                (7, 14, "its text is at lines 6 to 13"),
+                (5, 12, "its text is at lines 6 to 13"),
                 (7, 13, "it shows line 6 of shop/cart.py too; lines are counted from 0"),
                 (6, 12, "it shows line 12 of shop/cart.py too"),
                 (6, 14, "shop/cart.py, lines 6 to 14, is not its text"),

@@ -6,9 +6,8 @@
 Strategies name an encoder by its spec (``encoder=unixcoder(path=/models/unixcoder)``). `Vectors` in
 `bench.retrieval.encoders.vectors` caches the vectors.
 
-An encoder is registered by a factory whose keyword-only parameters are those of its spec: ``minilm(device=cpu)``. A
-factory is cheap: it only checks its parameters, that its packages are installed, and that its weights are on this
-machine. The weights are loaded for the first text.
+An encoder's factory has the keyword-only parameters of its spec: ``minilm(device=cpu)``. It only checks the parameters,
+that the packages are installed, and that the weights are on this machine. The first text loads the weights.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Encoder(Protocol):
 
     @property
     def version(self) -> str:
-        """A digest of the weights and everything else that determines the vectors, except the spec; in cache keys."""
+        """Digest of the weights and everything else that determines the vectors, except the spec; for cache keys."""
         ...
 
     @property
@@ -44,7 +43,7 @@ class Encoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector of length 1 per text, in order: shape (texts, width). Long texts lose their end.
+        """Return one vector of length 1 per text, in order: shape (texts, width). Long texts are truncated at the end.
 
         Raises:
             MachineFault: if the computation failed.
@@ -58,20 +57,19 @@ COMMAND = "ctxbench doctor"
 
 _REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", command=COMMAND)
 _ENCODERS: dict[str, tuple[object, Encoder]] = {}
-"""Canonical spec -> the state of its files when loaded, and the encoder."""
+"""Canonical spec -> state of its files when loaded, and the encoder."""
 _LOCK = threading.RLock()
-"""Held during imports of plug-ins, too: two threads must not register the same one twice."""
+"""Lock that is also held during imports of plugins, so that two threads do not register the same encoder."""
 
 
 def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F]:
     """Register a factory function as the encoder `name`.
 
     Args:
-        name: its name in specs.
         shorthand: a short spelling, ``name:TEXT``.
 
     Raises:
-        InputFault: if the name is taken, or the factory has parameters that are not keyword-only.
+        InputFault: if the name is taken, or a parameter of the factory is not keyword-only.
     """
     return lambda factory: _REGISTRY.register(name, factory, shorthand=shorthand)
 
@@ -91,7 +89,7 @@ def read(spec: str) -> Spec:
 
 
 def canonical(spec: str) -> str:
-    """Return the spelling under which an encoder's vectors are stored: keys sorted, without defaults.
+    """Return the spelling under which an encoder's vectors are stored: sorted keys, no defaults.
 
     Raises:
         InputFault: if the spec cannot be parsed, the name is unknown, or a parameter does not fit.
@@ -101,11 +99,11 @@ def canonical(spec: str) -> str:
 
 
 def get(spec: str) -> Encoder:
-    """Return the encoder of a spec. It is shared by all threads while its files are unchanged.
+    """Return the encoder of a spec. All threads share it while its files are unchanged.
 
     Raises:
-        InputFault: if the spec cannot be parsed, the name is unknown, a parameter does not fit, or a package or
-            the weights are missing. Nothing is downloaded unless the spec requests it.
+        InputFault: if the spec cannot be parsed, the name is unknown, a parameter does not fit, or a package or the
+            weights are missing. Nothing is downloaded unless the spec requests it.
     """
     with _LOCK:
         key = _REGISTRY.canonical(spec)
@@ -116,7 +114,6 @@ def get(spec: str) -> Encoder:
 
 
 def _state(encoder: Encoder) -> object:
-    """Return the state of an encoder's files, if its attribute `folder` names them."""
     folder = getattr(encoder, "folder", None)
     with contextlib.suppress(OSError):
         return weights.state(Path(folder)) if isinstance(folder, str | Path) else None

@@ -3,16 +3,16 @@
     text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
          -> the model's last layer -> pooled -> length 1
 
-`minilm` is not in the two papers; it is the default because its weights come from a package index. Its limit and
-pooling are those of the model's own configuration. The other encoders are named in the papers. Where a paper states
-only a model's name, ctxbench chose the checkpoint, the pooling or the similarity:
+`minilm` is in neither paper. It is the default because its weights come from a package index. Its limit and pooling are
+those of the model's own configuration. The papers name the other encoders. Where a paper states only the name, ctxbench
+chose the checkpoint, the pooling or the similarity:
 
- name | paper | from the paper | chosen |
+name | paper | from the paper | chosen |
 ---|---|---|---|
- `codet5p-110m` | ICL-strategies | name and size | the ``-embedding`` checkpoint |
- `unixcoder` | both | name | ``<encoder-only>`` form and mean as InferCom's later release |
- `contriever` | ICL-strategies | name | checkpoint, mean, cosine |
- `mpnet` | ICL-strategies | name | checkpoint |
+`codet5p-110m` | ICL-strategies | name and size | the ``-embedding`` checkpoint |
+`unixcoder` | both | name | ``<encoder-only>`` form and mean as InferCom's later release |
+`contriever` | ICL-strategies | name | checkpoint, mean, cosine |
+`mpnet` | ICL-strategies | name | checkpoint |
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class EncoderRecipe:
     model: str
     """The model's name on the hub."""
     limit: int
-    """Tokens to which a text is truncated at the end, special ones included."""
+    """Largest number of tokens of a text, special tokens included. Longer texts are truncated at the end."""
     architecture: Architecture
     pooling: Literal["mean", "first"] = "mean"
-    """Pooling of the token vectors, special ones included: their mean, or the first."""
+    """Pooling of all token vectors, including special tokens: their mean, or the first."""
     mode: str = ""
-    """A special token for the model's mode; the text is then between two separators."""
+    """Special token for the model's mode. The text is then between two separators."""
     projected: bool = False
     """Whether the pooled vector is multiplied by another matrix (``proj``), which determines its width."""
 
@@ -63,25 +63,25 @@ class EncoderModel(Protocol):
     """A loaded model: the part that needs torch."""
 
     def tokens(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, without special ones."""
+        """Return the ids of a text's tokens, without special tokens."""
         ...
 
     def special(self, name: str) -> int:
-        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if there is none."""
+        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if the model has none."""
         ...
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector for each text of a batch; all texts have equally many tokens."""
+        """Return one vector per text of a batch. All texts have equally many tokens."""
         ...
 
 
 def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], limit: int) -> list[int]:
-    """Return tokens between special ones, truncated at the end to `limit` tokens in total."""
+    """Return tokens between special tokens, truncated at the end to `limit` tokens in total."""
     return [*first, *tokens[: limit - len(first) - len(last)], *last]
 
 
 def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Return batches of texts of equal length, so that nothing is padded, with at most `most` texts each."""
+    """Return batches of at most `most` texts. The texts of a batch have equal length, so that nothing is padded."""
     groups: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if not groups or len(groups[-1]) == most or lengths[groups[-1][0]] != lengths[at]:
@@ -91,12 +91,12 @@ def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
 
 
 class RecipeEncoder:
-    """A model with its recipe."""
+    """An encoder: a model with its recipe."""
 
     def __init__(
         self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
     ) -> None:
-        """Store the model's folder; `load` is called for the first text."""
+        """Store the model's folder. `load` is called for the first text."""
         self._name, self._recipe, self.folder, self._batch, self._load = name, recipe, folder, batch, load
         self._lock = threading.Lock()
 
@@ -113,7 +113,9 @@ class RecipeEncoder:
         width = config.get(key, config.get("d_model"))
         if not isinstance(width, int):
             raise InputFault(
-                f"has no {key}", where=str(self.folder / "config.json"), cure=f"give {self._recipe.model} itself"
+                f"the model's configuration has no {key}",
+                where=str(self.folder / "config.json"),
+                cure=f"use the folder of {self._recipe.model}",
             )
         return width
 
@@ -128,14 +130,14 @@ class RecipeEncoder:
             first += [self._model.special(self._recipe.mode), *last]
         if min(*first, *last) < 0:
             raise InputFault(
-                f"its tokenizer lacks the special tokens of {self._recipe.model}",
+                f"the tokenizer lacks the special tokens of {self._recipe.model}",
                 where=self._name,
                 cure="give the folder of that model",
             )
         return first, last
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector for each text.
+        """Return one vector per text.
 
         With batches of more than 1, vectors vary by about 1e-7 with the other texts of the batch.
 
@@ -153,8 +155,10 @@ class RecipeEncoder:
                     vectors[batch] = self._model.pooled([ids[at] for at in batch], self._recipe.pooling)
                 except (RuntimeError, ValueError) as error:
                     reason = str(error).partition("\n")[0]
-                    cure = "try batch=1, another device, or check that the folder holds this model"
-                    raise MachineFault(f"cannot encode ({reason})", where=self._name, cure=cure) from error
+                    cure = "try batch=1, another device, or check that the folder contains this model"
+                    raise MachineFault(
+                        f"the model cannot encode a text ({reason})", where=self._name, cure=cure
+                    ) from error
         return unit_length(vectors)
 
 
@@ -177,7 +181,7 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
 
 
 def unit_length(vectors: Floats) -> Floats:
-    """Return the rows scaled to length 1; a row of zeros becomes the first unit vector."""
+    """Return the rows scaled to length 1. A row of zeros becomes the first unit vector."""
     rows = np.array(vectors, dtype=np.float64)
     # `fsum` rounds once; the order of numpy's own sums depends on the processor.
     lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])
@@ -234,8 +238,6 @@ def _encoder(
 
 
 def _paper_encoder(name: str, recipe: EncoderRecipe, summary: str) -> None:
-    """Register an encoder named in a paper. For its parameters see `unixcoder`, which has one more."""
-
     def make(
         *, path: str = "", download: bool = False, revision: str = "", device: str = "auto", batch: int = BATCH
     ) -> RecipeEncoder:
@@ -271,8 +273,8 @@ def unixcoder(
         download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
-        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
-            with what is encoded beside it.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7 with what
+            is encoded beside it.
         pooling: ``mean``, or ``first`` as InferCom's first release has it.
     """
     if pooling not in ("mean", "first"):

@@ -1,8 +1,4 @@
-"""`Vectors`: a cache in which each text is encoded once; in memory, or in a folder across runs and processes.
-
-The key of a vector consists of the encoder's spec and version and the SHA-256 of the text, without repository or
-sample.
-"""
+"""`Vectors`: a cache in which each text is encoded once; in memory, or in a folder across runs and processes."""
 
 from __future__ import annotations
 
@@ -26,31 +22,29 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-"""Called with the number of texts encoded so far, and the number to encode."""
 
 _MEMORY = 256 << 20
-"""Bytes of vectors in memory if there is no folder, for all encoders together."""
+"""Most bytes of vectors in memory if there is no folder, for all encoders together."""
 _WRITTEN = 4 << 30
-"""Bytes of vectors that one run may add to the files; a strategy can request any number of texts."""
+"""Most bytes of vectors that one run may add to the files, since a strategy can request any number of texts."""
 _PART = 128
-"""Number of texts encoded between two reports and stored together; a killed process loses at most these."""
+"""Number of texts encoded between two reports and stored together. A killed process loses at most these."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
 _SELECT = "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?"
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-"""Errors which show that the file is damaged or not a cache; all others are machine faults."""
+"""Errors of a file that is damaged or not a cache. All others are machine faults."""
 _PATIENCE = 60.0
-"""Seconds to wait for another process that writes."""
 
 
 class Vectors:
-    """Vectors of texts, computed on demand; threads may share it."""
+    """Vectors of texts, computed on demand. Threads can share them."""
 
     def __init__(self, folder: Path | None, *, most: int | None = None) -> None:
-        """Create a cache; nothing is read or written yet.
+        """Create a cache. Nothing is read or written yet.
 
         Args:
             folder: the folder for vectors, shared with other processes; None: in memory only.
-            most: bytes of vectors to store; later ones are computed each time.
+            most: bytes of vectors to store. Later vectors are computed each time.
         """
         self._folder = folder
         self._left = most if most is not None else _MEMORY if folder is None else _WRITTEN
@@ -63,7 +57,6 @@ class Vectors:
         Args:
             encoder: encodes texts that are not stored.
             spec: the encoder's canonical spelling (`bench.retrieval.encoders.canonical`).
-            texts: equal ones are encoded once.
             progress: called after each part of the missing texts, if any are missing.
 
         Raises:
@@ -73,7 +66,6 @@ class Vectors:
         digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         texts_by_digest = dict(zip(digests, texts, strict=True))
         vectors = store.kept.read(texts_by_digest)
-        # Encoders are fast with batches of similar length.
         missing = sorted(
             texts_by_digest.keys() - vectors.keys(), key=lambda digest: (len(texts_by_digest[digest]), digest)
         )
@@ -97,7 +89,6 @@ class Vectors:
             return self._stores[key]
 
     def _encoded(self, encoder: Encoder, store: _Store, texts: dict[bytes, str]) -> dict[bytes, Floats]:
-        """Encode the texts that no other thread or process has encoded meanwhile."""
         with store.encoding:
             vectors = store.kept.read(texts)
             missing = [digest for digest in texts if digest not in vectors]
@@ -118,12 +109,12 @@ class Vectors:
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
-    """Check the vectors of an encoder, perhaps a plugin's: once stored, they are never checked again."""
+    """Check the vectors of an encoder, perhaps a plugin's. Stored vectors are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
-            f"gave an array of shape {vectors.shape} for {count} texts, or numbers that are none",
+            f"the encoder returned an array of shape {vectors.shape} for {count} texts, or numbers that are not finite",
             where=f"encoder {key.partition(chr(10))[0]}",
-            cure="check its weights and its code",
+            cure="check the encoder's weights and code",
         )
     return vectors
 
@@ -132,18 +123,17 @@ class _Store:
     def __init__(self, key: str, kept: VectorFile | VectorTable) -> None:
         self.key, self.kept = key, kept
         self.encoding = threading.Lock()
-        """Held while texts are encoded, so that two threads do not encode the same one."""
+        """Lock for encoding, so that two threads do not encode the same text."""
 
 
 class VectorTable:
-    """The vectors of one encoder in memory; thread-safe."""
+    """The vectors of one encoder in memory. Thread-safe."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._vectors: dict[bytes, Floats] = {}
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the stored vectors, by the digest of their text."""
+        """Return the stored vectors by the digest of their text."""
         return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
@@ -154,15 +144,15 @@ class VectorTable:
 class VectorFile:
     """The vectors of one encoder in an SQLite file, for several threads and processes at once.
 
-    All its content can be computed again: a damaged file is deleted, and a damaged vector is ignored.
+    All its content can be computed again, so a damaged file is deleted, and a damaged vector is ignored.
     """
 
     def __init__(self, path: Path) -> None:
-        """Store the path; the file is created when something is added."""
+        """Store the path. The file is created when the first vector is added."""
         self._path = path
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the stored vectors, by the digest of their text.
+        """Return the stored vectors by the digest of their text.
 
         Raises:
             MachineFault: if the file cannot be read.
@@ -192,7 +182,7 @@ class VectorFile:
         self._do(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows))
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Run one transaction; a damaged file is removed, and the result is None."""
+        """Run one transaction. Remove a damaged file and return None."""
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=_PATIENCE)) as file, file:
                 file.execute(_TABLE)
@@ -201,5 +191,5 @@ class VectorFile:
             if error.sqlite_errorcode & 0xFF in _DAMAGED:
                 self._path.unlink(missing_ok=True)
                 return None
-            cure = "free space on the disk, or name another folder with CTXBENCH_CACHE; then run the same command again"
-            raise MachineFault(f"vectors cannot be kept: {error}", where=str(self._path), cure=cure) from error
+            cure = "free space on the disk, or set CTXBENCH_CACHE to another folder; then run the same command again"
+            raise MachineFault(f"vectors cannot be stored: {error}", where=str(self._path), cure=cure) from error

@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 _TEXTS = (".json", ".txt", ".model")
 WEIGHTS = (".safetensors", ".bin")
-"""Suffixes of weight files; a model with both kinds is loaded from the first."""
+"""Suffixes of weight files. A model with both kinds is loaded from the first."""
 
 
 def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
     """Check that packages are installed, without importing them.
 
     Raises:
-        InputFault: naming the missing ones.
+        InputFault: if packages are missing. The message names them.
     """
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputFault(f"needs {' and '.join(missing)}, not installed here", where=where, cure=cure)
+        raise InputFault(f"{' and '.join(missing)} must be installed", where=where, cure=cure)
 
 
 def local(path: str, *, where: str) -> Path:
     """Return the folder of a model that the user named.
 
     Raises:
-        InputFault: if it is not a folder with a model.
+        InputFault: if the path is not a folder with a model.
     """
     folder = Path(path).expanduser().absolute()
     if not (folder / "config.json").is_file() or not weight_files(folder):
@@ -57,7 +57,7 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
     """Return the folder of a hub's model: from the hub's cache on this machine, or downloaded if `download` is true.
 
     Raises:
-        InputFault: if it is not in the cache and `download` is false.
+        InputFault: if the model is not in the cache and `download` is false.
         MachineFault: if the download fails.
     """
     hub: Any = importlib.import_module("huggingface_hub")
@@ -73,8 +73,8 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
         raise InputFault(
             f"the weights of {model} are not on this machine",
             where=where,
-            cure=f"fetch them where the hub can be reached (`hf download {model}`, or download=on), "
-            f"or give their folder: {where}(path=…)",
+            cure=f"fetch them on a machine that reaches the hub (`hf download {model}`, or download=on), "
+            f"or name their folder: {where}(path=…)",
         )
     try:
         folder = Path(hub.snapshot_download(model, allow_patterns=patterns, **options))
@@ -83,7 +83,7 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
         reason = str(error).partition("\n")[0]
         raise MachineFault(
-            f"{model} cannot be downloaded ({reason})", where=where, cure="try again, or give path=…"
+            f"{model} cannot be downloaded ({reason})", where=where, cure="try again, or name a local folder by path=…"
         ) from error
     return local(str(folder), where=where)
 
@@ -99,7 +99,7 @@ def digest(folder: Path) -> str:
 
 
 def state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return names, sizes and times of the files that `digest` reads, which is much cheaper.
+    """Return names, sizes and times of the files that `digest` reads, which is much faster.
 
     Raises:
         OSError: if a file is gone.
@@ -112,7 +112,7 @@ def _deciding(folder: Path) -> list[Path]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files with the weights, sorted; empty if there are none."""
+    """Return the files with the weights, sorted; empty if the folder has none."""
     for suffix in WEIGHTS:
         if files := sorted(folder.glob(f"*{suffix}")):
             return files
@@ -120,7 +120,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 class TorchModel:
-    """Tokenizer and layers of one model."""
+    """Tokenizer and layers of a model."""
 
     def __init__(self, name: str, recipe: EncoderRecipe, folder: Path, *, device: str) -> None:
         """Load a model without downloading anything.
@@ -147,18 +147,18 @@ class TorchModel:
             # Both libraries raise arbitrary exceptions for an invalid folder or device.
             reason = str(error).strip().partition("\n")[0]
             raise InputFault(
-                f"cannot be read ({type(error).__name__}: {reason})",
+                f"the model cannot be loaded ({type(error).__name__}: {reason})",
                 where=f"{name} at {folder}",
-                cure=f"give the folder of {recipe.model}, and a device that is there",
+                cure=f"name the folder of {recipe.model}, and an existing device",
             ) from error
 
     def tokens(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, without special ones."""
+        """Return the ids of a text's tokens, without special tokens."""
         ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
     def special(self, name: str) -> int:
-        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if there is none."""
+        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if the model has none."""
         tokenizer = self._tokenizer
         if name in ("first", "last"):
             token_id = tokenizer.cls_token_id if name == "first" else tokenizer.sep_token_id
@@ -168,7 +168,7 @@ class TorchModel:
         return -1 if token_id is None else int(token_id)
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector for each text of a batch; all texts have equally many tokens."""
+        """Return one vector per text of a batch. All texts have equally many tokens."""
         torch = self._torch
         with torch.inference_mode(), self._one_thread():
             ids = torch.tensor([list(text) for text in batch], device=self._device)
@@ -181,7 +181,7 @@ class TorchModel:
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
-        """Compute in one thread: several wait for each other, up to ten times longer on a busy machine."""
+        """Compute in one thread. Several threads wait for each other, up to ten times longer on a busy machine."""
         before = self._torch.get_num_threads()
         self._torch.set_num_threads(1)
         try:
@@ -224,7 +224,9 @@ class TorchModel:
 
 
 def _complete(missing: Collection[str], folder: Path) -> None:
-    """Check that no tensor is missing: the libraries would fill in random numbers."""
+    """Check that no tensor is missing, because the libraries would fill it with random numbers."""
     if missing:
         listed = ", ".join(sorted(missing)[:3])
-        raise InputFault(f"lacks {len(missing)} tensors ({listed})", where=str(folder), cure="fetch the model again")
+        raise InputFault(
+            f"the model lacks {len(missing)} tensors ({listed})", where=str(folder), cure="fetch the model again"
+        )

@@ -1,7 +1,7 @@
 """The built-in generator: a deterministic language model that copies from its prompt, in a pool of processes.
 
-It ships with its weights. Its rows on the leaderboard measure the context, not a language model's skill. numpy is
-imported with the first answer, so that listing the generator stays fast.
+It ships with its weights. Its scores measure the context, not a language model's skill. numpy is imported with the
+first answer, so that listing the generator stays fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 VERSION = "1-5dd647a939dc"
-"""Part of the cache key of answers and prices; changed if, and only if, any of them would change."""
+"""Part of the cache key of answers and prices. Change it only if an answer or price changes."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -52,7 +52,6 @@ def trained_model(language: Language) -> CopyModel:
 
 
 def _begin() -> None:
-    """Set up a worker that ignores interrupts and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
@@ -99,31 +98,20 @@ def _load(language: Language) -> None:
 
 
 class InContext(Generator):
-    """The in-context copy model as a generator.
-
-    Decoding is a deterministic beam search: temperature, seed and index have no effect.
-    """
+    """The in-context copy model as a generator. Its deterministic beam search ignores temperature, seed and index."""
 
     version = VERSION
     capabilities = Capabilities(batch_size=64, prices=True)
 
     def __init__(self, *, workers: int = 0) -> None:
-        """Store the settings; processes start with the first call.
-
-        Args:
-            workers: processes to use; 0 for one per core, 1 for this process only.
-
-        Raises:
-            InputFault: if `workers` is negative.
-        """
         if workers < 0:
-            raise InputFault(f"workers is {workers}", where="incontext", cure="give 0 (one a core) or more")
+            raise InputFault(f"workers={workers} is invalid", where="incontext", cure="use 0 (one per core) or more")
         self._workers = workers or cores()
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        """Complete the line, or the function's body, at each prompt's cursor, in order.
+        """Complete the line or the function body at each prompt's cursor, in order.
 
         Raises:
             MachineFault: if a worker process was lost.
@@ -140,7 +128,7 @@ class InContext(Generator):
         return self._map(_price, jobs, 4)
 
     def knows(self, language: Language) -> bool:
-        """Return whether weights for a language exist."""
+        """Return whether the package contains weights for a language."""
         return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
@@ -160,7 +148,6 @@ class InContext(Generator):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
-        """Return the results of the jobs, computed in this process or by the workers."""
         if self._workers == 1:
             return [work(job) for job in jobs]
         try:
@@ -192,6 +179,6 @@ def incontext(*, workers: int = 0) -> InContext:
     """Learn from the prompt alone, on any machine; measures the context, not a model.
 
     Args:
-        workers: processes to use, 0 for one per core.
+        workers: number of processes; 0 for one per core.
     """
     return InContext(workers=workers)

@@ -51,18 +51,14 @@ class CodeLayout:
 
 
 class Lexicon:
-    """The tokens of one language, numbered by first appearance after the prior's.
-
-    Used by one thread at a time, which holds `lock`.
-    """
+    """The tokens of one language: the prior's, then others by first appearance. The caller must hold `lock`."""
 
     def __init__(self, static: Mapping[str, int]) -> None:
-        """Start with the prior's tokens."""
         self.lock = threading.Lock()
         self.numbers: dict[str, int] = {}
         self.entries: list[str] = []
         self.subwords: list[tuple[str, ...]] = []
-        """Words of each token that the spelling of unseen tokens may repeat; blanks have none."""
+        """Words of each token that the spelling of unseen tokens may repeat. Blanks have none."""
         self.numbers_by_word: dict[str, list[int]] = {}
         """Word of at least two letters -> the tokens that contain it, ignoring case and plural."""
         self._lines: dict[tuple[int, CodeLine], tuple[Ints, int, int]] = {}
@@ -73,11 +69,11 @@ class Lexicon:
 
     @property
     def full(self) -> bool:
-        """Whether a new lexicon should replace it."""
+        """Whether the lexicon is full and should be replaced."""
         return len(self.entries) > MOST_ENTRIES or len(self._lines) > MOST_LINES
 
     def number(self, entry: str) -> int:
-        """Return the number of a token; a new token gets the next one."""
+        """Return the number of a token. A new token gets the next number."""
         number = self.numbers.get(entry)
         if number is None:
             number = self.numbers[entry] = len(self.entries)
@@ -89,7 +85,7 @@ class Lexicon:
         return number
 
     def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
-        """Return the layout of stretches of code, with an edge before each."""
+        """Return the layout of stretches of code, with an edge before each stretch."""
         parts: list[Ints] = []
         functions: list[int] = []
         lengths: list[int] = []
@@ -113,7 +109,7 @@ class Lexicon:
         return CodeLayout(rows, self._states[state]._replace(function=function), lengths)
 
     def _lay_line(self, state: int, line: CodeLine) -> tuple[Ints, int, int]:
-        """Return a line's rows after a state, the state after the line, and how many functions it begins."""
+        """Return a line's rows after a state, the state after the line, and the number of its functions."""
         columns: list[int] = []
         frame, numbers = self._states[state], self.numbers
         for token in line.tokens:
@@ -153,7 +149,7 @@ def content_words(text: str) -> frozenset[str]:
 Bools = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
-"""Id of a token outside the vocabulary; differs from every other id."""
+"""Id of a token outside the vocabulary. It differs from every other id."""
 MATCH_LIMIT = 40
 
 
@@ -171,7 +167,7 @@ class TokenPoint:
     used: tuple[int, ...]
     """Ids on the current line."""
     written: tuple[str, ...] = ()
-    """Names, numbers and strings generated after the cursor, which are at no source position."""
+    """Names, numbers and strings generated after the cursor, which have no source position."""
 
 
 class TokenContext:
@@ -180,11 +176,7 @@ class TokenContext:
     def __init__(self, source: PromptSource, lexicon: Lexicon, static_size: int, language: Language) -> None:
         """Lay out the source. The caller must hold the lexicon's lock.
 
-        Args:
-            source: the stretches of the prompt.
-            lexicon: the tokens seen so far.
-            static_size: how many of them are the prior's, whose ids are their numbers; 0 is the edge.
-            language: the language of the code.
+        The first `static_size` tokens of the lexicon are the prior's. Their ids are their numbers; 0 is the edge.
         """
         self.language, self.source, self.static_size = language, source, static_size
         self._lexicon = lexicon
@@ -202,7 +194,6 @@ class TokenContext:
         return [token for stretch in self.source.stretches for token in (edge, *stretch.tokens)]
 
     def _number(self, numbers: Ints) -> None:
-        """Assign ids to the prompt's own tokens, after the prior's, in the order of first appearance."""
         own, first = np.unique(numbers[numbers >= self.static_size], return_index=True)
         self._own: Ints = own[np.argsort(first)]
         self.size = self.static_size + len(own)
@@ -238,7 +229,7 @@ class TokenContext:
         self.distance: Ints = np.arange(len(self.id), 0, -1)
         self._sharing: dict[str, Ints] = {}
         self.parts: dict[Hashable, Ints] = {}
-        """Cache of computed values for these positions; many points share most of them."""
+        """Cache of computed values for these positions. Many points share most of them."""
 
     def _start(self, infile: list[Token]) -> TokenPoint:
         n = len(self.id)
@@ -260,7 +251,7 @@ class TokenContext:
         return TokenPoint(self.end, tuple(infile[-4:]), lengths[0], lengths[1], used)
 
     def number(self, text: str) -> int:
-        """Return the id of a token; `UNKNOWN` if neither prompt nor prior has it, 0 if it is empty."""
+        """Return the id of a token; `UNKNOWN` if neither prompt nor prior contain it, 0 if it is empty."""
         number = self._lexicon.numbers.get(text, len(self._ids)) if text else 0
         # Tokens added to the lexicon later are not in this prompt.
         return int(self._ids[number]) if number < len(self._ids) else UNKNOWN
@@ -313,7 +304,6 @@ class TokenContext:
 
     @cached_property
     def _places(self) -> tuple[Ints, list[int]]:
-        """The positions sorted by id, and the start of each id's positions among them."""
         order: Ints = np.argsort(self.id.astype(np.uint16) if self.size < 1 << 16 else self.id, kind="stable")
         return order, [0, *np.cumsum(self.counts).tolist()]
 
@@ -323,7 +313,7 @@ class TokenContext:
         return order[:0] if number == UNKNOWN else order[starts[number] : starts[number + 1]]
 
     def positions_of(self, numbers: list[int]) -> Ints:
-        """Return the positions of several distinct ids, in any order; `UNKNOWN` has none."""
+        """Return the positions of several distinct ids, in any order. `UNKNOWN` has none."""
         order, starts = self._places
         parts = [order[starts[number] : starts[number + 1]] for number in numbers if number != UNKNOWN]
         return np.concatenate(parts) if parts else order[:0]
@@ -340,7 +330,6 @@ _CONTENT = frozenset({*IDENTIFIERS, TokenClass.NUMBER, TokenClass.STRING})
 
 
 def _longer(lengths: Ints, matches: Bools) -> Ints:
-    """Return the lengths of matches after one more token: longer by one where it matches, 0 elsewhere."""
     longer = np.zeros_like(lengths)
     at = np.flatnonzero(matches)
     longer[at] = np.minimum(np.where(at > 0, lengths[at - 1], 0) + 1, MATCH_LIMIT)

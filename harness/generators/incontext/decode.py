@@ -1,11 +1,11 @@
 """Completion of a line or a function's body by beam search over the copy model.
 
-A line ends at a newline with balanced brackets. Of the beam's finished lines, the one with the least expected loss is
-chosen, under the model's probabilities of these lines (minimum Bayes risk; Kumar and Byrne 2004). The metrics of
-interest are edit similarity and identifier F1, not exact match.
+A line ends at a newline with balanced brackets. Of the beam's finished lines, the line with the least expected loss is
+chosen, under the model's probabilities of these lines (minimum Bayes risk; Kumar and Byrne 2004). The loss combines
+edit similarity and identifier F1.
 
-A Python body ends at the first line that is indented no further than the function, a Java body at its closing brace.
-Of the beam's bodies, the likeliest one that parses is chosen, because a body that does not parse fails every test.
+A Python body ends at the first line that is indented no further than the function, a Java body at its closing brace. Of
+the beam's bodies, the likeliest one that parses is chosen, because a body that does not parse fails every test.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ WIDTH = 8
 SHARPNESS = 8.0
 """A finished line's probability is proportional to exp(SHARPNESS * mean log-probability per token).
 
-Of values from 0.5 to 20, this one had the best sum of identifier F1 and edit similarity on the tuning packages, over
-all kinds of prompts. The sum of log-probabilities, alone or divided by the root of the length, was worse: it prefers
-short lines.
-"""
+Of values from 0.5 to 20, this value had the best sum of identifier F1 and edit similarity on the tuning packages, over
+all kinds of prompts. The sum of log-probabilities, alone or divided by the root of the length, prefers short lines and
+was worse."""
 ENOUGH = 12
 """Finished lines after which the beam may stop."""
 MOST_LINES = 4
@@ -65,17 +64,16 @@ class _Path:
 
     @property
     def worth(self) -> float:
-        """Mean log-probability per token."""
         return self.score / max(1, self.tokens)
 
     @property
     def rank(self) -> tuple[float, str]:
-        """Sort key, best first; rounded, with ties broken by text, so that every machine has the same order."""
+        """Sort key, best first. Rounding and ties broken by text make the order the same on every machine."""
         return -round(self.worth, 9), self.text
 
 
 def complete(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineCompletion:
-    """Return the most promising completion of the line at the cursor."""
+    """Return the completion of the line at the cursor with the least expected loss."""
     best = choose(finished(model, reading, max_tokens))
     return LineCompletion(best.text, best.tokens, best.ended)
 
@@ -161,15 +159,11 @@ _BOUND = _OPENERS - {"match", "case"}
 """First words of lines that must have a colon; ``match`` and ``case`` can also be names."""
 _LOOP = re.compile(r"(?=[^\n]*?[\w\]])([^\s][^\n]{1,15}?)\1{3}\Z")
 _LONGEST = 4
-"""Lines of the longest sequence whose immediate repetition is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyShape:
-    """The open blocks and the current line of a Python body, which limit the lines that can follow.
-
-    Based only on a line's first and last tokens and its indentation.
-    """
+    """The open blocks and the current line of a Python body, which limit the next lines."""
 
     widths: tuple[int, ...] = ()
     """Indentations of the open blocks, outermost first, without the function's own."""
@@ -182,7 +176,7 @@ class BodyShape:
     """Whether the current line has a colon outside brackets."""
 
     def indents(self, width: int, base: int) -> bool:
-        """Return whether a line may be indented by `width`; a width up to `base` ends the body."""
+        """Return whether a line may be indented by `width`. A width up to `base` ends the body."""
         if self.opens:
             return width > self.widths[-1]
         return not self.widths or width <= base or width in self.widths
@@ -218,7 +212,7 @@ def circles(text: str) -> bool:
 BODY_WIDTH = 3
 MOST_BODY_LINES = 12
 MOST_BODY_TOKENS = 120
-"""Limits of a body in lines and tokens; a body that is still open is cut after its last whole line."""
+"""Limits of a body in lines and tokens. A body that is still open is cut after its last whole line."""
 _DECLARES = frozenset({"def", "class", "async", "@"})
 
 
@@ -226,7 +220,6 @@ _DECLARES = frozenset({"def", "class", "async", "@"})
 class _Body:
     before: TokenPoint
     token: Token | None
-    """The last token, after `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
@@ -241,7 +234,6 @@ class _Body:
 
     @property
     def rank(self) -> tuple[float, str]:
-        """Sort key, best first; ties by text."""
         return -round(self.score / max(1, self.tokens), 9), self.text
 
 
@@ -278,7 +270,6 @@ def _nothing(language: Language, base: int, reading: PromptReading) -> str:
 
 
 def _indentation(tokens: Sequence[Token]) -> int:
-    """Return the indentation of the prompt's last function; 0 if it has none."""
     for at in range(len(tokens) - 1, 0, -1):
         if tokens[at].text == "def":
             before = tokens[at - 1 - (tokens[at - 1].text == "async")]
@@ -363,7 +354,6 @@ def _shaped(body: _Body, token: Token) -> BodyShape:
 
 
 def _closed(body: _Body, language: Language) -> _Body:
-    """Return an unfinished body, cut after its last whole line, with its braces closed in Java."""
     whole = body.text[: body.text.rfind("\n") + 1]
     if not language.indented and whole.strip():
         # Braces in strings count too, so a body with such strings stays invalid.
@@ -372,7 +362,6 @@ def _closed(body: _Body, language: Language) -> _Body:
 
 
 def _beginning(text: str, language: Language) -> str:
-    """Return the longest beginning of a body that parses, in whole lines; may be empty."""
     lines = text.split("\n")
     shorter = ("\n".join(lines[:end]) + "\n" for end in range(len(lines) - 1, 0, -1))
     return next((beginning for beginning in shorter if beginning.strip() and _parses(beginning, language)), "")

@@ -1,8 +1,8 @@
 """The features of a candidate: groups of exclusive cases, with one weight per case.
 
-Each group assigns a case number to every source position; a position's score is the sum of its cases' weights. The
-prior and the spelling of unseen tokens compete as two more candidates, whose scores come from the gate groups. The
-weights were fitted with this definition; `scores` computes the same sums faster.
+Each group assigns a case number to every source position. A position's score is the sum of its cases' weights. The
+prior and the spelling of unseen tokens are two more candidates, scored by the gate groups. The weights were fitted with
+this definition. `scores` computes the same sums faster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctxbench.harness.generators.incontext.context import Bools, Ints, TokenCont
 from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, Token, TokenClass
 
 Cases: TypeAlias = Any
-"""A case number per source position; numpy's stubs lose the type in integer arithmetic."""
+"""A case number per source position. numpy's stubs lose the type in integer arithmetic."""
 
 _KINDS = len(TokenClass)
 _EDGE = Token("", "", TokenClass.EDGE)
@@ -85,7 +85,7 @@ def kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return how the surrounding brackets compare; `same` marks positions after the same token as the point."""
+    """Return how the surrounding brackets compare. `same` marks positions after the same token as the point."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -241,7 +241,7 @@ SIZE = _GATES + 3 * sum(GATE_CASES)
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
-    """Return the weight numbers of every source position, with one row per group."""
+    """Return the weight numbers of every source position, one row per group."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int64)
     for row, ((group, _, depends), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
         if depends is None:

@@ -1,10 +1,11 @@
 """Splitting text into tokens of Python or Java, joining them again, and tracking their surroundings.
 
-A token includes the whitespace before it on its line, so that all tokens and the tail joined are the text. Every line
-begins with an indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is
-a token of its own, so code cut anywhere can be split.
+A token includes the whitespace before it on its line, so all tokens and the tail joined are the text. Every line begins
+with an indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is a
+separate token, so code cut anywhere can be split.
 
-`Frame` describes where a token is: open brackets, line, indentation. `space_before` predicts the whitespace before it.
+`Frame` describes the place of a token: open brackets, line, indentation. `space_before` predicts the whitespace before
+a token.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ctxbench.bench.languages.python import PYTHON
 
 
 class TokenClass(IntEnum):
-    """The class of a token, which the model's features and prior use."""
+    """The class of a token, used by the model's features and prior."""
 
     EDGE = 0
     """Before the beginning of a stretch of code."""
@@ -31,9 +32,8 @@ class TokenClass(IntEnum):
     NAME = 3
     """An identifier that begins with a lower-case letter."""
     TYPE = 4
-    """An identifier that begins with a capital and has lower-case letters: usually a class."""
+    """An identifier that begins with a capital and has lower-case letters, usually a class."""
     CONSTANT = 5
-    """An identifier in capitals only."""
     KEYWORD = 6
     NUMBER = 7
     STRING = 8
@@ -62,7 +62,7 @@ KEYWORDS = {
     PYTHON: frozenset(_PYTHON_WORDS.split()),
     JAVA: frozenset(_JAVA_WORDS.split()),
 }
-"""Reserved words; soft keywords (``match``, ``record``) are names."""
+"""Reserved words. Soft keywords (``match``, ``record``) are names."""
 
 _STRING = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
 _PYTHON = re.compile(
@@ -107,17 +107,16 @@ class Token(NamedTuple):
 
     @property
     def entry(self) -> str:
-        """The text in the vocabulary; an indentation gets a mark, so that it is never empty."""
+        """The text in the vocabulary. An indentation gets a mark, so that the text is never empty."""
         return INDENT_MARK + self.text if self.kind is TokenClass.INDENT else self.text
 
 
 INDENT_MARK = "\n."
-"""Prefix of an indentation's entry; no token's text begins like this."""
+"""Prefix of an indentation's entry. No token's text begins with it."""
 IDENTIFIERS = frozenset({TokenClass.NAME, TokenClass.TYPE, TokenClass.CONSTANT})
 _SPACED = {
     language: re.compile(rf"([ \t\f]*)(?:{pattern.pattern}|(?P<newline>\n))") for language, pattern in PATTERN.items()
 }
-"""A token and the blanks before it."""
 _KINDS: dict[Language, dict[str, TokenClass]] = {
     language: {
         **dict.fromkeys(words, TokenClass.KEYWORD),
@@ -127,22 +126,12 @@ _KINDS: dict[Language, dict[str, TokenClass]] = {
     }
     for language, words in KEYWORDS.items()
 }
-"""The classes of frequent tokens."""
 _LINES = 1 << 14
-"""Lines in each cache; prompts of one repository share most of their lines."""
+"""Lines in each cache. Prompts of one repository share most of their lines."""
 
 
 def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token], str]:
-    """Split a text into tokens.
-
-    Args:
-        text: any text.
-        language: the language with the rules to use.
-        line_start: whether the text begins at column 0, with indentation.
-
-    Returns:
-        The tokens and the whitespace after the last one.
-    """
+    """Split a text into tokens and the whitespace after them. `line_start`: the text begins at column 0."""
     *whole_lines, last = text.split("\n")  # no token spans lines
     tokens: list[Token] = []
     for line in whole_lines:
@@ -157,7 +146,6 @@ def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token]
 
 @functools.lru_cache(_LINES)
 def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...], str]:
-    """Split one line, independently of the others; `fresh` is whether it includes its indentation."""
     tokens: list[Token] = []
     if fresh:
         blank = line[: len(line) - len(line.lstrip(" \t\f"))]
@@ -181,7 +169,6 @@ class CodeLine:
     __slots__ = ("bare", "ends", "filled", "tokens")
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
-        """Store the tokens, and the facts that decide whether they stay."""
         kinds = [kind for _, _, kind in tokens]
         self.tokens = tokens
         self.bare = TokenClass.STRING in kinds and any(map(is_bare, tokens))
@@ -212,7 +199,7 @@ def _code_line(line: str, language: Language) -> CodeLine:
 
 @functools.lru_cache(_LINES)
 def part_of_line(tokens: tuple[Token, ...]) -> CodeLine:
-    """Return the rest of a line; equal tokens return the same object."""
+    """Return the rest of a line. Equal tokens return the same object."""
     return CodeLine(tokens)
 
 
@@ -222,7 +209,7 @@ def join(tokens: list[Token], tail: str = "") -> str:
 
 
 def classify(text: str, language: Language) -> TokenClass:
-    """Return the class of a token, given its vocabulary entry."""
+    """Return the class of the token with this vocabulary entry."""
     if text.startswith(INDENT_MARK):
         return TokenClass.INDENT
     if text == "\n":
@@ -268,23 +255,21 @@ class Bracket(NamedTuple):
 
     opener: str
     callee: str
-    """The token before the bracket; empty if it cannot be called."""
+    """The token before the bracket; empty if the token cannot be called."""
     slot: int
     """Number of commas since the bracket."""
     tokens: tuple[str, ...]
     """The tokens directly in the bracket so far."""
     indent: str
-    """Indentation of the line with the bracket."""
 
 
 class Frame(NamedTuple):
-    """The state before a token; `advance` returns the state after it."""
+    """The state before a token. `advance` returns the state after it."""
 
     stack: tuple[Bracket, ...] = ()
     line: tuple[str, ...] = ()
     """Texts of this physical line's tokens so far, without the indentation."""
     indent: str = ""
-    """Indentation of this line."""
     ended: str = ""
     """Last token of the line before."""
     began: str = ""
@@ -293,7 +278,7 @@ class Frame(NamedTuple):
     """Indentation of the line before."""
     last: str = ""
     function: int = 0
-    """The number of functions that begin before the token."""
+    """Number of functions that begin before the token."""
 
     @property
     def opener(self) -> str:
@@ -341,7 +326,7 @@ def advance(frame: Frame, token: Token) -> Frame:
 
 
 EXPECTED = 0.97
-"""Probability of the expected whitespace; all other strings share the rest."""
+"""Probability of the expected whitespace. All other strings share the rest."""
 _EXPECTED_BITS = -log2(EXPECTED)
 
 _TIGHT_BEFORE = frozenset([",", ";", ":", ")", "]", "}", "."])
@@ -355,15 +340,8 @@ def space_before(
 ) -> str:
     """Return the whitespace to expect before a token.
 
-    The rule depends only on the tokens to the left, so whitespace costs the same with every prompt.
-
-    Args:
-        before: the previous token, None at the beginning.
-        earlier: the token before `before`.
-        text: the token's text.
-        kind: the token's class.
-        frame: the state before the token.
-        language: the language with the style to follow.
+    The rule depends only on the tokens to the left, so whitespace costs the same with every prompt. `earlier` is the
+    token before the previous token `before`, and `frame` the state before the token.
     """
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
@@ -377,7 +355,7 @@ def space_before(
 
 
 def _is_value(token: Token | None) -> bool:
-    """Return whether a token can end an operand, so that an operator after it is binary."""
+    """Return whether a token can end an operand. An operator after such a token is binary."""
     if token is None:
         return False
     if token.kind is TokenClass.KEYWORD:
@@ -400,7 +378,7 @@ def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> st
 
 
 def _annotated(tokens: Sequence[str]) -> bool:
-    """Return whether the current parameter has an annotation, so that its ``=`` is surrounded by blanks."""
+    """Return whether the current parameter has an annotation. Its ``=`` is then surrounded by blanks."""
     for text in reversed(tokens):
         if text in (",", ":"):
             return text == ":"

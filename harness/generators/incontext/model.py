@@ -1,8 +1,7 @@
-"""The copy model: next-token probabilities at a point, bits of a text.
+"""The copy model: next-token probabilities at a point, and bits of a text.
 
-Every source position, the prior and the spelling of unseen tokens are candidates with log-linear scores. The
-probability of a token is the share of the candidates that produce it. All numbers are the same to the last bit on
-every processor.
+Every source position, the prior and the spelling of unseen tokens are candidates with log-linear scores. A token's
+probability is the share of the candidates that produce it. All numbers are the same to the last bit on every processor.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ctxbench.strategies.api import Prompt
 Floats = npt.NDArray[np.float64]
 
 KEYED = 160
-"""Most frequent tokens that are contexts of their own; other tokens are contexts by class."""
+"""Number of most frequent tokens that are contexts of their own. Other tokens are contexts by class."""
 _FIRST_CLASS = 1000
 _KEYS = 1100
 ALPHABET = 97
@@ -64,14 +63,13 @@ def code(char: str) -> int:
 
 
 class Prior:
-    """The static part of the model: n-grams of common tokens and the spelling of unseen ones.
+    """The static part of the model: n-grams of common tokens and the spelling of unseen tokens.
 
-    Counted once from public code (tests/harness/generators/README.md). It contains only counts, and the texts of tokens
-    that occur in many files.
+    Counted from public code (tests/harness/generators/README.md). It contains only counts, and the texts of tokens that
+    occur in many files.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Unpack the arrays ``tokens``, ``keys``, ``starts``, ``ids``, ``counts``, ``rest``, ``classes``, ``spell``."""
         texts = bytes(arrays["tokens"].astype(np.uint8)).decode("utf-8").split("\0")
         self.static = {text: number for number, text in enumerate(["", *texts])}
         self.size = len(self.static)
@@ -100,7 +98,7 @@ class Prior:
         return self._lexicon
 
     def distribution(self, recent: tuple[Token, ...], opener: str) -> Floats:
-        """Return the probability of each static token; they sum to 1."""
+        """Return the probability of each static token. The probabilities sum to 1."""
         chances = self._uniform
         for backoff, ids, shares in self._counted(recent, opener):
             chances = chances * backoff
@@ -115,7 +113,6 @@ class Prior:
         return chance
 
     def _counted(self, recent: tuple[Token, ...], opener: str) -> Iterator[tuple[float, Ints, dict[int, float]]]:
-        """Yield, for each counted context, the share of all other tokens, the ids, and the ids' shares."""
         for number in context_keys(recent, opener, self.static):
             if number in self._levels:
                 yield self._levels[number]
@@ -128,13 +125,7 @@ class Prior:
                 yield self._levels[number]
 
     def spelling(self, token: Token, before: TokenClass, word_counts: Counter[str]) -> float:
-        """Return the bits to spell a token: its class, then each word, then its end.
-
-        Args:
-            token: the token.
-            before: the class of the token before it.
-            word_counts: number of occurrences of each word in the prompt.
-        """
+        """Return the bits to spell a token after a token of class `before`: its class, each word, its end."""
         bits = float(self._class_bits[before, token.kind])
         total = word_counts[""]
         for word in words(token.text):
@@ -143,7 +134,7 @@ class Prior:
             cached = (0.3 * word_counts[word] + 0.1 * word_counts[_fold(word)]) / total if total else 0.0
             # A folded word stands for three words (lower, upper and title case), so the parts sum to 1.
             chance = 0.2 * elementary.exp2(-min(letters, 1000.0)) + 0.2 * common + cached
-            # A long word's probability can be too small for a float; its bits never overflow.
+            # A long word's probability can be too small for a float. Its bits never overflow.
             bits += -elementary.log2(chance) if chance > 1e-280 else letters - elementary.log2(0.2)
             bits += _MORE
         return bits + _LAST
@@ -167,14 +158,14 @@ _LAST = -elementary.log2(0.4)
 
 
 def _shares_in_bits(bits: Floats) -> Floats:
-    """Return the bits of each row's shares, normalised; the input may be off by a constant per row."""
+    """Return the bits of each row's shares, normalised. The input may be off by a constant per row."""
     whole = np.array([elementary.log2(total(row)) for row in exp2(-bits)], dtype=np.float64)
     bits_of_shares: Floats = bits + whole[:, None]
     return bits_of_shares
 
 
 def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
-    """Count the words of distinct tokens, and their folded forms (`_fold`); the empty word has the sum."""
+    """Count the words of distinct tokens, and their folded forms (`_fold`). The empty word has the sum."""
     texts = [word for of_token in subwords for word in of_token]
     counts = Counter(texts)
     counts.update(map(_fold, texts))
@@ -183,19 +174,16 @@ def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
 
 
 def _fold(word: str) -> str:
-    """Return the case-insensitive key of a word, which differs from every word."""
     return "\n" + word.lower()
 
 
 _WORDS = 1 << 16
-"""Words with a cached spelling."""
 DECIMALS = 3
-"""Decimals of bits after rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The distribution of the next token: the probability of each known token, and of any other."""
+    """The probabilities of each known token, and of any other, as the next token."""
 
     chances: Floats
     unseen: float
@@ -205,16 +193,14 @@ PRIOR, SPELL, REPEAT = range(3)
 
 
 class Shares(NamedTuple):
-    """The shares of all candidates; they sum to 1."""
+    """The shares of all candidates, which sum to 1."""
 
     copied: Floats
-    """Share of each source position."""
     gated: Floats
-    """Shares of the prior, of spelling a token, and of repeating a generated one."""
+    """Shares of the prior, of spelling a token, and of repeating a generated token."""
 
 
 def _repeats(point: TokenPoint) -> dict[str, float]:
-    """Return the probability of repeating each token generated so far: half of it is the newest token's."""
     repeats: dict[str, float] = {}
     for entry in point.written:
         repeats[entry] = repeats.get(entry, 0.0) + 0.5 / len(point.written)
@@ -227,7 +213,6 @@ class PromptReading:
     """A prompt as arrays."""
 
     def __init__(self, prompt: Prompt, language: Language, prior: Prior) -> None:
-        """Read a prompt."""
         source = read(prompt, language)
         lexicon = prior.lexicon
         with lexicon.lock:
@@ -240,7 +225,6 @@ class CopyModel:
     """The weights of one language."""
 
     def __init__(self, weights: Ints, prior: Prior, language: Language) -> None:
-        """Store the fitted weights, in units of 1 / `QUANTUM`, and the counted prior."""
         self.weights, self.prior, self.language = weights, prior, language
         self._tables = ScoreTables(weights)
 
@@ -260,7 +244,6 @@ class CopyModel:
         return Shares(copied / whole, gated / whole)
 
     def _weights_of(self, context: TokenContext, point: TokenPoint) -> tuple[Floats, Floats, float]:
-        """Return the weight of each source position, of each other candidate, and their sum."""
         scores, gates = self._tables.positions(context, point), self._tables.gates(point)
         if not point.written:
             gates = gates[:REPEAT]
@@ -276,12 +259,12 @@ class CopyModel:
         number = self.prior.static.get(token.entry, 0)
         prior_chance = self.prior.chance(number, point.recent, point.frame.opener) if number else 0.0
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        # A long token's probability can be too small for a float; the limit keeps its cost finite.
+        # A long token's probability can be too small for a float. The limit keeps its cost finite.
         spelled = elementary.exp2(-min(self.prior.spelling(token, before, reading.words), 1000.0))
         return np.array([prior_chance, spelled, _repeats(point).get(token.entry, 0.0)])
 
     def next(self, context: TokenContext, point: TokenPoint) -> Next:
-        """Return the distribution of the next token; known and unseen sum to 1.
+        """Return the distribution of the next token. Known and unseen tokens sum to 1.
 
         The point must follow known tokens only, as in generation.
         """

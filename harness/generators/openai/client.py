@@ -1,7 +1,4 @@
-"""`Client`: sends requests to a model's server, and retries until an answer or a permanent failure.
-
-`refused` reads error replies: the kind of fault, its cure, and whether to try again.
-"""
+"""`Client`: sends requests to a model's server, and retries until an answer or a permanent failure."""
 
 from __future__ import annotations
 
@@ -31,10 +28,9 @@ if TYPE_CHECKING:
 
 
 _READ = 2000
-"""Characters read of a server's message, at most."""
 LONGEST_WAIT = 300.0
-"""Seconds to wait at most for a server that asks for a pause."""
-AGAIN = "see that the server is well, then run the same command again"
+"""Maximum seconds to wait if a server asks for a pause."""
+AGAIN = "check the server, then run the same command again"
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
     r"|longer than the (?:maximum|model)|inputs`? must have less than|max_new_tokens`? must be|too many tokens"
@@ -50,7 +46,6 @@ _REFUSED = re.compile(
     r"|unknown (?:field|parameter|argument|name)",
     re.I,
 )
-"""Words of servers about a field that they do not accept."""
 _AGAIN = (408, 409, 424, 425, 429)
 """Statuses to retry besides 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
@@ -67,25 +62,16 @@ class Problem:
     again: bool = False
     """Whether the same request may succeed later."""
     wait: float = 0.0
-    """Seconds that the server asks to wait."""
     instead: Body | None = None
     """The same request with the other name of its token limit, if the server refuses this name."""
     turned_away: bool = False
     """Whether the server refuses the key, the model or the address instead of this request."""
     nobody: bool = False
-    """Whether the host's name does not resolve, or nothing listens there."""
+    """Whether the host's name is unknown, or no server listens there."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
-    """Return the problem behind a status other than 200.
-
-    Args:
-        status: the HTTP status.
-        headers: headers of the reply, with names in lower case.
-        text: body of the reply, without secrets.
-        body: body of the request.
-        settings: settings of the server.
-    """
+    """Return the problem behind a status other than 200. `text` is the reply without secrets."""
     message, code = _message_and_code(text)
     where = settings.where
 
@@ -106,54 +92,57 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         return machine(f"status {status}", cure, again=soon, wait=seconds if soon else 0.0)
     if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, message)):
         cure = "use a service that lets the model answer; the sample stays missing"
-        return machine(f"a filter in front of the model refuses the prompt (status {status})", cure)
+        return machine(f"a content filter refuses the prompt (status {status})", cure)
     if status in (401, 403):
         name = settings.key_variable
-        cure = f"put a valid one into {name}" if name else f"name the variable with its key, key_env={OFFICIAL_KEY} say"
+        cure = (
+            f"put a valid key into {name}"
+            if name
+            else f"name the variable with the key, for example key_env={OFFICIAL_KEY}"
+        )
         return user(f"the key is not accepted (status {status}{'' if name else ', none was sent'})", cure)
     if status in _ELSEWHERE:
         to = headers.get("location", "elsewhere")
-        return user(f"status {status}, the server points to {to}", "give that address as url=")
+        return user(f"status {status}, the server points to {to}", "set url= to that address=")
     if status < 400:
-        return machine(f"status {status} is no answer", AGAIN, again=True)
+        return machine(f"status {status} is not an answer", AGAIN, again=True)
     if (fault := _unfit(status, text, body, settings)) is not None:
         return fault
     if _OTHER_ENDPOINT.search(message):
         other = "completions" if settings.chat else "chat"
-        return user(f"the model is not served at this endpoint (status {status})", f"give endpoint={other}")
+        return user(f"the model is not served at this endpoint (status {status})", f"set endpoint={other}")
     if status in (404, 405):
-        cure = f"give the name as {settings.url}/models lists it, and check the url"
-        return user(f"no such model, or no such address (status {status})", cure)
+        cure = f"use a name from {settings.url}/models, and check the url"
+        return user(f"the model or the address does not exist (status {status})", cure)
     return machine(
-        f"the request is refused (status {status})", "mend the spec (endpoint=, extra=, tools=), then run again"
+        f"the request is refused (status {status})", "correct the spec (endpoint=, extra=, tools=), then run again"
     )
 
 
 def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Problem | None:
-    """Return the problem of a request that is too long or has a refused field; None for others."""
     message, code = _message_and_code(text)
     where = settings.where
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
         fault = TooLong(f"the prompt is too long for the model (status {status}): {message}", where=where, cure=SHORTER)
         return Problem(fault=fault)
     if _NO_ROOM.search(message) and not settings.thinking:
-        return Problem(fault=InputFault(f"the model had no room for its answer: {message}", where=where, cure=ROOM))
+        return Problem(
+            fault=InputFault(f"the model had no tokens left for its answer: {message}", where=where, cure=ROOM)
+        )
     if field := _refused_field(text, message, body):
-        cure = f"""give extra='{{"{field}": null}}': the server then decides"""
-        cure = "leave tools=on out: they are sent as text then" if field == "tools" else cure
-        refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)
+        cure = f"""set extra='{{"{field}": null}}': the server then decides"""
+        cure = "leave tools=on out, then tools are sent as text" if field == "tools" else cure
+        refused_ = InputFault(f"the model does not accept {field}: {message}", where=where, cure=cure)
         # The limit's other name has the same meaning.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
     return None
 
 
 def _filtered(status: int, text: str, message: str) -> bool:
-    """Return whether a content filter refused the prompt, or a proxy that mistook code for an attack."""
     return bool(_FILTERED.search(message)) or (status == 403 and text.lstrip().startswith("<"))
 
 
 def _refused_field(text: str, message: str, body: Body) -> str:
-    """Return the field of a request that the server's message refuses, or an empty text."""
     data = _json(text)
     fields = [dig(data, "error", "param"), *(dig(data, *at, "detail", 0, "loc", -1) for at in ((), ("message",)))]
     if not _REFUSED.search(f"{message} {dig(data, 'error', 'code')}"):
@@ -173,7 +162,7 @@ def _json(text: str) -> Any:
 
 
 def _message_and_code(text: str) -> tuple[str, str]:
-    """Return a server's message, in one line, and its error code, from any known shape of reply."""
+    """Return a server's message as one line, and its error code, from any known shape of reply."""
     data = _json(text)
     error = dig(data, "error")
     for words in (
@@ -183,7 +172,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
         dig(data, "detail", 0, "msg"),
         dig(data, "message", "detail", 0, "msg"),
         dig(data, "detail"),
-        # A proxy's HTML page, without its tags.
+        # A proxy's HTML page, without tags.
         re.sub(r"<[^>]*>", " ", text) if text.lstrip().startswith("<") else text,
     ):
         if isinstance(words, str) and words.strip():
@@ -196,11 +185,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
 
 
 def server_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait according to ``Retry-After``, in seconds or as a date; 0 without it.
-
-    Args:
-        headers: headers of the reply, with names in lower case.
-    """
+    """Return the seconds to wait according to ``retry-after``, in seconds or as a date; 0 without it."""
     words = headers.get("retry-after", "").strip()
     try:
         seconds = float(words)
@@ -215,15 +200,14 @@ def server_pause(headers: Mapping[str, str]) -> float:
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
-"""A reply's JSON data and its seconds -> the answer; raises `Garbled` if it contains no answer."""
+"""A reply's JSON data and its seconds -> the answer; raises `Garbled` if the reply contains no answer."""
 LARGEST = 8 << 20
-"""Bytes of a reply at most: an answer of a million tokens is smaller."""
+"""Maximum bytes of a reply; an answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0
-"""Seconds between two log lines about a failing server, at least."""
+"""Minimum seconds between two log lines about a failing server."""
 _QUOTED_CHARACTERS = 300
-"""Characters at most of a fault that may quote a server."""
 _LONGEST = 30.0
-"""Seconds between tries at most, unless the server asks for more."""
+"""Maximum seconds between tries, unless the server asks for more."""
 _NOBODY_THERE = 3.0
 """Seconds after which an address that was never reached counts as wrong."""
 
@@ -232,12 +216,6 @@ class Client:
     """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
 
     def __init__(self, settings: OpenAISettings, environment: Mapping[str, str] | None = None) -> None:
-        """Store the settings; the first request opens connections and reads the secrets.
-
-        Args:
-            settings: the model, its server, and how to ask.
-            environment: variables with the secrets; None for the process's own.
-        """
         self._settings, self._environment = settings, environment
         self._changed = threading.Condition()
         self._free = settings.concurrency
@@ -256,16 +234,11 @@ class Client:
         """Send one request until it is answered or fails permanently.
 
         A try is repeated after status 429 or 5xx, a failed connection, a timeout, or a reply that was cut off or
-        contains no answer. The pauses between tries double.
-
-        Args:
-            path: path below the server's address.
-            body: body of the request.
-            read: turns the reply into an answer.
-            largest: bytes of the reply at most.
+        contains no answer. The pauses between tries double. `read` turns the reply, at most `largest` bytes, into an
+        answer.
 
         Raises:
-            InputFault: if every request would fail: a wrong key, model or address.
+            InputFault: if every request would fail because the key, the model or the address is wrong.
             MachineFault: if this request failed, or the client was closed (within a second).
         """
         body = renamed(body) if self._long else body
@@ -291,7 +264,7 @@ class Client:
                 raise self._stopped()
 
     def close(self) -> None:
-        """Close every connection, from any thread; waiting requests fail at once."""
+        """Close every connection, from any thread. Waiting requests fail at once."""
         with self._changed:
             self._closed.set()
             connections, self._connections = self._connections, None
@@ -300,12 +273,11 @@ class Client:
             connections.close()
 
     def scrub(self, text: str) -> str:
-        """Return a server's text without the secrets that were sent, because some servers repeat them."""
+        """Remove the secrets that were sent from a server's text, because some servers repeat them."""
         return self._credentials.scrub(text)
 
     @contextlib.contextmanager
     def _slot(self) -> Iterator[None]:
-        """Wait until the server may get one more request, and count that request inside the context."""
         with self._changed:
             while not self._closed.is_set() and (self._free < 1 or self._not_before > time.monotonic()):
                 self._changed.wait(self._not_before - time.monotonic() if self._free else None)
@@ -320,19 +292,17 @@ class Client:
                 self._changed.notify_all()
 
     def _is_vain(self, seconds: float) -> bool:
-        """Return whether another wait would exceed `_NOBODY_THERE` for a server that was never reached."""
         with self._changed:
             now = time.monotonic()
             self._sought = self._sought or now
             return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
-        """Delay all requests by the seconds that the server asked one to wait: more requests would prolong it."""
+        """Delay all requests by the seconds that the server asked for: more requests would prolong the pause."""
         with self._changed:
             self._not_before = max(self._not_before, time.monotonic() + seconds)
 
     def _say(self, fault: CtxbenchError, tries: int, seconds: float) -> None:
-        """Log that a server fails, from a request's second failure on, at most every `NEXT_LINE_AFTER` seconds."""
         now = time.monotonic()
         if tries < 2 or now - self._said < NEXT_LINE_AFTER:
             return
@@ -364,7 +334,7 @@ class Client:
 
         settings = self._settings
         try:
-            # Lone surrogates, which no server accepts, are sent as question marks, as in the store.
+            # Lone surrogates are sent as question marks, as in the store. No server accepts them.
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             reply = connections.exchange(path, data, seconds=settings.timeout, largest=largest)
             self._reached = True
@@ -379,7 +349,7 @@ class Client:
             broken = self._broken(f"no connection ({reason(error)})")
             if self._reached:
                 return broken
-            cure = f"see that its address is right, and {AGAIN.removeprefix('see ')}"
+            cure = f"check its address and {AGAIN.removeprefix('check ')}"
             fault = MachineFault(broken.fault.what, where=settings.where, cure=cure)
             return Problem(fault=fault, again=True, nobody=True)
         except httpx.ConnectTimeout as error:
@@ -426,11 +396,10 @@ class Client:
             return self._broken(f"the reply is not JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
-        """Return the final fault of a problem after `tries` retries."""
         fault = problem.fault
         if problem.turned_away and self._answered:
             # The service accepted this key, model and address before, so this is temporary.
-            fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if it stays so")
+            fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if this repeats")
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
@@ -449,8 +418,5 @@ class Client:
 
 
 def _backoff(first: float, tries: int) -> float:
-    """Return the seconds before the next try: doubled each time, and reduced by up to half at random.
-
-    The randomness keeps requests that failed together from retrying together; it affects no stored result.
-    """
+    """Return the seconds before the next try. Randomness keeps failed requests from retrying together."""
     return min(_LONGEST, first * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

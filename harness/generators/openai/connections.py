@@ -1,7 +1,7 @@
 """`Connections`: requests to one server, direct or through the environment's proxy. The only module that uses httpx.
 
 Each request has its own connection, so replies cannot be confused. Redirects, cookies and `.netrc` are ignored: a
-transport of httpx does not implement them, unlike its clients.
+transport of httpx, unlike its clients, does not implement them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.openai.settings import is_loopback
 
 _CONNECT = 10.0
-"""Seconds within which a connection must open."""
 
 
 class NetworkClosed(Exception):
@@ -34,7 +33,7 @@ class TooLarge(Exception):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that looks names up in daemon threads, because a pool's threads would delay the exit."""
+    """An event loop that looks up names in daemon threads, because a pool's threads would delay the exit."""
 
     async def getaddrinfo(self, *address: Any, **options: Any) -> Any:
         addresses: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -56,11 +55,7 @@ class Connections:
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
         """Start the loop without opening a connection.
 
-        Args:
-            url: the address, without user, query and fragment.
-            headers: headers of every request.
-            secret: whether requests contain secrets, which a proxy must not read.
-            where: the server, for messages.
+        With `secret`, requests contain secrets, which a proxy must not read.
 
         Raises:
             InputFault: if the environment's proxy cannot be used.
@@ -87,17 +82,11 @@ class Connections:
         self._thread.start()
 
     def exchange(self, path: str, body: bytes, *, seconds: float, largest: int) -> tuple[int, dict[str, str], bytes]:
-        """Send a body and return status, headers (names in lower case) and body of the reply.
-
-        Args:
-            path: path below the address.
-            body: body of the request.
-            seconds: time limit for the whole reply.
-            largest: bytes of the reply's body at most.
+        """Send a body, and return status, headers (names in lower case) and body of the reply.
 
         Raises:
-            TimeoutError: if the reply takes longer.
-            TooLarge: if the reply's body is larger.
+            TimeoutError: if the whole reply takes longer than `seconds`.
+            TooLarge: if the reply's body has more than `largest` bytes.
             NetworkClosed: if the connections were closed.
             ValueError: if the reply's body is compressed.
             httpx.TransportError: if the connection or the reply is broken.
@@ -114,7 +103,7 @@ class Connections:
             reply.cancel()
 
     def close(self) -> None:
-        """End all pending requests and close every connection, at once, from any thread."""
+        """End all pending requests and close every connection at once, from any thread."""
         with self._lock:
             if self._closed:
                 return
@@ -163,7 +152,7 @@ async def _body(reply: httpx.Response, largest: int) -> bytes:
     try:
         coding = reply.headers.get("content-encoding", "identity")
         if coding.strip().lower() not in ("", "identity"):
-            raise ValueError(f"is compressed without being asked to ({coding!r})")
+            raise ValueError(f"is compressed, although this was not requested ({coding!r})")
         async for part in reply.aiter_raw():
             data += part
             if len(data) > largest:
@@ -184,13 +173,7 @@ def reason(error: httpx.TransportError) -> str:
 
 
 def _proxy(address: SplitResult, secret: bool) -> str | None:
-    """Return the environment's proxy for an address; None without one.
-
-    No proxy is used for this machine, or for secrets over plain http, which it could read.
-
-    Raises:
-        ValueError: if the proxy is not a valid address.
-    """
+    """Return the environment's proxy, or None: this machine needs none, and it could read secrets over plain http."""
     if is_loopback(address.hostname or "") or (address.scheme == "http" and secret):
         return None
     proxies = urllib.request.getproxies()

@@ -1,8 +1,8 @@
 """Tokens of a served model: counting prompts with a copy of its tokenizer, pricing texts with log-probabilities.
 
-To price a text after a prompt, the two are sent as one text; the server repeats its tokens with log-probabilities, and
-those of the text's tokens are summed. A token that begins in the prompt (such as a blank before the text's first word)
-counts whole: all prompts of a sample end alike, so this cancels out in a context gain.
+Prompt and text are sent as one text. The server repeats the tokens with log-probabilities, and those of the text's
+tokens are summed. A token that begins in the prompt (such as a blank before the text's first word) counts whole. All
+prompts of a sample end alike, so this cancels out in a context gain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, see_whole, with_extra
 
 _LOWEST, _HIGHEST = -1e5, 0.01
-"""Range of a log-probability: servers report -9999 for an omitted token, and may round slightly above 0."""
+"""Range of a log-probability. Servers report -9999 for an omitted token, and may round slightly above 0."""
 _MARKS = re.compile(rb"[^A-Za-z0-9]")
 """Characters that servers may show differently from the text: blanks, punctuation, and everything outside ASCII."""
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -36,9 +36,8 @@ _SOLID = re.compile(rb"[!-~]")
 """Characters that all servers show alike: ASCII without blanks."""
 _BLANK = re.compile(rb"\s")
 _BROKEN = "\ufffd".encode()
-"""The replacement character, which servers show for a part of a character."""
 LINE_AHEAD = "#\n"
-"""Put before a prompt if the first token reaches into the text; it is longer than any such token."""
+"""Put before a prompt if the first token reaches into the text; longer than any such token."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
@@ -50,7 +49,7 @@ def ends(prompt: str, text: str) -> tuple[str, str]:
 
 
 def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
-    """Return the body of a request for prices; it asks for one new token, because some servers require it."""
+    """Return the body of a request for prices. It requests one new token, because some servers require that."""
     fields = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
     return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
@@ -58,13 +57,8 @@ def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
 def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float | None:
     """Return minus log2 of the probability of the text in a reply.
 
-    None if the very first token, which has no probability in any model, reaches into the text.
-
-    Args:
-        reply: the reply's JSON data.
-        text: the priced text.
-        settings: settings of the server.
-        least: the least number of tokens that prompt and text can have.
+    None if the very first token, which has no probability in any model, reaches into the text. `least` is the least
+    number of tokens in prompt and text.
 
     Raises:
         Garbled: if the parts of the reply do not fit together.
@@ -95,7 +89,7 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
         return None
     text_costs = costs[begin:read]
     if not all(type(cost) in (int, float) and _LOWEST <= cost <= _HIGHEST for cost in text_costs):
-        raise Garbled("a token of the text has no log-probability that can be")
+        raise Garbled("a token of the text has an impossible log-probability")
     return max(0.0, -math.fsum(text_costs) / math.log(2))
 
 
@@ -104,7 +98,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _shown(token: Any) -> bytes:
-    r"""Return the bytes of a token; SentencePiece may show them as ``<0x0A>``, OpenAI as ``bytes:\xe2\x80``."""
+    r"""Return the bytes of a token. SentencePiece may show them as ``<0x0A>``, OpenAI as ``bytes:\xe2\x80``."""
     if not isinstance(token, str):
         return b""
     if byte := _BYTE.fullmatch(token):
@@ -115,7 +109,6 @@ def _shown(token: Any) -> bytes:
 
 
 def _spell(tokens: Sequence[bytes], text: bytes) -> bool:
-    """Return whether tokens end with a text, comparing only characters that all servers show alike."""
     return _MARKS.sub(b"", b"".join(tokens)).endswith(_MARKS.sub(b"", text))
 
 
@@ -135,13 +128,7 @@ def _begin(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
-    """Return the first token of a split character; vLLM shows the character with its last token, the others empty.
-
-    Args:
-        tokens: all tokens.
-        number: the first token that shows something of the text.
-        ahead: bytes of that token before the text.
-    """
+    """Return the first token of a split character, which vLLM shows with its last token."""
     if tokens[number][:ahead].isascii() and not tokens[number].isascii():
         while number > 1 and not tokens[number - 1]:
             number -= 1
@@ -149,10 +136,10 @@ def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
 
 
 def _align(tokens: Sequence[bytes], text: bytes) -> int:
-    """Return the same for tokens that are not shown exactly, using only characters that all servers show alike.
+    """Return the same as `_begin` for tokens that are not shown exactly.
 
-    The result is off by at most one token of blanks or of characters outside ASCII. If the text begins with characters
-    outside ASCII, those at the prompt's end count too: too many rather than too few.
+    Only characters that all servers show alike are compared. The result is off by at most one token of blanks or of
+    characters outside ASCII. If the text begins with characters outside ASCII, those at the prompt's end count too.
     """
     number, remaining = len(tokens), max(1, _solid(text))
     while number > 0 and remaining > 0:
@@ -173,13 +160,7 @@ def _align(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_unsure(tokens: Sequence[bytes], number: int, text: bytes) -> int:
-    """Return the first token that may belong to characters outside ASCII at the beginning of the text.
-
-    Args:
-        tokens: all tokens.
-        number: the first token with a solid character of the text.
-        text: the text without blanks at its beginning.
-    """
+    """Return the first token that may belong to characters outside ASCII at the beginning of the text."""
     unsure, own = (_SOLID.split(part, maxsplit=1)[0] for part in (text, tokens[number]))
     if not unsure:
         return number
@@ -199,15 +180,15 @@ def _solid(text: bytes) -> int:
 
 
 def _lacking(what: str, settings: OpenAISettings) -> InputFault:
-    cure = "leave bits=true out, or use a server that gives echo with logprobs (vLLM, SGLang)"
+    cure = "leave bits=true out, or use a server that returns echo with logprobs (vLLM, SGLang)"
     return InputFault(what, where=settings.where, cure=cure)
 
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
-"""Tokens reserved for the text that a chat template puts around a message; published templates use 10 to 80."""
+"""Tokens reserved for the text that a chat template adds around a message. Published templates use 10 to 80."""
 _SLACK = 16
-"""Tokens by which a count may differ: a template strips blanks, and a text cut inside a word has more tokens."""
+"""Allowed difference of a count in tokens: a template strips blanks, and a text cut inside a word has more tokens."""
 _PIECE = re.compile(
     r"<[|\uff5c]?_*[^\W_][\w\u2581 -]*[|\uff5c]?>"
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
@@ -216,41 +197,36 @@ _PIECE = re.compile(
 """Pieces that never share a token with their neighbours: a special mark, a word, a number, a newline. The published
 rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there first."""
 _SURE = 0.9
-"""Safety factor for tokenizers with unpublished rules."""
-_CURE = f"give the folder with the model's {FILE}, as it is published beside the weights"
+_CURE = f"name the folder with the model's {FILE}, as published with the weights"
 
 
 def least_tokens(text: str) -> int:
-    """Return a lower bound of a text's tokens under any tokenizer; code usually has nearly twice as many."""
+    """Return a lower bound of a text's tokens under any tokenizer. Code usually has nearly twice as many."""
     return int(len(_PIECE.findall(text.strip())) * _SURE)
 
 
 class Counter:
-    """The tokenizer of one served model, loaded with the first count. Safe to use from many threads at once."""
+    """The tokenizer of one served model, loaded with the first count. Many threads may use it at once."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
-        """Check that the file exists.
-
-        Args:
-            path: the file, or its folder.
-            settings: the model.
+        """Check that the file, or its folder, exists.
 
         Raises:
             InputFault: if the file does not exist, the package tokenizers is missing, or the settings have no window.
         """
         if not settings.window:
-            what, cure = "tokenizer= counts for a window that is not given", "give window=TOKENS"
+            what, cure = "tokenizer= needs a window", "set window=TOKENS"
             raise InputFault(what, where="openai", cure=cure)
         weights.need(("tokenizers",), where=settings.where, cure="pip install 'ctxbench[tokenizers]'")
         file = Path(path).expanduser()
         self._file = file / FILE if file.is_dir() else file
         self._settings = settings
         if not self._file.is_file():
-            raise InputFault(f"{path} holds no tokenizer", where=settings.where, cure=_CURE)
+            raise InputFault(f"{path} contains no tokenizer", where=settings.where, cure=_CURE)
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the file's digest; another tokenizer would cut prompts differently."""
+        """Eight hexadecimal digits of the file's hash. Another tokenizer would cut prompts differently."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
@@ -259,14 +235,11 @@ class Counter:
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
-        """Return how many tokens of a text the model must read at least; templates strip blanks from its ends."""
+        """Return the least number of a text's tokens that the model must read: templates strip blanks."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
     def pieces(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the pieces that the server reads to price a text, as (prompt, priced text); see `priced_pieces`.
-
-        Prompt and text stay unchanged if they fit the window.
-        """
+        """Yield the pieces that the server reads to price a text, as (prompt, priced text); see `priced_pieces`."""
         whole = prompt + text
         encoding = self._tokenizer.encode(utf8(whole), add_special_tokens=False)
         # The server adds its special tokens, and generates one token.
@@ -286,12 +259,11 @@ class Counter:
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        # Imported by name: it has no types, and a finished run does not need it.
+        # Imported by name: the package has no types, and a finished run does not need it.
         module: Any = importlib.import_module("tokenizers")
         try:
             tokenizer = module.Tokenizer.from_file(str(self._file))
         except Exception as error:
-            # The library raises plain exceptions.
             reason = str(error).partition("\n")[0]
             raise InputFault(
                 f"{self._file} cannot be read ({reason})", where=self._settings.where, cure=_CURE

@@ -1,4 +1,4 @@
-"""The checked settings of `openai`, and the credentials that they name. Pure."""
+"""The checked settings of `openai`, and its credentials. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxbench.harness.generators.fim import family
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 OFFICIAL_KEY = "OPENAI_API_KEY"
-"""Environment variable with the key of OpenAI's own service, sent to that service only."""
+"""Environment variable with the key of OpenAI's own service, sent only there."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -28,7 +28,6 @@ _FOLLOWS = re.compile(
     r"(?:[-_.:@]|$)",
     re.I,
 )
-"""Parts of model names that mean that the model follows instructions."""
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprobs", "suffix")
 
@@ -38,42 +37,33 @@ class OpenAISettings:
     """One model behind one server."""
 
     model: str
-    """The model's name in the server's list."""
     url: str
-    """The server's address, without a slash at its end, and with ``/v1`` if the spec has no path."""
+    """The server's address, without a final slash, and with ``/v1`` if the spec has no path."""
     chat: bool
     """Whether requests go to ``/chat/completions``."""
     concurrency: int
-    """Requests at once."""
     timeout: float
-    """Seconds of one try at most."""
+    """Maximum seconds per try."""
     retries: int
-    """Tries after the first."""
     backoff: float
-    """Seconds before the second try; doubled for every further try."""
+    """Seconds before the second try, doubled for every further try."""
     window: int
-    """Tokens of prompt and answer that the model takes; 0 to let the server refuse longer requests."""
+    """Maximum tokens of prompt and answer; 0 to let the server refuse longer requests."""
     fim: str
-    """Family of the fill-in-the-middle marks; `AUTO` uses the model's name."""
+    """Family of the fill-in-the-middle marks. `AUTO` uses the model's name."""
     key_env: str
-    """The environment variable with the key; empty for no key, except for OpenAI's own service."""
+    """Environment variable with the key; empty for no key, except for OpenAI's own service."""
     extra: Mapping[str, Any]
-    """More fields of every request's body; None removes a field."""
+    """More fields of every request's body. None removes a field."""
     thinking: int = 0
-    """Tokens of thinking, requested in addition to those of the answer."""
+    """Tokens of thinking, requested besides those of the answer."""
     whole: bool = True
-    """Whether an answer counts only if the server's token count shows that it read the whole prompt."""
+    """Whether an answer counts only if the server's token count shows that the server read the whole prompt."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """More headers of every request."""
     tools: bool = False
     """Whether the server accepts ``tools`` with a chat, and answers with ``tool_calls``."""
 
     def __post_init__(self) -> None:
-        """Check the numbers and the family.
-
-        Raises:
-            InputFault: if a number is too small or not finite, or the family is unknown.
-        """
         for name, number, least in (
             ("window", self.window, 0),
             ("thinking", self.thinking, 0),
@@ -83,11 +73,11 @@ class OpenAISettings:
             ("backoff", self.backoff, 0),
         ):
             if not least <= number < float("inf"):
-                raise InputFault(f"{name}={number:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
+                raise InputFault(f"{name}={number:g} is invalid", where=_WHERE, cure=f"use {least:g} or more")
         if self.fim != AUTO:
             family(self.fim, where=_WHERE)
         if self.tools and not self.chat:
-            raise InputFault("tools=on takes a chat model", where=_WHERE, cure="give endpoint=chat too")
+            raise InputFault("tools=on needs a chat model", where=_WHERE, cure="set endpoint=chat")
 
     @property
     def where(self) -> str:
@@ -101,12 +91,12 @@ class OpenAISettings:
 
     @property
     def key_variable(self) -> str:
-        """The environment variable with the key to send; empty for no key."""
+        """Environment variable with the key to send; empty for no key."""
         return self.key_env or (OFFICIAL_KEY if self.official else "")
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables with values to send, which must never be stored or shown."""
+        """Environment variables whose values are sent and must never be stored or shown."""
         named = filter(None, map(secrets.reference, self.headers.values()))
         return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named]))
 
@@ -117,13 +107,13 @@ def follows_instructions(model: str) -> bool:
 
 
 def is_chat(endpoint: str, model: str) -> bool:
-    """Return whether requests go to the chat endpoint; `AUTO` uses the model's name.
+    """Return whether requests go to the chat endpoint. `AUTO` uses the model's name.
 
     Raises:
         InputFault: if the endpoint is unknown.
     """
     if endpoint not in (CHAT, COMPLETIONS, AUTO):
-        raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="give chat, completions or auto")
+        raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="use chat, completions or auto")
     return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
 
 
@@ -131,8 +121,8 @@ def base_url(url: str) -> str:
     """Return a server's address, normalised for requests.
 
     Raises:
-        InputFault: if it is not an address, or could contain a secret, because specs are stored and shown. The message
-            does not repeat it.
+        InputFault: if `url` is not an address, or could contain a secret, because specs are stored and shown. The
+            message does not repeat the address.
     """
     try:
         parts = urlsplit(url.strip())
@@ -141,18 +131,18 @@ def base_url(url: str) -> str:
     except ValueError:
         sound = False
     if not sound:
-        raise InputFault("the url is not valid", where=_WHERE, cure="give http://HOST:PORT/v1")
+        raise InputFault("the url is not valid", where=_WHERE, cure="use http://HOST:PORT/v1")
     if "," in url:
-        cure = "give the address of a load balancer that stands before them"
+        cure = "use the address of a load balancer"
         raise InputFault("the url names several servers", where=_WHERE, cure=cure)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise InputFault(
             "the url has a user, a password, a query or a fragment",
             where=_WHERE,
-            cure="give the bare address, and the key in an environment variable (key_env=NAME)",
+            cure="use the bare address, and put the key into an environment variable (key_env=NAME)",
         )
     if parts.hostname == _OFFICIAL_HOST and parts.scheme != "https":
-        raise InputFault("the service is not asked over plain http", where=_WHERE, cure=f"write url={OFFICIAL}")
+        raise InputFault("OpenAI's service needs https", where=_WHERE, cure=f"write url={OFFICIAL}")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
 
 
@@ -168,37 +158,37 @@ def see_private(settings: OpenAISettings) -> None:
     """Check that secrets are not sent to another machine over plain http.
 
     Raises:
-        InputFault: if they are.
+        InputFault: if a secret would be sent so.
     """
     address = urlsplit(settings.url)
     if address.scheme == "http" and not is_loopback(address.hostname or "") and settings.variables:
         raise InputFault(
-            f"{settings.variables[0]} would go over plain http to another machine, readable on the way",
+            f"{settings.variables[0]} would be sent over plain http to another machine",
             where=settings.where,
-            cure="give an https address, tunnel to one of this machine, or allow it: insecure=on",
+            cure="use an https address, or a tunnel to a port of this machine, or allow it: insecure=on",
         )
 
 
 def key_variable(name: str) -> str:
-    """Return the name of an environment variable after a check; it may be empty.
+    """Check the name of an environment variable, which may be empty, and return it.
 
     Raises:
-        InputFault: if it is not a valid name. The message does not repeat it, because it may be the key itself.
+        InputFault: if the name is invalid. The message does not repeat the name, because it may be the key itself.
     """
     if name and not _VARIABLE.fullmatch(name):
         raise InputFault(
             "key_env is not the name of an environment variable",
             where=_WHERE,
-            cure="give the variable's name in capitals, never the key: key_env=OPENAI_API_KEY",
+            cure="use the variable's name in capitals, never the key: key_env=OPENAI_API_KEY",
         )
     return name
 
 
 def word(name: str, value: str) -> str:
-    """Return a text after checking that it is one word.
+    """Check that a text is one word, and return it.
 
     Raises:
-        InputFault: if it is empty or has blanks.
+        InputFault: if the text is empty or has blanks.
     """
     if not _WORD.fullmatch(value):
         raise InputFault(f"{name}={value!r} is not one word", where=_WHERE, cure=f"write {name}=NAME without blanks")
@@ -206,15 +196,15 @@ def word(name: str, value: str) -> str:
 
 
 def name_of(model: str, url: str) -> str:
-    """Return a model's name after a check.
+    """Check a model's name, and return it.
 
     Raises:
-        InputFault: if it is not one word, or contains an address that was not understood: a request for another server
-            must not go to OpenAI. The message does not repeat the address, which may contain a secret.
+        InputFault: if the name is not one word, or contains an address, whose requests must not go to OpenAI. The
+            message does not repeat the address, which may contain a secret.
     """
     if "://" in model or ("@" in model and urlsplit(url).hostname == urlsplit(OFFICIAL).hostname):
         raise InputFault(
-            "the model's name has an address in it", where=_WHERE, cure="write openai:MODEL@http://HOST:PORT/v1"
+            "the model's name contains an address", where=_WHERE, cure="write openai:MODEL@http://HOST:PORT/v1"
         )
     return word("model", model)
 
@@ -223,7 +213,7 @@ def extra_fields(text: str) -> dict[str, Any]:
     """Return the fields of the parameter ``extra``, the JSON text of an object; may be empty.
 
     Raises:
-        InputFault: if it is not a JSON object, or has fields that ctxbench sets itself.
+        InputFault: if the text is not a JSON object, or has fields that ctxbench sets itself.
     """
     if not text.strip():
         return {}
@@ -235,7 +225,9 @@ def extra_fields(text: str) -> dict[str, Any]:
         raise InputFault("extra is not a JSON object", where=_WHERE, cure="""write extra='{"top_k": 20}'""")
     reserved = [key for key in _OURS if key in fields]
     if reserved:
-        raise InputFault(f"extra has the field {reserved[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
+        raise InputFault(
+            f"extra contains the field {reserved[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it"
+        )
     _see_no_secret("extra", fields)
     return fields
 
@@ -244,7 +236,7 @@ def header_fields(text: str) -> dict[str, str]:
     """Return the headers of the parameter ``headers``, the JSON text of an object of texts; may be empty.
 
     Raises:
-        InputFault: if it is not such an object, or could contain a secret. The message does not repeat values.
+        InputFault: if the text is not such an object, or could contain a secret. The message does not repeat values.
     """
     try:
         fields = json.loads(text or "{}")
@@ -263,11 +255,7 @@ def header_fields(text: str) -> dict[str, str]:
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
-    """Check that JSON data contains no secrets, because specs are stored and shown.
-
-    Raises:
-        InputFault: if a value may be a secret. The message does not repeat it.
-    """
+    """Check that JSON data contains no secrets, because specs are stored and shown."""
     if isinstance(value, dict):
         for key, item in value.items():
             _see_no_secret(parameter, item, key)
@@ -276,16 +264,15 @@ def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
             _see_no_secret(parameter, item, name)
     elif isinstance(value, str) and value and (secrets.named(name) or secrets.shaped(value)):
         cure = 'put it into an environment variable: key_env=NAME, or headers=\'{"X-Api-Key": "$NAME"}\''
-        raise InputFault(f"{parameter} has {name!r}, which may be a secret", where=_WHERE, cure=cure)
+        raise InputFault(f"{parameter} contains {name!r}, which may be a secret", where=_WHERE, cure=cure)
 
 
 _SHORT = 8
-"""Characters of the shortest secret key. A shorter one (``EMPTY``, ``none``), or one of letters only, is a placeholder
-for a local server, and may occur in an answer."""
+"""Characters of the shortest secret key. A shorter key (``EMPTY``, ``none``), or a key of letters only, is a
+placeholder for a local server, and may occur in an answer."""
 _HALF = 16
-"""Characters of the shortest key whose first and last halves are secret too."""
+"""Characters of the shortest key whose halves are secret too."""
 _CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
-"""The rest of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,14 +282,14 @@ class Credentials:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every request, with the values of the variables that the spec names."""
     secrets: re.Pattern[str] | None = field(default=None, repr=False)
-    """A pattern that matches the secrets in a server's text."""
+    """Pattern of the secrets in a server's text."""
 
     @classmethod
     def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
         """Return the secrets of these settings from the environment.
 
         Raises:
-            InputFault: if a named variable is not set, or is not a valid key. The message does not repeat its value.
+            InputFault: if a named variable is not set, or is not a valid key. The message does not repeat the value.
         """
         variables = {name: _value(name, environment, settings) for name in settings.variables}
         headers = dict(settings.headers)
@@ -315,12 +302,11 @@ class Credentials:
         return cls(headers, re.compile("|".join(patterns), re.I) if patterns else None)
 
     def scrub(self, text: str) -> str:
-        """Return a text without the secrets and their halves, in plain, URL-encoded and base64 form."""
+        """Remove the secrets and their halves from a text, in plain, URL-encoded and base64 form."""
         return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield patterns that match a secret, or half of it."""
     if len(secret) < _SHORT or secret.isalpha():
         return
     coded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]
@@ -336,5 +322,5 @@ def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) 
     if not value:
         raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")
     if not (value.isascii() and value.isprintable() and " " not in value):
-        raise InputFault(f"{name} holds no key", where=settings.where, cure="check for blanks and line ends")
+        raise InputFault(f"{name} contains no valid key", where=settings.where, cure="check for blanks and line ends")
     return value

@@ -16,7 +16,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
 
 _BEGIN, _END = "<think>", "</think>"
-"""Marks around the thoughts of open models; a server with the right parser removes the thoughts itself."""
+"""Marks around the thoughts of open models. A server with the right parser removes the thoughts itself."""
 _CODE = re.compile(
     rf"""
     ^[ \t]*(`{{3,}}|~{{3,}})(?!~)[^`\n]*\n(?:(?![ \t]*\1[ \t]*\w).*\n)*?[ \t]*\1[ \t]*$   # between fences
@@ -30,7 +30,7 @@ _CODE = re.compile(
 
 
 def answer_behind(text: str) -> str | None:
-    """Return a model's text after its thoughts, empty if they have no end; None if the text has no thoughts.
+    """Return a model's text after its thoughts, empty if the thoughts do not end; None without thoughts.
 
     Some chat templates write the start mark, so the text may contain only the end mark. The end mark can also be part
     of code, in an answer or in the thoughts.
@@ -54,24 +54,21 @@ _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CALLED = ("tool_calls", "function_call")
 _CUT = ("length", "max_tokens", "model_length")
 _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
-"""Reasons of a server that stopped early; the same request may succeed the next time."""
+"""Reasons of a server that stopped early. The same request may succeed the next time."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message with the model's thoughts."""
 _THOUGHT_PARTS = ("thinking", "reasoning")
 _LONGEST = 200_000
-"""Characters of an answer at most; no run asks for so many tokens, and scoring a longer answer takes minutes."""
+"""Maximum characters of an answer. No run requests so many tokens, and scoring a longer answer takes minutes."""
 _LABEL = 100
-"""Characters stored of a name that a server reports, at most."""
 _READ = 1000
-"""Characters read of a name that a server reports, at most."""
 _FEW = 16
-"""Token limit below which an empty answer is plausible: its first token may be only part of a character."""
+"""Token limit below which an empty answer is plausible: the first token may be only part of a character."""
 SHORTER = (
-    "tell how long prompts may be, window=TOKENS and tokenizer=FOLDER, and they are cut to it; or give the strategy a "
-    "smaller window or limit, or serve the model with a longer context"
+    "set window=TOKENS and tokenizer=FOLDER, so that prompts are cut; or set a "
+    "smaller window or limit for the strategy, or serve the model with a longer context"
 )
 
-ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off by extra="
+ROOM = "reserve tokens for its thoughts, for example thinking=8000, or switch them off by extra="
 
 
 def path(settings: OpenAISettings) -> str:
@@ -82,24 +79,18 @@ def path(settings: OpenAISettings) -> str:
 def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
     """Return whether to ask the server to end the answer at a newline.
 
-    This saves tokens if only one line counts. It is not used for sampling: an answer that begins with a blank line is
-    requested again, and sampling again would change the distribution. It is not used for chat models either, whose code
-    is between marks.
+    This saves tokens if only one line counts. An answer that begins with a blank line is requested again. Sampling
+    again would change the distribution, so only greedy requests end there. A chat model's code is between marks.
     """
     greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
     return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
 
 
 def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> Body:
-    """Return the body of a request for one answer.
+    """Return the body of a request for one answer, which ends with its first line if `line` (see `ends_with_line`).
 
-    Greedy requests have temperature 0, without seed and top_p, which some servers refuse. Each of n completions is a
-    request of its own, with a seed from the run's seed and its index, because many servers ignore ``n``.
-
-    Args:
-        request: the request.
-        settings: settings of the server.
-        line: whether the answer should end with its first line; see `ends_with_line`.
+    Greedy requests have temperature 0, without seed and top_p, which some servers refuse. Each of n completions is its
+    own request, with a seed from the run's seed and its index, because many servers ignore ``n``.
     """
     how = request.sampling
     fields: Body = {"model": settings.model}
@@ -109,7 +100,8 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
     else:
         system = [{"role": "system", "content": request.system}] * bool(request.system)
         fields |= {"messages": [*system, {"role": "user", "content": text}]} if settings.chat else {"prompt": text}
-    # OpenAI's newer models accept only the long name, all other servers the short one. Thinking tokens count too.
+    # OpenAI's newer models accept only the long name, all other servers the short one. The limit includes thinking
+    # tokens.
     fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
     if how.temperature > 0:
@@ -127,7 +119,7 @@ def message(request: Request, settings: OpenAISettings) -> str:
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
-    """Return the text that the model must read of a request; for a chat, the text of its messages."""
+    """Return the text of a request that the model must read. For a chat, this is the text of its messages."""
     if request.chat is None:
         return message(request, settings)
     return "\n".join(entry.text for entry in request.chat.messages)
@@ -159,7 +151,7 @@ def chat_fields(chat: Chat) -> Body:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Return a call's arguments; invalid ones become an empty object, because servers refuse them or crash."""
+    """Return a call's arguments. Invalid ones become an empty object, because servers refuse them or crash."""
     return "{}" if call.values is None else call.arguments
 
 
@@ -169,17 +161,17 @@ def _call_id(number: int) -> str:
 
 
 def renamed(fields: Body) -> Body:
-    """Return a body with the long name of its token limit, if it has the short name."""
+    """Return a body with the long name of its token limit instead of the short name."""
     return {LONG if key == SHORT else key: value for key, value in fields.items()}
 
 
 def with_extra(fields: Body, settings: OpenAISettings) -> Body:
-    """Return a body with the spec's extra fields; a null removes a field."""
+    """Return a body with the spec's extra fields. A null removes a field."""
     return {key: value for key, value in {**fields, **settings.extra}.items() if value is not None}
 
 
 class Garbled(Exception):
-    """Raised for a reply with status 200 but without an answer: it was cut, or comes from another program."""
+    """Raised for a reply with status 200 but without an answer: it was cut, or another program sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +188,6 @@ class Served:
     """Whether the answer contained a secret that was sent."""
 
     def __str__(self) -> str:
-        """Return the model, followed by the other facts in brackets."""
         more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
         more += [] if self.counted else ["counts no tokens; those of ctxbench stand in"]
         more += ["repeats the key that it is sent, which was taken out of its answers"] if self.repeats else []
@@ -207,9 +198,7 @@ class Served:
 class _Words:
     text: str
     thought: bool
-    """Whether the reply shows that the model thought before it answered."""
     has_thoughts: bool = False
-    """Whether the server returns the thoughts separately from the answer."""
 
 
 def failure(reply: Any) -> dict[str, Any] | None:
@@ -226,12 +215,7 @@ def failure(reply: Any) -> dict[str, Any] | None:
 def response(reply: Any, request: Request, settings: OpenAISettings, seconds: float, *, least: int = 0) -> Response:
     """Return the answer in a reply.
 
-    Args:
-        reply: the reply's JSON data.
-        request: the request.
-        settings: settings of the server.
-        seconds: seconds that the request took.
-        least: the least number of tokens that the prompt can have; see `pricing.least_tokens`.
+    `least` is the least number of tokens in the prompt; see `pricing.least_tokens`.
 
     Raises:
         Garbled: if the reply contains no answer.
@@ -265,7 +249,6 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     answered = Response(
         text=code[:end],
         finish="length" if finish in _CUT and end is None else "stop",
-        # If the server does not count, use ctxbench's count.
         tokens_in=code_tokens.count(request.prompt.text) if tokens_in is None else tokens_in,
         tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,
         seconds=seconds,
@@ -326,7 +309,6 @@ def _label(value: Any) -> str:
 
 
 def _words(reply: Any, settings: OpenAISettings) -> _Words:
-    """Return the model's text without its thoughts; may be empty."""
     if not settings.chat:
         return _Words(_text(dig(choice(reply), "text")), False)
     message = dig(choice(reply), "message")
@@ -353,7 +335,7 @@ def _calls(reply: Any) -> tuple[ToolCall, ...]:
         for call in (written if isinstance(written, list) else [None])
     ]
     if not all(isinstance(part, str) and part for call in calls for part in (call.name, call.arguments)):
-        raise Garbled("the reply has a call without a name, or whose arguments are no text")
+        raise Garbled("the reply has a tool call without a name, or with arguments that are not text")
     return tuple(calls)
 
 
@@ -364,21 +346,20 @@ def _text(value: Any) -> str:
 
 
 def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISettings) -> None:
-    """Check that the reply contains an answer, and that it was not cut during the thoughts."""
     limit = request.sampling.max_tokens
     hidden = not words.text and limit >= _FEW
     if cut and (words.thought or hidden) and not settings.thinking:
         raise InputFault(
-            f"the model thinks, and its thoughts took of the {limit} tokens of its answer",
+            f"the model's thoughts used the {limit} tokens of its answer",
             where=settings.where,
             cure=ROOM,
         )
     if words.has_thoughts and not cut and not words.text.strip():
         # A server with another model's parser mistakes the answer for a thought.
         raise MachineFault(
-            "the reply has thoughts and no answer",
+            "the reply contains thoughts, but no answer",
             where=settings.where,
-            cure="see that the server's parser of reasoning is the model's; the sample stays missing",
+            cure="set the server's reasoning parser to the model's; the sample stays missing",
         )
 
 
@@ -386,36 +367,32 @@ def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> No
     """Check by the server's own count that the model read the whole prompt.
 
     Raises:
-        CutShort: if it read less.
+        CutShort: if the model read less.
     """
     # A service may exclude cached tokens from its count.
     if dig(reply, "truncated") is True or read + _cached(reply) < least:
         raise CutShort(
-            f"the server cut the prompt without a word: it read {read} tokens of at least {least}",
+            f"the server silently cut the prompt: it read {read} of at least {least} tokens",
             where=settings.where,
-            cure=f"{SHORTER}; whole=off if it only counts otherwise",
+            cure=f"{SHORTER}; or set whole=off if the server only counts differently",
         )
 
 
 def _tokens(reply: Any) -> tuple[int | None, int | None]:
-    """Return the numbers of tokens read and written, thoughts included; None if the server does not report them.
-
-    OpenAI counts thoughts as completion tokens, xAI and Gemini only in the total.
-    """
+    """Return the tokens read and written. xAI and Gemini count thoughts only in the total."""
     read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if written is not None and read and total is not None:
         written = max(written, total - read)
-    # 0 tokens read means not counted: old Ollama reports 0 for a cached prompt.
+    # 0 means not counted: old Ollama reports 0 for a cached prompt.
     return read or None, written
 
 
 def _cached(reply: Any) -> int:
-    """Return how many tokens of the prompt were cached, from the fields of OpenAI, DeepSeek or Moonshot."""
+    """Return the number of cached tokens of the prompt, from the fields of OpenAI, DeepSeek or Moonshot."""
     places = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cached_tokens",))
     return next((tokens for place in places if (tokens := _count(reply, *place))), 0)
 
 
 def _count(reply: Any, *keys: str) -> int | None:
-    """Return a number of tokens; None if it is missing or impossible."""
     number = dig(reply, "usage", *keys)
     return number if type(number) is int and 0 <= number <= MOST_TOKENS else None

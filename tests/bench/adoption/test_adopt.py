@@ -101,7 +101,7 @@ def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(tmp_path:
     trying = Trying(tmp_path)
     first = trying.adopt(in_process()).path.read_text()
     sandbox = in_process()
-    with pytest.raises(InputFault, match="is there already") as caught:
+    with pytest.raises(InputFault, match="exists already") as caught:
         trying.adopt(sandbox)
     assert "--force" in caught.value.cure and not sandbox.jobs
     assert trying.adopt(sandbox, force=True).path.read_text() == first
@@ -255,7 +255,7 @@ def test_a_file_that_is_no_archive_is_called_so(tmp_path: Path) -> None:
 
 def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path: Path) -> None:
     trying = Trying(tmp_path, {"lonely.py": "x = 1\n"})
-    with pytest.raises(InputFault, match="neither lines nor functions"):
+    with pytest.raises(InputFault, match="no usable lines and no usable functions"):
         trying.adopt(in_process())
     assert not trying.folder.exists()
 
@@ -449,7 +449,7 @@ def test_a_source_gives_its_manifest_a_name(ref: str, name: str) -> None:
 
 @pytest.mark.parametrize(("ref", "cure"), WRONG)
 def test_what_is_no_source_is_refused_with_the_right_form(ref: str, cure: str) -> None:
-    with pytest.raises(InputFault, match="is not whole|is no source") as caught:
+    with pytest.raises(InputFault, match="is incomplete|is not a source") as caught:
         check_ref(ref)
     assert cure in caught.value.cure
 

@@ -19,7 +19,7 @@ CASE = "class TillTest { @Test void opens() {} }\n"
 
 def guessed(files: Mapping[str, str | bytes], *, wheel: bool = False) -> Guess:
     tree = {path: content.encode() if isinstance(content, str) else content for path, content in files.items()}
-    return guess(tree, wheel=wheel)
+    return guess(tree, where="shop", wheel=wheel)
 
 
 def test_the_language_is_that_of_most_of_its_code() -> None:

@@ -119,9 +119,9 @@ def _huge(folder: Path) -> None:
     ("make", "what"),
     [
         (_link, "is a link"),
-        (_hard_link, "is not a file of its own"),
-        (_pipe, "is not a file of its own"),
-        (_folder, "is not a file of its own"),
+        (_hard_link, "is a link, a pipe or a device"),
+        (_pipe, "is a link, a pipe or a device"),
+        (_folder, "is a link, a pipe or a device"),
         (_huge, "is larger than"),
     ],
 )

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 REFUSED = {
     "Outside": "outside its tree",
     "Text": "with text",
-    "Words": "no list of places",
+    "Words": "instead of a list of places",
     "Absolute": "an absolute path",
-    "Numbers": "no number",
-    "Backwards": "lines that are none",
+    "Numbers": "an invalid score",
+    "Backwards": "invalid lines",
 }
 LOST = {
-    "Hangs": "no answer in 0.7 seconds",
-    "Floods": "said more than",
+    "Hangs": "answer in 0.7 seconds",
+    "Floods": "more than",
     "Dies": "exit code 7: good bye",
     "Raises": "KeyError",
     "Nameless": "name and a version",

@@ -401,7 +401,7 @@ def test_human_docstrings_load_once_the_first_cure_is_followed(language: str, ho
         human = lines(tmp_path, "CEJavaHumanLabel.jsonl", java_prompt(label))
         listed = lines(tmp_path, f"{results}.gz", java_result())
     cures = {
-        (human,): f"too, which list the tasks (such as {results}), and --docstring human",
+        (human,): f"any model, which list the tasks (such as {results}), and --docstring human",
         (human, listed): f"(no_prompt 1); give --docstring human, or CE{language}Raw.jsonl too",
     }
     for files, cure in cures.items():
@@ -428,7 +428,7 @@ def test_the_same_prompts_twice_are_refused(tmp_path: Path) -> None:
 
 def test_a_prompt_without_its_signature_is_refused(tmp_path: Path) -> None:
     odd = {"question_id": "odd", "input": "def g():\n", "signature": "def f():", "docstring": "F."}
-    with pytest.raises(InputFault, match="field input: does not hold the signature"):
+    with pytest.raises(InputFault, match="field input: does not contain the signature"):
         read_tasks("codereval", prompts(tmp_path, odd))
 
 

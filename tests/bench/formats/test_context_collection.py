@@ -78,7 +78,11 @@ def test_points_and_answers_are_joined_in_their_order(tmp_path: Path) -> None:
             [answer()],
             r"python-public\.jsonl:2: field middle is missing; give .* with as many records",
         ),
-        ([point()], [answer(), answer()], r"answers-python-public\.jsonl:2: has more answers than python-public"),
+        (
+            [point()],
+            [answer(), answer()],
+            r"answers-python-public\.jsonl:2: the file has more answers than python-public",
+        ),
         ([point()], [answer(id="a2")], r"field id is 'a1', but the answer in its place .* is of 'a2'"),
         ([point(repo="../x")], [answer()], "field repo: '../x' is not a path inside a repository"),
     ],

@@ -177,7 +177,10 @@ def test_what_cannot_be_used_is_told(changes: dict[str, Any], reason: str) -> No
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"prompt": "x" + PROMPT}, "field prompt: of 'project_cc_python/62' differs from the one at line_completion:1"),
+        (
+            {"prompt": "x" + PROMPT},
+            "field prompt: the value for 'project_cc_python/62' differs from the value at line_completion:1",
+        ),
         ({"groundtruth": "add()"}, "field groundtruth"),
         ({"right_context": ""}, "field right_context"),
         ({"repository": "other"}, "field metadata.repository"),

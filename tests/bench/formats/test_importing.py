@@ -96,7 +96,7 @@ def test_a_format_without_what_is_asked_for_is_refused() -> None:
         formats.samples("infercom")
     with pytest.raises(UnknownName, match="no format of predictions is called 'repobench'"):
         formats.predictions("repobench")
-    with pytest.raises(InputFault, match="format empty: it has neither samples nor predictions"):
+    with pytest.raises(InputFault, match="format empty: the format has neither samples nor predictions"):
         formats.register(BenchmarkFormat(name="empty"))
 
 
@@ -121,7 +121,7 @@ def test_hygiene_off_keeps_copies_and_says_so(tmp_path: Path, home: Home) -> Non
     assert made.manifest["repositories"]["demo"]["copies_visible"] == 2
     assert made.manifest["remarks"] == [HYGIENE_OFF] and said == [f"note: {HYGIENE_OFF}"]
     assert "shop/pay_total_passk_validte.py" in sets.snapshots(home, made)["demo"].files
-    with pytest.raises(InputFault, match="give them with --repos"):
+    with pytest.raises(InputFault, match="add --repos FOLDER"):
         imported(tmp_path, function(), hygiene=False)
 
 
@@ -132,7 +132,7 @@ def test_installed_packages_are_searched_only_if_asked_for(tmp_path: Path, home:
     assert set(sets.snapshots(home, plain)["demo"].files) == {"shop/pay.py"} and plain.manifest["remarks"] == []
     whole = imported(tmp_path, function(), repos=tmp_path / "repos", packages=True, force=True)
     assert set(sets.snapshots(home, whole)["demo"].files) == set(files) and whole.manifest["remarks"] == [PACKAGES]
-    with pytest.raises(InputFault, match="give them with --repos"):
+    with pytest.raises(InputFault, match="add --repos FOLDER"):
         imported(tmp_path, function(), packages=True)
 
 
@@ -201,7 +201,7 @@ def test_tasks_of_a_missing_repository_are_counted(tmp_path: Path) -> None:
 
 
 def test_no_repository_at_all_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match="no-such-folder: is not a folder"):
+    with pytest.raises(InputFault, match="no-such-folder: the path is not a folder"):
         imported(tmp_path, function(), repos=tmp_path / "no-such-folder")
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": "x = 1\n"})
     with pytest.raises(InputFault, match=r"no task matches the repositories \(source_mismatch 1\)"):
@@ -231,7 +231,7 @@ def test_many_unusable_records_are_told_in_part(tmp_path: Path) -> None:
 def test_files_of_nothing_but_unusable_records_are_refused(tmp_path: Path, home: Home) -> None:
     path = tmp_path / "r.jsonl"
     write_jsonl(path, [_repoeval(0, " ")])
-    with pytest.raises(InputFault, match=r"no task in the files \(empty_target 1\); give files of the shape repoeval"):
+    with pytest.raises(InputFault, match=r"no task in the files \(empty_target 1\); give files of the format repoeval"):
         import_set("repoeval", [str(path)], home, "x")
 
 

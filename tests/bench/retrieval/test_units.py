@@ -152,8 +152,8 @@ def test_api_units_take_their_options() -> None:
     ("spec", "words"),
     [
         ("functon", "did you mean function"),
-        ("function(lines=3)", "it has none"),
-        ("chunk(line=3)", "it has lines"),
+        ("function(lines=3)", "known parameters: none"),
+        ("chunk(line=3)", "known parameters: lines"),
         ("chunk(lines=0)", "whole number from 1"),
         ("chunk(lines=on)", "whole number from 1"),
         ("words(count=2.5)", "whole number from 1"),

@@ -153,7 +153,7 @@ def test_an_archive_that_would_fill_the_disk_is_refused_before_it_is_unpacked(
     monkeypatch.setattr("ctxbench.bench.repositories.sources.MAX_BYTES", 64 << 20)
     small = many_zeros(tmp_path / "bomb", kind, 65 << 20)
     assert small.stat().st_size < 1 << 20
-    with pytest.raises(InputFault, match="unpacks to more than 64 MiB; if you trust it, unpack it yourself"):
+    with pytest.raises(InputFault, match="unpacks to more than 64 MiB; if you trust the archive, unpack it yourself"):
         unpack(small, tree, strip=True)
     assert tree_of(tree) == {}
 

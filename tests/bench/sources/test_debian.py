@@ -101,7 +101,7 @@ def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: Standin) -> N
     source = DebianSource(package="libdemo", version="1.15", sha256=apt.sha256)
     for version in ("", "1.15", "1.15-2"):
         assert debian.latest("libdemo", version, home, print) == source
-    with pytest.raises(InputFault, match="no such version of it; give one of debian:libdemo=1.15"):
+    with pytest.raises(InputFault, match="no such version of the package; give one of debian:libdemo=1.15"):
         debian.latest("libdemo", "2.0", home, print)
     with pytest.raises(Unreachable, match="debian:libdemo-java: .*no source package .*mean libdemo"):
         debian.latest("libdemo-java", "", home, print)

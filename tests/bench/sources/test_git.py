@@ -88,7 +88,7 @@ def test_a_commit_that_the_server_lacks(tmp_path: Path, origin: Path) -> None:
 
 
 def test_no_such_repository(tmp_path: Path) -> None:
-    with pytest.raises(MachineFault, match="none of its sources can be reached"):
+    with pytest.raises(MachineFault, match="no source can be reached"):
         fetch(tmp_path, (tmp_path / "none").as_uri(), "1" * 40)
 
 

@@ -300,5 +300,5 @@ def test_a_draft_that_the_model_cannot_read_is_the_strategys_fault(cells: Forked
         raise TooLong("9 tokens are over the window of 8")
 
     query = query_for(Kind.LINE)
-    with pytest.raises(StrategyFault, match="asked the model what it cannot read: 9 tokens"):
+    with pytest.raises(StrategyFault, match="sent the model a prompt that it cannot read: 9 tokens"):
         cells.run("lc.repocoder", query, view_for(query), Model(answer))

@@ -301,7 +301,7 @@ def test_a_search_in_a_cell_finds_what_it_finds_here(
     [
         ("of=windows", "no unit is called 'windows'"),
         ("of=function, text=0", "whole number from 1"),
-        ("of=similarity, text=1000001", "over 1000000 characters"),
+        ("of=similarity, text=1000001", "more than 1000000 characters"),
         ("of=listless", "TypeError: similarity: candidates[0] is 1, and should be of type str (searching.py:"),
         ("of=textless", "TypeError: search: text is None, and should be of type str (searching.py:"),
     ],
@@ -361,7 +361,7 @@ def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, err
     ("spec", "words"),
     [
         ("lc.repocodr", "did you mean lc.repocoder"),
-        ("lc.repocoder(size=3)", "it has iterations"),
+        ("lc.repocoder(size=3)", "known parameters: iterations"),
         ("lc.repocoder(stride=0)", "at least 1"),
         ("nowhere.py@x", "no such file"),
         ("lc.repocoder(", "write it as name(key=value"),
@@ -376,7 +376,7 @@ def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, s
 
 def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> None:
     query = query_for(Kind.FUNCTION)
-    with pytest.raises(InputFault, match="takes line samples"):
+    with pytest.raises(InputFault, match="use it for line samples"):
         cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 
@@ -637,8 +637,8 @@ def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture
         with remarks.of_cell() as handle:
             os.write(handle, b"x" * printed)
     shown = capsys.readouterr().err
-    assert shown.count("the rest of what it printed") == MOST // (MOST_OF_CELL + 1) + 1
-    assert shown.count("is left out from here on") == 1 and len(shown) < MOST + 10_000
+    assert shown.count("its output after") == MOST // (MOST_OF_CELL + 1) + 1
+    assert shown.count("further output of strategies is left out") == 1 and len(shown) < MOST + 10_000
 
 
 @pytest.mark.slow

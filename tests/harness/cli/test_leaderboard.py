@@ -49,7 +49,7 @@ def test_a_screen_shows_what_was_run_last_and_names_the_rest(stored: Fill) -> No
     assert_fault(run_cli("leaderboard", DB, "--generator", "c"), "no generator of the stored runs is called 'c'")
     assert len(json.loads(run_cli("leaderboard", DB, "--format", "json").out)) == 2
     result = run_cli("leaderboard", DB, "--explain", "--format", "json")
-    assert result.code == 2 and "the other forms have everything" in result.err
+    assert result.code == 2 and "the other formats print everything" in result.err
 
 
 def test_importing_over_the_whole_set_leaves_a_board_over_a_part_of_it(stored: Fill) -> None:
@@ -162,7 +162,7 @@ def test_an_empty_store(stored: Fill) -> None:
 
 def test_no_store_at_all_is_said_and_none_is_made(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored here", "ctxbench quickstart")
+    assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored", "ctxbench quickstart")
     assert not home.exists()
 
 

@@ -313,7 +313,7 @@ def test_a_chat_model_is_told_apart() -> None:
     with serving() as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
     assert re.search(r"^instructions  follows them$", result.out, re.M)
-    assert re.search(r"^--fim         no: is asked as a chat model", result.out, re.M)
+    assert re.search(r"^--fim         no: is used as a chat model", result.out, re.M)
 
 
 def test_an_unknown_name_is_one_line() -> None:
@@ -373,7 +373,7 @@ def test_it_checks_an_engine_in_a_box(boxes: None, tmp_path: Path) -> None:
 def test_what_a_checked_engine_raises_stays_on_its_line(boxes: None, tmp_path: Path) -> None:
     checked = run("engine", "check", rooms.spy("RaisesOddly"), "--home", str(tmp_path))
     assert checked.code == 1 and checked.out.splitlines()[-1] == "1 of 7 checks passed", checked
-    assert checked.out.count("it raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
+    assert checked.out.count("the engine raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
 
 
 @pytest.mark.slow
@@ -381,7 +381,7 @@ def test_an_engine_elsewhere_has_one_mode_only(tmp_path: Path) -> None:
     file = tmp_path / "far.toml"
     file.write_text('protocol = "http"\nurl = "http://127.0.0.1:9/"\n')
     refused = run("engine", "measure-leak", f"{file}(remote=on)", "--samples", "demo", "--home", str(tmp_path))
-    assert_fault(refused, "has one mode", "name an engine that lives in a box")
+    assert_fault(refused, "has only one mode", "name an engine that runs in a box")
 
 
 @pytest.mark.slow
@@ -391,6 +391,6 @@ def test_what_one_remembers_is_measured_as_a_leak(boxes: None, tmp_path: Path) -
     command = ("engine", "measure-leak", rooms.spy("Remembers"), "--samples", "demo", "--home", str(home.root))
     leaking = run(*command)
     assert leaking.code == 0, leaking.err
-    assert "it gains by what it saw: a leak" in leaking.out.splitlines()[-1], leaking.out
+    assert "shared mode gains: a leak" in leaking.out.splitlines()[-1], leaking.out
     honest = run(*(word.replace("Remembers", "Honest") for word in command))
-    assert "no leak can be seen" in honest.out.splitlines()[-1], honest.out
+    assert "no leak is visible" in honest.out.splitlines()[-1], honest.out

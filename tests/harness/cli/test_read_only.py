@@ -124,7 +124,7 @@ def test_what_writes_says_in_a_line_that_it_cannot(runs: tuple[Path, str, str]) 
     arguments = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x)")
     done = plain_user.run(*arguments, "--home", str(runs[0]))
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert re.fullmatch(r"ctxbench: .*results.db: cannot be written; .*--db\n", done.stderr)
+    assert re.fullmatch(r"ctxbench: .*results.db: the database cannot be written; .*--db\n", done.stderr)
 
 
 def test_the_dashboard_shows_the_home_of_another(runs: tuple[Path, str, str]) -> None:
@@ -237,5 +237,6 @@ def test_a_log_that_cannot_be_read_is_named(database: Path, runs: tuple[Path, st
         done = plain_user.run("runs", "--format", "json", "--db", f"sqlite:///{copy}/results.db")
         assert finished(done, first) == 6
         assert (
-            done.stderr == f"{copy}/results.db: its log cannot be read here, so the newest results may not be shown\n"
+            done.stderr
+            == f"{copy}/results.db: the log of the database cannot be read, so the newest results may be missing\n"
         )

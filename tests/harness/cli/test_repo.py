@@ -85,7 +85,7 @@ def test_one_failure_does_not_keep_the_others_away(demo: str, tmp_path: Path) ->
         (tmp_path / f"{name}.toml").write_text(HEAD.replace("demo", name) + LOCAL.replace("copy", "none"))
     result = run_cli("repo", "fetch", str(tmp_path / "first.toml"), str(tmp_path / "second.toml"), demo)
     assert_fault(result, "2 of 3 repositories", "run the same command again")
-    assert result.out.startswith("demo\t") and "first: none of its sources" in result.err
+    assert result.out.startswith("demo\t") and "first: no source can be reached" in result.err
 
 
 def test_check_tells_every_fault_and_the_sum(demo: str, tmp_path: Path) -> None:
@@ -106,12 +106,12 @@ def broken(folder: Path, text: str) -> str:
 BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
     ("missing-file", lambda f: ["fetch", str(f / "none.toml")], ["none.toml", "no such file", "check the path"]),
     ("folder", lambda f: ["fetch", f"{f}/"], ["is a folder", "give the path of a file"]),
-    ("broken-toml", lambda f: ["fetch", broken(f, "name = [\n")], ["is not TOML", "repo sample"]),
+    ("broken-toml", lambda f: ["fetch", broken(f, "name = [\n")], ["is not valid TOML", "repo sample"]),
     ("no-text", lambda f: ["fetch", broken(f, "")], ["name: is missing", "source: is missing"]),
     ("branch", lambda f: ["fetch", broken(f, HEAD + GIT)], ["source[1].commit", "git ls-remote URL REF"]),
     ("wrong-hash", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml") + f'sha256 = "{"0" * 64}"')],
-     ["0" * 64, "mend its sha256"]),
-    ("unreachable", lambda f: ["fetch", broken(f, HEAD + LOCAL)], ["none of its sources", 'kind = "local"']),
+     ["0" * 64, "correct its sha256"]),
+    ("unreachable", lambda f: ["fetch", broken(f, HEAD + LOCAL)], ["no source can be reached", 'kind = "local"']),
     ("no-archive", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml"))], ["not a whole archive"]),
     ("unknown-name", lambda f: ["fetch", "fasta2"], ["'fasta2'", "did you mean fasta2a", "ctxbench repo list"]),
     ("unknown-set", lambda f: ["fetch", "--set", "recnt"], ["did you mean recent"]),
@@ -187,8 +187,8 @@ def test_what_is_printed(fake: FakeSandbox, tmp_path: Path) -> None:
     path = tmp_path / "mine" / "shop.toml"
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
     assert "6 of 6 tests passed." in result.out and len(result.out.splitlines()) == 1
-    assert "shop: to be looked at: its files name no licence" in result.err
-    assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "is there already", "--force")
+    assert "shop: please check: its files name no licence" in result.err
+    assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "exists already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
 
 
@@ -225,7 +225,7 @@ def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, tmp_
     fake.answer = answer
     tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = [double(1)]\n"})
     result = run_cli("repo", "add", str(tree), "--folder", str(tmp_path))
-    assert_fault(result, "shop.toml: none of its tests ran", "loading conftest", "# [tests]", "samples build")
+    assert_fault(result, "shop.toml: no test of the repository ran", "loading conftest", "# [tests]", "samples build")
     assert manifest.load(str(tmp_path / "shop.toml")).tests is None
 
 
@@ -236,7 +236,7 @@ def test_a_wrong_source_is_one_line(ref: str) -> None:
 
 def test_a_sandbox_for_no_tests_is_a_wrong_use() -> None:
     result = run_cli("repo", "add", "x", "--no-tests", "--sandbox", "bubblewrap")
-    assert result.code == 2 and "--no-tests leaves out" in result.err
+    assert result.code == 2 and "--no-tests runs no tests" in result.err
 
 
 @pytest.mark.slow

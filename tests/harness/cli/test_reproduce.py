@@ -164,7 +164,7 @@ def test_stored_runs_stand_in_the_table_over_what_all_of_them_have(tmp_path: Pat
         assert run_cli("run", "--strategy", strategy, "--limit", limit, *words).code == 0
     for option in (("--limit", "3"), ("--summariser", "incontext"), ("--seed", "1")):
         refused = run_cli("reproduce", TABLE, "--stored", *option, *words)
-        assert refused.code != 0 and f"--stored runs nothing: leave out {option[0]}" in refused.err
+        assert refused.code != 0 and f"--stored runs nothing; leave out {option[0]}" in refused.err
     before = runs(home)
     result = run_cli("reproduce", TABLE, "--stored", "--encoder", "bm25", "--format", "json", *words)
     assert result.code == 0 and runs(home) == before, result

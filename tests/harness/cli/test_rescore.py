@@ -121,7 +121,7 @@ def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
     )
     monkeypatch.setattr(metrics, "PROFILES", (*metrics.PROFILES, "endless"))
     result = run_cli("rescore", "--profile", "endless", "--home", str(home.root))
-    assert_fault(result, "'edits' of profile 'endless' is infinite", "return a number, or None where it is undefined")
+    assert_fault(result, "'edits' of profile 'endless' is infinite", "return a number from its score function")
     assert scores(home, "endless") == []
     (home.root / "answers.jsonl").write_text(
         json.dumps({"id": "a", "prompt": "x = ", "prediction": "1", "ground_truth": "2"}) + "\n"
@@ -138,7 +138,7 @@ def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> No
     cli(home, "results", "import", "--format", "ctxbench", str(file), *named)
     (home.samples / "other").rename(home.root / "away")
     result = run_cli("rescore", "--profile", LATER, "--home", str(home.root))
-    assert_fault(result, "not rescored", "other", "run the same command again")
+    assert_fault(result, "cannot rescore", "other", "run the same command again")
     assert result.out.split()[1:] == ["theirs", LATER, "scored", "8"]
 
 

@@ -134,7 +134,7 @@ def test_the_same_file_again_changes_nothing_and_says_so(home: Home) -> None:
     zipped.write_bytes(gzip.compress(file.read_bytes(), mtime=0))
     before = [count(home, table) for table in ("run", "completion", "verdict", "generation", "remark", "attempt")]
     again = results(home, "import", "--format", "codereval", file)
-    assert "was imported before: nothing changed" in again.out and again.out.split()[0] == first[0]
+    assert "already imported, nothing changed" in again.out and again.out.split()[0] == first[0]
     assert before == [
         count(home, table) for table in ("run", "completion", "verdict", "generation", "remark", "attempt")
     ]
@@ -253,9 +253,7 @@ def test_codereval_out_and_in_with_verdicts_of_our_own(home: Home, monkeypatch: 
     right = {sample.id: made.references[sample.id].target for sample in made.samples}
     lines = [{"_id": id_, "generate_results": [text, "def f():\n    pass", ""]} for id_, text in right.items()]
     file = write(home.root / "m.jsonl", lines)
-    assert_fault(
-        results(home, "import", "--format", "codereval", file), "does not say what its samples are", "--samples"
-    )
+    assert_fault(results(home, "import", "--format", "codereval", file), "does not describe its samples", "--samples")
     [run] = imported(home, "codereval", file, "--samples", "functions")
     assert tables(home)[0].status == (Status.INFRA_FAILED,) * 6, "nobody judged them yet"
 
@@ -349,7 +347,7 @@ def test_a_file_of_several_runs(home: Home) -> None:
     assert len(imported(home, "ctxbench", file, "--samples", "demo")) == 2
     assert {table.run.strategy for table in tables(home)} == {"a", "b"}
     merged = results(home, "import", "--format", "ctxbench", file, "--samples", "demo", "--strategy", "one")
-    assert_fault(merged, "m.jsonl:9", "a second time", "m.jsonl:1")
+    assert_fault(merged, "m.jsonl:9", "is repeated here", "m.jsonl:1")
 
 
 def test_one_language_of_a_set(home: Home) -> None:
@@ -365,7 +363,7 @@ def test_one_language_of_a_set(home: Home) -> None:
 
 GOOD: dict[str, Any] = {"sample": "shop0/shop/pay.py#L4", "text": "x"}
 BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
-    "an empty file": ("ctxbench", [], ("no prediction in the file", "sample")),
+    "an empty file": ("ctxbench", [], ("the file contains no prediction", "sample")),
     "half a line": ("ctxbench", [GOOD, '{"sample": "shop0'], (":2", "not complete JSON")),
     "a list": ("ctxbench", [GOOD, ["x"]], (":2", "not a JSON object")),
     "not UTF-8": ("ctxbench", [GOOD, "\udcff"], (":2", "not UTF-8")),
@@ -377,7 +375,7 @@ BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
     "the same task twice": (
         "crosscodeeval",
         [{"task_id": GOOD["sample"], "pred": "x"}] * 2,
-        (":2", "second time", ":1"),
+        (":2", "is repeated here", ":1"),
     ),
     "a misspelt verdict": ("ctxbench", [{**GOOD, "verdct": "PASSED"}], (":1", "'verdct'", "did you mean verdict?")),
     "a verdict with a capital": ("ctxbench", [{**GOOD, "Verdict": "PASSED"}], (":1", "did you mean verdict?")),
@@ -434,7 +432,7 @@ def test_the_scores_of_a_run_go_into_a_notebook(home: Home, monkeypatch: pytest.
         (run, "ctxbench", "demo/0", "infra-failed", None, None),
         (run, "ctxbench", "demo/1", "scored", 1.0, 3.0),
     ]
-    assert "takes no --repeat" in results(home, *export, "--repeat", "2").err
+    assert "leave out --repeat" in results(home, *export, "--repeat", "2").err
     assert_fault(results(home, "export", "unheard", "--format", "parquet", "--out", out), "unheard", "ctxbench runs")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert_fault(results(home, *export), "pyarrow", "pip install 'ctxbench[parquet]'")

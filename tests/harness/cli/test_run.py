@@ -106,17 +106,17 @@ def _nothing(home: Home) -> None:
         (_nothing, {"strategy": "lc.infil"}, ["lc.infil", "did you mean lc.infile"]),
         (_nothing, {"strategy": "lc.infile(limt=3)"}, ["limt", "limit"]),
         (_nothing, {"generator": "scriptd"}, ["scriptd", "did you mean scripted"]),
-        (_nothing, {"generator": "scripted(txt=3)"}, ["txt", "it has answers"]),
+        (_nothing, {"generator": "scripted(txt=3)"}, ["txt", "known parameters: answers"]),
         (_nothing, {"generator": "scripted("}, ["name(key=value"]),
         (_nothing, {"db": "results"}, ["sqlite:///FILE"]),
         (_nothing, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),
         (_cut_answers, {"generator": "scripted(answers='{root}/answers.jsonl')"}, ["answers.jsonl:2", "cut off"]),
         (_database_of_another_version, {}, ["another version of ctxbench", "choose a new database"]),
         (_no_database, {}, ["is not a database", "--db"]),
-        (_folder_for_a_database, {}, ["cannot be opened"]),
+        (_folder_for_a_database, {}, ["the path is a folder"]),
         (_lost_repository, {}, ["shop1", "repo fetch"]),
         (_changed_repository, {}, ["shop1", "remove that folder"]),
-        (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "mend the strategy"]),
+        (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "correct the strategy"]),
     ],
 )
 def test_bad_input(home: Home, prepare: Callable[[Home], None], changes: dict[str, str], words: list[str]) -> None:
@@ -177,6 +177,6 @@ def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(
         result,
         "6 samples are missing: the run stopped after 5 equal failures of the strategy in a row",
         "its own processor time: more than 0.2 seconds",
-        "make it faster, or allow it more with --strategy-seconds",
+        "make it faster, or raise --strategy-seconds",
     )
-    assert "no more samples are begun: 5 in a row failed alike" in result.err
+    assert "no more samples are started: 5 in a row failed alike" in result.err

@@ -63,7 +63,7 @@ def test_build_by_the_protocol_of_the_paper(manifest: str) -> None:
     assert run_cli("samples", "build", "few", *build[3:], "--protocol", "projbench", "--per-repo", "3").code == 0
     assert_fault(run_cli(*build, "--protocol", "projbenc"), "did you mean projbench")
     for options, words in (
-        (("--kind", "function"), "--protocol is for --kind line"),
+        (("--kind", "function"), "--protocol needs --kind line"),
         (("--set", "ctxbench-2"), "a standard set has its own"),
     ):
         refused = run_cli("samples", "build", "x", *options, "--protocol", "projbench")
@@ -134,11 +134,11 @@ def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--format", "projbench", "--rebuild"), "--rebuild is for --format codereval"),
-        (("--format", "projbench", "--docstring", "human"), "--docstring is for --format codereval"),
-        (("--format", "projbench", "--sandbox", "docker"), "--sandbox is for --rebuild"),
-        (("--format", "codereval", "--rebuild", "--repos", "x"), "--repos is for sets whose tests are not run"),
-        (("--format", "codereval", "--rebuild", "--hygiene", "off"), "--hygiene off is for --repos"),
+        (("--format", "projbench", "--rebuild"), "--rebuild needs --format codereval"),
+        (("--format", "projbench", "--docstring", "human"), "--docstring needs --format codereval"),
+        (("--format", "projbench", "--sandbox", "docker"), "--sandbox needs --rebuild"),
+        (("--format", "codereval", "--rebuild", "--repos", "x"), "--rebuild takes no --repos"),
+        (("--format", "codereval", "--rebuild", "--hygiene", "off"), "--rebuild takes no --hygiene off"),
         (("--format", "coderevil"), "'coderevil' is not one of 'codereval', "),
         (("--format", "infercom"), "'infercom' is not one of 'codereval', "),
     ],

@@ -153,5 +153,5 @@ def test_faults(home: Home) -> None:
     assert_fault(run_cli(*words, "shop0/shop/pay.py#L5x", "--strategy", "lc.infile", *end), "did you mean")
     known = "shop0/shop/pay.py#L4"
     assert_fault(run_cli(*words, known, "--strategy", "lc.infilo", *end), "did you mean lc.infile")
-    assert_fault(run_cli(*words, known, "--strategy", "icl.rag", *end), "takes function samples")
+    assert_fault(run_cli(*words, known, "--strategy", "icl.rag", *end), "accepts function samples")
     assert_fault(run_cli(*words, known, "--strategy", "gold", *end), "gold is a control")

@@ -76,10 +76,10 @@ LINE = json.dumps(GOOD)
         (f"{LINE}\n{LINE}\n", (":2:", "'a'", "line 1")),
         (json.dumps({**GOOD, "prompt": None}), (":1:", "field 'prompt' is not text")),
         (json.dumps({**GOOD, "id": 3}), (":1:", "field 'id' is not text")),
-        (json.dumps({**GOOD, "id": "\ud800"}), (":1:", "cannot be printed")),
+        (json.dumps({**GOOD, "id": "\ud800"}), (":1:", "unprintable")),
         (json.dumps({"id": "a", "prompt": "", "prediction": ""}), ("field 'ground_truth' is missing",)),
         ("[" * 100_000, (":1:",)),
-        ("{}\n{}\n", (":1: field 'id' is missing", "(and 3 more)", "one JSON object")),
+        ("{}\n{}\n", (":1: field 'id' is missing", "(and 3 more)", "a JSON object")),
         (f'{LINE}\n{{"id"\n{LINE}\n', (":2:", ":3:", "nothing was scored")),
     ],
 )

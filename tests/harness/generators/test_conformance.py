@@ -128,7 +128,7 @@ def test_a_sound_one_passes() -> None:
 @pytest.mark.parametrize(("capability", "method"), [("prices", "bits"), ("fills", "infilling"), ("counts", "count")])
 def test_what_is_declared_and_not_there_is_named(capability: str, method: str) -> None:
     last = check(scripted(**{capability: True}))[-1]
-    assert not last.passed and f"it declares {capability} and has no {method}" in last.detail
+    assert not last.passed and f"declares {capability}, but has no {method}" in last.detail
 
 
 def test_a_slip_in_a_declaration_is_a_fault_of_the_program() -> None:
@@ -161,7 +161,7 @@ def test_a_generator_of_another_kind_is_refused() -> None:
         (scripted(faults=[1]), ["answers without a fault"]),
         (Counter(lambda _: "x", version="1"), ["counts tokens"]),
         (Middle(lambda _: "x", version="1"), ["fills in the middle"]),
-        (Mute(lambda _: "x", version="1"), ["takes an instruction"]),
+        (Mute(lambda _: "x", version="1"), ["accepts an instruction"]),
         (Alone(lambda _: "x", version="1"), ["answers side by side"]),
         (Talkative(lambda _: "x", version="1", thinking=1), ["keeps to the token limit"]),
     ],

@@ -93,7 +93,9 @@ def test_a_models_name_says_its_family(model: str, name: str) -> None:
 
 
 def test_a_model_without_marks_is_told_the_cure() -> None:
-    with pytest.raises(InputFault, match=r"no marks.*give fim=qwen, codegemma") as caught:
+    with pytest.raises(
+        InputFault, match=r"marks for fill in the middle are unknown.*set fim= to one of qwen, codegemma"
+    ) as caught:
         fim.of_name("meta-llama/Llama-3.1-8B", where="openai")
     assert "\n" not in str(caught.value)
     with pytest.raises(InputFault, match="fim=llama is unknown"):
@@ -174,7 +176,7 @@ def test_masked_lines_stay_masked() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"kind": Kind.FUNCTION}, "is a function.*leave --fim out"), ({"suffix": None}, "nobody recorded what follows")],
+    [({"kind": Kind.FUNCTION}, "is a function.*leave --fim out"), ({"suffix": None}, "was not recorded")],
 )
 def test_samples_that_cannot_be_shown_so_are_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputFault, match=said):

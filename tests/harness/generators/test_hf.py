@@ -264,7 +264,7 @@ def test_padding_changes_nothing_in_any_architecture(
 
 def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> None:
     random_model(folder, tmp_path, transformers.MambaConfig(**SMALL, hidden_size=32, num_hidden_layers=2))
-    with pytest.raises(InputFault, match="keeps no keys and values"):
+    with pytest.raises(InputFault, match="has no keys and values"):
         hf(model=str(tmp_path)).generate([request("x")])
 
 

@@ -201,7 +201,7 @@ def test_bad_parameters_are_refused(spec: str) -> None:
 
 
 def test_a_negative_number_of_workers_is_refused() -> None:
-    with pytest.raises(InputFault, match="0 \\(one a core\\) or more"):
+    with pytest.raises(InputFault, match="0 \\(one per core\\) or more"):
         InContext(workers=-1)
 
 

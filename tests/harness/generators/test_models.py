@@ -62,14 +62,14 @@ def test_the_users_table_adds_models() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('license = "MIT"\n', "", r"model\[1\].license: is missing; say under which licence .*license = "),
+        ('license = "MIT"\n', "", r"model\[1\].license: is missing; name the licence of the weights, e.g. license = "),
         ('license = "MIT"', 'license = " "', "license: ' ' is not a text"),
         ('name = "tiny"', 'name = "../tiny"', "name of lower-case letters"),
-        ('name = "tiny"', 'name = "smollm2-135m"', "is taken; give another name"),
+        ('name = "tiny"', 'name = "smollm2-135m"', "is taken; use another name"),
         ('file = "tiny.gguf"', 'file = "../tiny.gguf"', "not the name of a GGUF file"),
         ("bytes = 4", "bytes = 0", "not 1 or more"),
         ("0000", "zz", "not a sha256"),
-        ("window = 64", 'window = 64\nfim = "made-up"', "'made-up' is unknown; give qwen, "),
+        ("window = 64", 'window = 64\nfim = "made-up"', "'made-up' is unknown; use qwen, "),
         ("window = 64", "window = 64\nwindw = 1", "did you mean 'window'"),
         ('kind = "file"\npath = "tiny.gguf"', 'kind = "wheels"\nwheels = []', "wheels: is empty"),
         (

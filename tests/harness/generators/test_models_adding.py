@@ -66,7 +66,7 @@ def test_an_entry_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_licence_is_needed(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("general.license"))
-    with pytest.raises(InputFault, match="under which licence the weights are; look it up .* give --license NAME"):
+    with pytest.raises(InputFault, match="the licence of its weights; look it up .* add --license NAME"):
         add(file)
     assert add(file, license_name="MIT").license == "MIT"
 
@@ -75,7 +75,7 @@ def test_names_are_taken_once(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf")
     add(file)
     for name in ("", "smollm2-135m"):
-        with pytest.raises(InputFault, match="is taken; give another name; give another --name"):
+        with pytest.raises(InputFault, match="is taken; use another name; use another --name"):
             add(file, name)
     assert add(file, "other").name == "other"
 
@@ -83,13 +83,13 @@ def test_names_are_taken_once(tmp_path: Path) -> None:
 def test_a_table_that_is_broken_already_is_named(tmp_path: Path) -> None:
     table.home().mkdir()
     (table.home() / table.FILE).write_text("broken")
-    with pytest.raises(InputFault, match=rf"{table.FILE}: is not TOML"):
+    with pytest.raises(InputFault, match=rf"{table.FILE}: is not valid TOML"):
         add(gguf(tmp_path / "tiny.gguf"))
 
 
 def test_a_window_is_needed(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("llama.context_length"))
-    with pytest.raises(InputFault, match=r"window: 0 is not 1 or more.*write the entry into a TOML file"):
+    with pytest.raises(InputFault, match=r"window: 0 is not 1 or more.*add a TOML file with the entry"):
         add(file)
     assert not (table.home() / table.FILE).exists()
 
@@ -111,7 +111,7 @@ def test_a_window_is_needed(tmp_path: Path) -> None:
 )
 def test_a_file_that_lies_is_refused(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "tiny.gguf").write_bytes(content)
-    with pytest.raises(InputFault, match=r"is not a GGUF file \(.*\); give a whole GGUF file"):
+    with pytest.raises(InputFault, match=r"is not a GGUF file \(.*\); use a complete GGUF file"):
         add(file, license_name="MIT")
 
 
@@ -127,7 +127,7 @@ def test_a_folder_stays_where_it_is(tmp_path: Path) -> None:
     model = add(folder(tmp_path / "My Model"))
     assert (model.name, model.license, model.window) == ("my-model", "apache-2.0", 128)
     assert models.folder("my-model") == tmp_path / "My Model"
-    with pytest.raises(InputFault, match="is a folder of transformers, not a GGUF file; take hf:my-model"):
+    with pytest.raises(InputFault, match="is a folder of transformers, not a GGUF file; use hf:my-model"):
         models.gguf("my-model")
 
 
@@ -166,4 +166,4 @@ def test_the_command_says_what_is_wrong_on_one_line(capsys: pytest.CaptureFixtur
     assert run(["model", "fetch", "smollm2"]) == 1
     assert "did you mean smollm2-135m? (see `ctxbench model list`)" in capsys.readouterr().err
     assert run(["model", "fetch", "smollm2-135m", "--from", "/nowhere"]) == 1
-    assert "there is no such file" in capsys.readouterr().err.splitlines()[-1]
+    assert "the file does not exist" in capsys.readouterr().err.splitlines()[-1]

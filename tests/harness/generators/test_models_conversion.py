@@ -102,7 +102,7 @@ def test_missing_packages_are_named(fetched: models.NamedModel, monkeypatch: pyt
     monkeypatch.undo()
     monkeypatch.setenv(table.MODELS, str(folder))
     monkeypatch.setattr(models.weights.importlib.util, "find_spec", lambda name: None if name == "gguf" else 1)
-    with pytest.raises(InputFault, match=r"model tiny: needs gguf, not installed here; pip install 'ctxbench\[hf\]'"):
+    with pytest.raises(InputFault, match=r"model tiny: gguf must be installed; pip install 'ctxbench\[hf\]'"):
         models.folder("tiny")
 
 

@@ -162,7 +162,7 @@ def test_a_damaged_wheel_is_refused(index: Path, quick_pip: list[str], damage: b
 def test_a_wrong_hash_is_an_error_and_begins_anew(index: Path, quick_pip: list[str]) -> None:
     right = next(index.glob("tiny_part2*")).read_bytes()
     write_wheel(index, 2, {MEMBER.format(2): os.urandom(1000)})
-    with pytest.raises(InputFault, match=r"has the sha256 \w{64}, not \w{64}\); take the right file: .*--from FILE"):
+    with pytest.raises(InputFault, match=r"has the sha256 \w{64}, not \w{64}\); use the right file: .*--from FILE"):
         fetched(tiny())
     assert not tiny().is_fetched
     (index / "tiny_part2-1.0-py3-none-any.whl").write_bytes(right)
@@ -210,7 +210,7 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "."])
 def test_no_file_is_said(tmp_path: Path, name: str) -> None:
-    with pytest.raises(MachineFault, match="there is no such file"):
+    with pytest.raises(MachineFault, match="the file does not exist"):
         fetched(tiny(), tmp_path / name)
 
 
@@ -240,7 +240,9 @@ def test_a_hub_out_of_reach_leaves_the_next_source(monkeypatch: pytest.MonkeyPat
     hub(monkeypatch, ConnectionError("no network"))
     assert fetched(tiny(HubSource(repo="a/b"), FileSource(path=file))).exists()
     table.home().rename(tmp_path / "aside")
-    with pytest.raises(MachineFault, match=r"model hub a/b: no network\); mend that, or bring the file"):
+    with pytest.raises(
+        MachineFault, match=r"model hub a/b: no network\); correct this and run the command again, or use a file"
+    ):
         fetched(tiny(HubSource(repo="a/b")))
 
 

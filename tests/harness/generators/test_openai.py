@@ -265,7 +265,7 @@ def test_no_server_and_then_one() -> None:
         try:
             assert one(made).text == "answer"
             server.stop()
-            assert "see that the server is well" in str(fault(made))
+            assert "check the server" in str(fault(made))
             server.start()
             assert one(made).text == "answer"
         finally:
@@ -279,7 +279,7 @@ def test_a_host_where_nobody_ever_was_is_given_up_soon_and_for_all_requests(monk
     server.stop()
     with model(server, backoff=0.05, retries=99) as made:
         first = str(fault(made))
-        assert "no connection" in first and "see that its address is right" in first
+        assert "no connection" in first and "check its address" in first
         assert 2 <= int(first.partition(" tries")[0].rpartition("(")[2]) <= 6
         server.start()
         try:
@@ -338,7 +338,7 @@ def test_an_answer_that_a_service_kept_back_is_none(reason: str) -> None:
 def test_a_refused_request_is_not_sent_again() -> None:
     odd = Fault(status=400, text='{"detail": [{"loc": ["body", "top_k"], "msg": "extra inputs are not permitted"}]}')
     with serving(faults=[odd]) as server, model(server) as made:
-        assert "(status 400): extra inputs are not permitted; mend the spec" in str(fault(made))
+        assert "(status 400): extra inputs are not permitted; correct the spec" in str(fault(made))
     assert len(server.calls) == 1
 
 
@@ -355,7 +355,7 @@ def test_no_credit_is_not_waited_for() -> None:
     ("changes", "words"),
     [
         ({"model": "other"}, "The model `other` does not exist"),
-        ({"url": "URL/v2"}, "no such address (status 404): Not Found"),
+        ({"url": "URL/v2"}, "the model or the address does not exist (status 404): Not Found"),
     ],
 )
 def test_what_the_user_must_mend_ends_the_run(changes: dict[str, Any], words: str) -> None:
@@ -376,7 +376,7 @@ def test_the_other_endpoint_is_the_cure() -> None:
         pytest.raises(InputFault) as caught,
     ):
         made.generate([ask()])
-    assert caught.value.cure == "give endpoint=chat"
+    assert caught.value.cure == "set endpoint=chat"
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -408,7 +408,7 @@ def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: p
         pytest.raises(InputFault) as caught,
     ):
         made.generate([ask()])
-    assert "put a valid one into OPENAI_API_KEY" in str(caught.value) and "Incorrect API key" in str(caught.value)
+    assert "put a valid key into OPENAI_API_KEY" in str(caught.value) and "Incorrect API key" in str(caught.value)
     assert KEY not in f"{caught.value!r} {caught.value} {caught.value.__cause__!r} {caplog.text}"
 
 

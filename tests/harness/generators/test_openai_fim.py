@@ -37,7 +37,7 @@ def test_the_family_follows_from_the_name_or_the_spec() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"model": "mine"}, "give fim="),
+        ({"model": "mine"}, "set fim="),
         ({"model": "Qwen2.5-Coder-7B-Instruct"}, "endpoint=completions"),
     ],
 )

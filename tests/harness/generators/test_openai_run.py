@@ -248,7 +248,7 @@ def test_a_run_whose_prompts_are_all_cut_is_given_up_and_scores_nothing(bench: B
     bench.server.cuts = 2
     lost = bench.run("backoff=0.001, concurrency=2")
     assert (lost.scored, lost.model_failed, lost.missing) == (0, 0, SAMPLES)
-    assert "cut the prompt without a word" in str(fault_of([lost])) and len(bench.server.calls) <= 2 * (GIVE_UP + 1)
+    assert "silently cut the prompt" in str(fault_of([lost])) and len(bench.server.calls) <= 2 * (GIVE_UP + 1)
     assert bench.rows("SELECT count(*) FROM generation") == [(0,)]
     bench.server.cuts = 0
     bench.assert_complete(bench.run())
@@ -260,7 +260,7 @@ def test_thoughts_that_take_the_answers_room_end_a_run_and_score_nothing(bench: 
         body["choices"][0] |= {"message": message, "finish_reason": "length"}
 
     bench.server.faults = [Fault(change=think)] * SAMPLES
-    with pytest.raises(InputFault, match="the model thinks"):
+    with pytest.raises(InputFault, match="the model's thoughts used"):
         bench.run("endpoint=chat, concurrency=2")
     assert len(bench.server.calls) <= 4 and bench.rows("SELECT count(*) FROM generation") == [(0,)]
     # With room of its own a model that does not come to an end has answered, and is scored for it.

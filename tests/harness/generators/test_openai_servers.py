@@ -154,7 +154,7 @@ def test_thoughts_about_marks_of_thoughts_end_with_their_own(thoughts: str) -> N
 def test_thoughts_that_take_the_room_of_the_answer_end_the_run(message: Body, usage: Body) -> None:
     with pytest.raises(InputFault) as caught:
         replied(says(finish="length", usage=usage, **message))
-    assert "thinks" in str(caught.value) and "thinking=TOKENS" in caught.value.cure
+    assert "thoughts used the 128 tokens" in str(caught.value) and "thinking=8000" in caught.value.cure
 
 
 def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_given_an_empty_one() -> None:
@@ -174,7 +174,7 @@ def test_a_model_that_thinks_passes_the_check_with_room_for_it_and_else_names_th
         roomy.close()
         tight.close()
     assert all(finding.passed for finding in passed)
-    assert not failed[-1].passed and "thinking=TOKENS" in failed[-1].detail
+    assert not failed[-1].passed and "thinking=8000" in failed[-1].detail
 
 
 def test_an_answer_cut_at_the_limit_of_a_model_that_did_not_think() -> None:
@@ -282,7 +282,7 @@ def test_a_prompt_that_was_cut_without_a_word_has_no_answer(endpoint: str) -> No
         [taken] = believed.generate([ask(LONG)])
         believed.close()
     assert isinstance(whole, Response) and isinstance(taken, Response)
-    assert isinstance(cut, CutShort) and "it read 2050 tokens of at least 2" in str(cut) and "whole=off" in cut.cure
+    assert isinstance(cut, CutShort) and "it read 2050 of at least 2" in str(cut) and "whole=off" in cut.cure
 
 
 def test_a_service_that_counts_only_what_it_had_not_at_hand() -> None:
@@ -361,15 +361,15 @@ def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
 def test_a_field_that_the_model_does_not_take_ends_the_run(refused: Fault, field: str) -> None:
     with pytest.raises(InputFault) as caught:
         replied(refused, request=ask(temperature=0.5, stop=("\n",)), extra='{"top_k": 3}')
-    assert f"the model takes no {field}: " in str(caught.value)
-    assert caught.value.cure.startswith(f"""give extra='{{"{field}": null}}'""")
+    assert f"the model does not accept {field}: " in str(caught.value)
+    assert caught.value.cure.startswith(f"""set extra='{{"{field}": null}}'""")
 
 
 def test_a_model_that_had_no_room_to_think() -> None:
     words = "Could not finish the message because max_tokens or model output limit was reached."
     with pytest.raises(InputFault) as caught:
         replied(error(400, words))
-    assert "thinking=TOKENS" in caught.value.cure
+    assert "thinking=8000" in caught.value.cure
 
 
 # Errors
@@ -435,7 +435,7 @@ def test_a_page_is_shown_without_its_tags() -> None:
     ],
 )
 def test_a_prompt_that_a_filter_refuses_fails_alone(refused: Fault) -> None:
-    assert "a filter in front of the model" in str(fault_of(refused))
+    assert "a content filter" in str(fault_of(refused))
 
 
 @pytest.mark.parametrize(
@@ -523,7 +523,7 @@ def test_a_service_may_want_its_key_in_a_header_of_its_own(monkeypatch: pytest.M
         ({"headers": '{"X-Title": 3}'}, "not a JSON object of texts"),
         ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "not a JSON object of texts"),
         ({"headers": "5Zq8"}, "not a JSON object of texts"),
-        ({"thinking": -1}, "give 0 or more"),
+        ({"thinking": -1}, "use 0 or more"),
     ],
 )
 def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str) -> None:

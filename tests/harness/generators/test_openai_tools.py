@@ -82,15 +82,15 @@ def test_a_reply_with_a_call_that_is_none_is_a_fault_of_the_machine(call: object
     if call == {"function": {"name": "a", "arguments": {}}}:
         assert isinstance(answer, Response) and Message.read(answer.text).calls[0].name == "a"
     else:
-        assert isinstance(answer, MachineFault) and "a call without a name" in answer.what
+        assert isinstance(answer, MachineFault) and "a tool call without a name" in answer.what
 
 
 def test_tools_take_a_chat_model_and_are_checked() -> None:
-    with pytest.raises(InputFault, match="tools=on takes a chat model"):
+    with pytest.raises(InputFault, match="tools=on needs a chat model"):
         base.resolve("openai(model=tiny, endpoint=completions, tools=on)")
     with serving(answer=lambda *_: MARKED) as server:
         made = base.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
         with closing(made):
             assert dict(abilities(made))["tools"] == "calls them itself"
-            finding = next(finding for finding in check(made) if finding.name == "takes a chat with tools")
+            finding = next(finding for finding in check(made) if finding.name == "accepts a chat with tools")
     assert finding.passed and "tool_call" in finding.detail

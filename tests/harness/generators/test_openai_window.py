@@ -131,7 +131,7 @@ def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> Non
     with counted as server, closing(model(folder, window=999, url=server.url)) as made:
         found = made.generate([ask("q" * 170), ask("q" * 180)])
     assert isinstance(found[0], Response) and isinstance(found[1], CutShort)
-    assert "it read 160 tokens of at least 164" in str(found[1])
+    assert "it read 160 of at least 164 tokens" in str(found[1])
 
 
 def test_without_a_tokenizer_nothing_is_cut() -> None:
@@ -156,8 +156,8 @@ def test_the_tokenizer_decides_whose_answers_these_are(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"folder": "/no/such"}, "/no/such holds no tokenizer"),
-        ({"window": 0}, "give window=TOKENS"),
+        ({"folder": "/no/such"}, "/no/such contains no tokenizer"),
+        ({"window": 0}, "set window=TOKENS"),
     ],
 )
 def test_what_does_not_fit_is_one_line(folder: Path, changes: dict[str, Any], words: str) -> None:

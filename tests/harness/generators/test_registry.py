@@ -72,11 +72,11 @@ def test_length_and_planned_fault() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("scripted(txt=a)", "it has answers, text, mode, delay"),
+        ("scripted(txt=a)", "known parameters: answers, text, mode, delay"),
         ("scripted(delay=fast)", "give a number"),
         ("scripted(mode=loud)", "fixed or echo"),
         ("scripted(answers=/no/such/file.jsonl)", "check the path"),
-        ("scripted(answers=a.jsonl, text=b)", "give one of them"),
+        ("scripted(answers=a.jsonl, text=b)", "use one of them"),
         ("scripted(delay=-1)", "0 or more"),
         ("scripted(", "write it as name"),
         ("scriptd", "did you mean scripted"),

@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any]) -> None
 def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name == "vllm" else name)
-    with pytest.raises(InputFault, match=r"^vllm: needs vllm, not installed here; pip install 'ctxbench\[vllm\]'"):
+    with pytest.raises(InputFault, match=r"^vllm: vllm must be installed; pip install 'ctxbench\[vllm\]'"):
         package.vllm(model="m")
 
 
@@ -366,7 +366,11 @@ class OutOfMemoryError(RuntimeError):
     [
         (OutOfMemoryError("CUDA out of memory.\nTried"), MachineFault, r"does not start \(OutOfMemory.*smaller window"),
         (ValueError("model's max seq len needs more KV cache memory"), MachineFault, "smaller window"),
-        (ValueError("1 validation error\nValue error, dtype is odd"), InputFault, "Value error, dtype is odd.*mend"),
+        (
+            ValueError("1 validation error\nValue error, dtype is odd"),
+            InputFault,
+            "Value error, dtype is odd.*correct the spec",
+        ),
         (RuntimeError("Engine core initialization failed."), MachineFault, "run the same command again"),
     ],
 )
@@ -383,7 +387,7 @@ def test_an_engine_that_does_not_start_says_why(
 def test_after_an_engine_has_died_another_is_started(model: VLLM, fake: FakeVLLM) -> None:
     answers(model, request("a"))
     fake.broken = [RuntimeError("EngineCore encountered an issue.")]
-    with pytest.raises(MachineFault, match="gave no answer"):
+    with pytest.raises(MachineFault, match="returned no answer"):
         model.generate([request("a")])
     assert fake.alive == 0
     answers(model, request("a"))

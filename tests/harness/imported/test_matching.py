@@ -42,8 +42,8 @@ def test_numbers_of_another_set_are_refused(tmp_path: Path, shape: str) -> None:
     with pytest.raises(InputFault) as caught:
         match(shape, lines, other)
     assert str(caught.value) == (
-        f"p.jsonl:1: field metadata.line_no is another than that of {other.samples[0].id!r} in the sample set 'other'; "
-        "name the set that the file was made for with --samples"
+        f"p.jsonl:1: field metadata.line_no differs from that of {other.samples[0].id!r} in the sample set 'other'; "
+        "give --samples the set that the file was made for"
     )
 
 

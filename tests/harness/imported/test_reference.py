@@ -120,7 +120,7 @@ def test_nothing_twice_and_after_an_interrupt_the_rest(
     assert imported(home, NAME).code == 0
     whole = tables(home)
     again = imported(home, NAME)
-    assert again.out.count("was imported before: nothing changed") == 2
+    assert again.out.count("already imported, nothing changed") == 2
     assert tables(home) == whole and all(table.metrics for table in whole.values())
 
 
@@ -136,7 +136,7 @@ def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: Samp
     difference = rows["lc.repocoder", "reference"]["difference"]["copyable_bits"]
     assert difference["repositories"] == 6 and difference["p"] is not None
     text = run_cli("leaderboard", "--home", str(home.root), "--explain").out
-    assert "repocoder (reference)" in text and "came with ctxbench" in text and "1 run is not shown" in text
+    assert "repocoder (reference)" in text and "ship with ctxbench" in text and "1 run is not shown" in text
     runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
     commands = {run["strategy"]: run["command"] for run in runs if run["origin"] == "reference"}
     assert commands["lc.repocoder"].startswith(f"ctxbench results import --reference {NAME} --samples mine")
@@ -146,7 +146,7 @@ def test_there_are_no_texts_to_export(written: SampleSet, home: Home) -> None:
     assert imported(home, NAME).code == 0
     run = next(iter(tables(home).values())).run.id
     words = ("export", run, "--format", "ctxbench", "--out", str(home.root / "out.jsonl"), "--home", str(home.root))
-    assert_fault(run_cli("results", *words), "scores and no prompts", "run its strategy yourself")
+    assert_fault(run_cli("results", *words), "scores but no texts", "run its strategy yourself")
 
 
 def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) -> None:
@@ -171,7 +171,7 @@ def test_rows_of_a_published_model_come_with_their_completions(authors: Home, wr
     (results,) = reference.models(NAME).values()
     assert results.limit == len(results.samples) == 3 and not reference.models(LITE)
     assert imported(home, NAME).code == 0
-    assert imported(home, NAME).out.count("was imported before: nothing changed") == 3
+    assert imported(home, NAME).out.count("already imported, nothing changed") == 3
     (row,) = (table for table in tables(home).values() if table.run.generator.startswith("scripted"))
     assert row.run.samples == f"{NAME}[:3]" and len(row.sample) == 3
     with open_store(home.database) as store:
@@ -214,8 +214,8 @@ def test_a_row_over_more_samples_runs_those_that_it_lacks(
 
 def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:
     make_set(home, name=NAME, repos=5, per_repo=2)
-    assert_fault(imported(home, NAME), "holds other samples", f"samples build NAME --set {NAME}")
-    assert_fault(imported(home, LITE, "--samples", NAME), "holds other samples", f"samples build NAME --set {LITE}")
+    assert_fault(imported(home, NAME), "contains other samples", f"samples build NAME --set {NAME}")
+    assert_fault(imported(home, LITE, "--samples", NAME), "contains other samples", f"samples build NAME --set {LITE}")
     with open_store(home.database) as store:
         assert not works(store)
 
@@ -225,19 +225,19 @@ def test_another_model_or_tokenizer_is_refused(
     written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(reference, name, "2-other")
-    assert_fault(imported(home, NAME), "were measured with", "this version has", "2-other", "install ctxbench")
+    assert_fault(imported(home, NAME), "were measured with", "this version uses", "2-other", "install ctxbench")
 
 
 def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes.metrics, "score", lambda *_, **__: {"em": 1.0})
-    assert_fault(imported(home, NAME), "scored by other metrics", "ctxbench, ", "install ctxbench")
+    assert_fault(imported(home, NAME), "scored with other versions of these metrics", "ctxbench, ", "install ctxbench")
 
 
 @pytest.mark.parametrize(
     ("where", "function", "gives", "said"),
     [
-        (probes.diagnostics, "context_waste", 0.5, "version: context;"),
-        (probes, "extract", Extracted(text="def f(): ..."), "version: extraction;"),
+        (probes.diagnostics, "context_waste", 0.5, "metrics: context;"),
+        (probes, "extract", Extracted(text="def f(): ..."), "metrics: extraction;"),
     ],
 )
 def test_another_measure_of_prompts_or_answers_is_refused(
@@ -250,7 +250,7 @@ def test_another_measure_of_prompts_or_answers_is_refused(
     said: str,
 ) -> None:
     monkeypatch.setattr(where, function, lambda *_: gives)
-    assert_fault(imported(home, NAME), "than those of this", said, "install ctxbench")
+    assert_fault(imported(home, NAME), "other versions of these metrics", said, "install ctxbench")
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_functions_come_with_their_verdicts_under_a_name_of_their_own(functions:
         assert row.metrics == run.metrics and row.status == run.status and row.run.samples == run.run.samples
     assert set(ours["gold", Origin.REFERENCE].metrics["pass@1"]) == {1.0}
     assert set(ours["blank", Origin.REFERENCE].metrics["pass@1"]) == {0.0}
-    assert imported(home, NAME).out.count("was imported before: nothing changed") == len(ours)
+    assert imported(home, NAME).out.count("already imported, nothing changed") == len(ours)
     runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
     # A set of that name need not be there; nor to score what has no texts.
     assert run_cli("rescore", "--home", str(home.root)).out.startswith("nothing to score")
@@ -328,7 +328,7 @@ def test_the_kind_of_a_set_that_is_named_is_known_by_its_digest(functions: Home,
     result = imported(home, NAME, "--samples", "mine")
     assert result.code == 0 and result.out.count("  mine  ") == 3, result
     make_function_set(home, name="other", repos=1)
-    assert_fault(imported(home, NAME, "--samples", "other"), "holds other samples", "--kind function")
+    assert_fault(imported(home, NAME, "--samples", "other"), "contains other samples", "--kind function")
 
 
 def test_names_and_options(written: SampleSet, home: Home) -> None:

@@ -81,7 +81,7 @@ def test_runs_that_cannot_be_compared(change: dict[str, str], words: str) -> Non
 
 
 def test_one_run_and_an_unknown_metric() -> None:
-    with pytest.raises(InputFault, match="name two runs"):
+    with pytest.raises(InputFault, match="at least two runs"):
         compare([BASE])
     with pytest.raises(UnknownName, match="did you mean es"):
         compare([BASE, BETTER], metric="ess")
@@ -122,9 +122,9 @@ def test_bits_of_two_models_are_not_compared() -> None:
     for other in ("hf(model=m) 2", "incontext 2", ""):
         runs = [priced("a", "incontext 1"), priced("b", other)]
         assert [one.metric for one in compare(runs)] == ["es"]
-        assert (f"two units: {', '.join(sorted(('incontext 1', other)))}." in render.comparison(compare(runs))) == bool(
-            other
-        )
+        assert (
+            f"in different units: {', '.join(sorted(('incontext 1', other)))}." in render.comparison(compare(runs))
+        ) == bool(other)
         with pytest.raises(InputFault, match="different models"):
             compare(runs, metric="context_gain")
 

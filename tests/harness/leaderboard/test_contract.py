@@ -90,8 +90,8 @@ def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"unit": " "}, "declares no unit"),
-        ({"help": ""}, "declares no help"),
+        ({"unit": " "}, "has no unit"),
+        ({"help": ""}, "has no help"),
         ({"bounds": (1.0, 0.0)}, "has the bounds 1.0, 0.0"),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> N
     assert "tasks: class 3, file 1, project 1, self_contained 1" in text
     explained = render.table(made, explain=True)
     assert explained.count("Ranked by") == 1 and "tasks: class 3, file 1, project 1" in explained
-    assert "Level file is a single task: it alone moves the mean of 3 levels by 33.33." in text
+    assert "Level file is a single task: this task alone moves the mean of 3 levels by 33.33." in text
     full = render.table(made, full=True, explain=True)
     assert full.count("Ranked by") == 6 and "ce-python, Python, class+file+project, by scripted" in full
     assert max(map(len, text.splitlines())) <= 120
@@ -165,5 +165,5 @@ def test_imported_rows_say_so_and_stand_below_runs_over_the_same_samples() -> No
     made = board([coder_eval(), coder_eval((0.0,) * 6, strategy="recorded", origin=Origin.IMPORTED)])
     assert [(row.run.origin, row.rank_low) for row in made.groups[0].rows] == [("run", 1), ("imported", None)]
     for text in (render.table(made, explain=True), render.markdown(made)):
-        assert "recorded (imported)" in text and "as recorded elsewhere" in " ".join(text.split())
+        assert "recorded (imported)" in text and "recorded elsewhere" in " ".join(text.split())
     assert "recorded elsewhere" not in render.table(board([coder_eval()]))

@@ -131,7 +131,7 @@ def test_a_person_sees_the_runs_own_models_and_the_best_and_how_many_are_left() 
         "icl-t1-infile-filerag", "icl-t2-contriever-infile-filerag", "icl-t2-mpnet-infile-filerag",
         "icl-t3-codegen-350m",
     ]  # fmt: skip
-    assert "62 rows more are shown by --published all" in below
+    assert "62 more rows are shown by --published all" in below
     other = render.table(board([coder_eval(generator="openai(model=gpt-3.5-turbo)")], published="auto"))
     assert other.count("GPT-3.5 ") == 4
 

@@ -205,16 +205,16 @@ def test_notes_of_a_full_board() -> None:
     text = _notes(board(_many()))
     for words in (
         "Ranked by es (%; mean over samples",
-        "Asked: each of 2 strategies against lc.infile. p: sign flips of whole repositories (8 repositories, exact), "
+        "Tested: each of 2 strategies against lc.infile. p: sign flips of whole repositories (8 repositories, exact), "
         "corrected for these tests together (step-down maximum statistic).",
-        "--all-pairs asks about every pair",
+        "--all-pairs tests every pair",
         "would be significant in about four of five such boards (80% power; the median over the pairs)",
         "95%, over repositories",
         "Not ranked, because samples are missing (never counted as 0): lc.begun 2. Cure: run the same command again.",
         "if all were right",
         "count as the worst value: lc.repocoder(iterations=2, window=20) 1",
         "do not predict a language model",
-        "shown, never ranked",
+        "shown but never ranked",
     ):
         assert words in text, words
 
@@ -230,11 +230,11 @@ def test_notes_of_few_repositories() -> None:
 
 def test_notes_of_one_run_claim_no_test() -> None:
     text = _notes(board([noisy("lc.infile", 0.4)]))
-    assert "Asked:" not in text and "significant" not in text and "missing" not in text and "skill" not in text
+    assert "Tested:" not in text and "significant" not in text and "missing" not in text and "skill" not in text
 
 
 def test_notes_of_a_single_sample_and_of_none() -> None:
-    assert "none can be given for a single sample" in _notes(board([make_table({"es": [0.4]}, "a")]))
+    assert "a single sample has none" in _notes(board([make_table({"es": [0.4]}, "a")]))
     empty = make_table({"es": [None]}, "a", status=[Status.INFRA_FAILED])
     assert "not ranked" in _notes(board([empty]))
     assert render.table(board([empty])) and render.markdown(board([empty])) and render.to_csv(board([empty]))
@@ -370,7 +370,7 @@ def test_diagnostics_are_a_table_of_their_own() -> None:
 
 def test_a_control_is_marked() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("gold", 0.9, ranked=False, control=True)])
-    assert "gold (control)" in render.table(made) and "no test is made of controls" in _notes(made)
+    assert "gold (control)" in render.table(made) and "controls are not tested" in _notes(made)
     assert [(one["control"], one["rank_low"]) for one in render.records(made)] == [(False, 1), (True, None)]
     [row] = [row for row in made.rows if row.run.control]
     assert {(found.p, found.visible, found.needed) for found in row.difference.values()} == {(None, None, None)}

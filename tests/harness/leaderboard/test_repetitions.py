@@ -167,8 +167,8 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     assert row.sensitivity["es"].best == pytest.approx((50 + (40 + 200) / 3 + 80 / 3) / 3)
     assert (row.run.id, row.run.repetitions) == ("lc.infile-0", ("lc.infile-0", "lc.infile-1", "lc.infile-2"))
     text = " ".join(notes(group))
-    assert "lack (a sample's value is its mean over the others): lc.infile 2. Cure: run the same" in text
-    assert "nothing usable, of samples that other runs scored: lc.infile 2." in text
+    assert "lack (a sample's value is its mean over the other runs): lc.infile 2. Cure: run the same" in text
+    assert "Unusable answers to samples that other runs scored: lc.infile 2." in text
 
 
 def test_a_level_has_the_repetitions_of_its_samples() -> None:
@@ -193,7 +193,7 @@ def test_answers_without_a_value_of_the_metric_are_said() -> None:
     [group] = board(runs).groups
     [row] = group.rows
     assert (row.answers.missing, row.answers.undefined, row.metrics["es"].mean) == (0, 1, pytest.approx(35.0))
-    assert "without es, at samples where other runs have it: lc.infile 1." in " ".join(notes(group))
+    assert "without es, to samples for which other runs have it: lc.infile 1." in " ".join(notes(group))
 
 
 def test_costs_are_means_over_the_runs_that_have_them() -> None:
@@ -341,7 +341,7 @@ def _say_runs(made: Any, names: Sequence[str]) -> None:
     [group] = made.groups
     text = table(made, width=200, explain=True)
     assert " runs " in text.splitlines()[3] and "their mean over them" not in text
-    assert "one row, a sample's value its mean over them: lc.repocoder 5," in text.replace("\n  ", " ")
+    assert "one row; a sample's value is its mean over these runs: lc.repocoder 5," in text.replace("\n  ", " ")
     for name in names:
         [sentence] = [line for line in notes(group) if line.startswith(f"Where the uncertainty of {name} comes from")]
         assert sentence.count("% repetition") == (1 if name == group.baseline else 2)
@@ -382,7 +382,7 @@ def test_compare_says_it_of_the_difference() -> None:
     [sentence] = [
         line for line in compare_view.remarks([pair], {"lc.repocoder-0": "x", "lc.infile-0": "y"}) if "variance" in line
     ]
-    assert sentence.startswith("x: of the variance of its difference ")
+    assert sentence.startswith("x: variance of the difference: ")
 
 
 def test_the_noise_of_a_difference_is_that_of_both_rows() -> None:

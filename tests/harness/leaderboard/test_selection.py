@@ -77,14 +77,15 @@ def test_a_strategy_stands_for_its_newest_whole_run_where_all_that_are_named_hav
     assert newest_of(runs, ["lc.infile"]) == {"lc.infile": "r6"}
     assert newest_of(runs, ["lc.infile"], beside=["r3"]) == {"lc.infile": "r3"}
     with pytest.raises(
-        InputFault, match="no whole runs of aim are over the same samples, by the same generator as the run beside"
+        InputFault,
+        match="no complete runs of aim are over the same samples, by the same generator as the other named run",
     ):
         newest_of(runs, ["aim"], beside=["r3"])
 
 
 def test_a_bare_name_stands_for_one_strategy_only() -> None:
     runs = [stored("r1", "bm25(limit=1)"), stored("r2", "bm25(limit=2)")]
-    with pytest.raises(InputFault, match=r"'bm25' stands for several strategies: bm25\(limit=1\) and bm25\(limit=2\)"):
+    with pytest.raises(InputFault, match=r"'bm25' matches several strategies: bm25\(limit=1\) and bm25\(limit=2\)"):
         newest_of(runs, ["bm25"])
     assert newest_of(runs, ["bm25(limit=1)"]) == {"bm25(limit=1)": "r1"}
     assert newest_of([*runs, stored("r3", "bm25")], ["bm25"]) == {"bm25": "r3"}
@@ -192,14 +193,14 @@ def test_seconds_under_different_loads_are_not_compared_without_a_word() -> None
         "Seconds were measured under different loads, and cannot be compared: "
         "lc.0 1 strategy and 1 request at once on 1 core; "
         "lc.1 4 strategies and 16 requests at once on 8 cores, then 1 strategy and 1 request at once on 1 core; "
-        "lc.2 nobody noted which."
+        "lc.2 not recorded."
     ]
 
 
 def test_the_load_of_all() -> None:
     assert load_of([make_run(loads=(MANY,)), make_run(loads=(MANY,))]) == (
-        "Seconds were measured with 4 strategies and 16 requests at once on 8 cores; what else the machines did "
-        "meanwhile is not known."
+        "Seconds were measured with 4 strategies and 16 requests at once on 8 cores; other load of the "
+        "machines is unknown."
     )
-    assert load_of([make_run(loads=(None,))]).startswith("Nobody noted how much")
+    assert load_of([make_run(loads=(None,))]).startswith("The load under which")
     assert not load_of([make_run(loads=(MANY,)), make_run(loads=(None,))]) and not load_of([make_run()])

