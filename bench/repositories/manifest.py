@@ -349,10 +349,10 @@ def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
         )
 
 
-def toml_value(value: bool | str | date | Path | Sequence[str]) -> str:
+def toml_value(value: float | str | date | Path | Sequence[str] | Sequence[float]) -> str:
     """Return a value as TOML: days and paths as strings, and each item of a long list on its own line."""
-    if isinstance(value, bool):
-        return str(value).lower()
+    if isinstance(value, int | float):
+        return json.dumps(value)
     if isinstance(value, str | date | Path):
         return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
     items = [toml_value(item) for item in value]

@@ -1,17 +1,28 @@
-"""`ctxbench results` and `merge`: import predictions, verdicts and shards; export runs."""
+"""`ctxbench results` and `merge`: import predictions, verdicts and shards; export, pack and verify runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cli.options import ExportChoice, FormatChoice, WithShapes, db_option, home_option, language_option
-from ctxbench.harness.cli.terminal import progress
+from ctxbench.harness.cli.options import (
+    ExportChoice,
+    FormatChoice,
+    WithShapes,
+    columns,
+    db_option,
+    format_option,
+    home_option,
+    language_option,
+    sandbox_choice,
+    workers_option,
+)
+from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
@@ -19,8 +30,11 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
+    from ctxbench.harness.submissions.format import PackageVerification
 
 
+DIFFERS = 10
+"""Exit code of `results verify` if something is not what the package says."""
 _SHAPES = FormatChoice("predictions")
 _PARQUET = "parquet"
 _EXPORTED = ExportChoice(
@@ -260,6 +274,118 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
     sample_set = sets.load(home, name or stored.run.samples)
     check_set(stored.run.id, stored.run.samples_digest, sample_set)
     return sample_set
+
+
+@results.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The package's folder.")
+@click.option(
+    "--author", "authors", multiple=True, required=True, metavar="NAME", help="Who answers for it; repeatable."
+)
+@click.option("--title", default="", metavar="TEXT", help="Default: the strategy and the model.")
+@click.option(
+    "--license", "licence", default="CC-BY-4.0", show_default=True, metavar="SPDX", help="Licence of the data."
+)
+@click.option("--supersedes", metavar="ID", help="The package that this one corrects.")
+@home_option
+@db_option
+def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supersedes: str | None, **words: Any) -> None:
+    """Write RUN as a package that others can verify: prompts' digests, completions, scores, the strategy's source.
+
+    Several RUNs are repetitions that differ only in the seed. The same runs give the same bytes. The package holds no
+    path and no name of this machine; look at `submission.toml` before you publish it.
+    """
+    from ctxbench.bench import samples as sets
+    from ctxbench.harness.store.runs import check_set, find_run
+    from ctxbench.harness.store.store import open_reader
+    from ctxbench.harness.store.work import works
+    from ctxbench.harness.submissions import format as form
+    from ctxbench.harness.submissions.stored import Words, packed
+
+    with open_reader(db or home.database) as store:
+        stored = works(store, [find_run(store, run).id for run in runs])
+        sample_set = sets.load(home, stored[0].choices.samples)
+        check_set(stored[0].id, stored[0].samples_digest, sample_set)
+        authors, licence, title = words["authors"], words["licence"], words["title"]
+        texts = Words(title=title, authors=authors, license=licence, supersedes=supersedes)
+        submission = packed(store, stored, sample_set, texts)
+    form.write(out, submission)
+    form.read(out)
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    click.echo(f"{out}: {submission.manifest.id}, {len(submission.samples)} samples, {size / 1e6:.2f} MB")
+
+
+@results.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--all", "whole", is_flag=True, help="Check every sample, not the first 30 that are drawn.")
+@sandbox_choice("Where tests of functions run.", "none")
+@workers_option("Strategies, and tests of functions, at work at once.")
+@format_option("text", "json")
+@home_option
+def verify(*, folder: Path, whole: bool, sandbox: str | None, workers: int, form: str, home: Home) -> int:
+    """Derive the package in FOLDER again, and compare each value.
+
+    Runs the strategy in a cell and compares the digest of each prompt, scores each completion, runs the tests of
+    functions in a box, and computes the means. Says for each part how far it was checked: re-derived, rescored only
+    (without the strategy), or trusted (the author's word). Needs the repositories of the sample set; a standard set is
+    built if the home has none. Nothing of the package is stored. Exit code: 0 if all is equal, 10 if something
+    differs; 1 if the package is refused or this machine cannot check it.
+    """
+    from ctxbench.bench.escaping import visible
+    from ctxbench.harness.submissions.format import read, verification_text
+    from ctxbench.harness.submissions.verify import Verifier
+
+    submission = read(folder)
+    manifest = submission.manifest
+    if manifest.withdrawn is not None:
+        say(visible(f"withdrawn on {manifest.withdrawn.date}: {manifest.withdrawn.reason}"))
+    verification = Verifier(
+        home, submission, _set_of(home, manifest.set.name, manifest.set.digest), whole, sandbox, workers, progress
+    ).verify()
+    text = verification_text(verification) if form == "json" else _verification(visible(manifest.title), verification)
+    click.echo(text, nl=False)
+    return 0 if verification.equal else DIFFERS
+
+
+def _set_of(home: Home, name: str, digest: str) -> SampleSet:
+    """Return the sample set with a digest; a standard set is built if the home has none."""
+    from ctxbench.bench import standard
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.cli.main import cli
+    from ctxbench.harness.run.merging import of_digest
+
+    sample_set = of_digest(home, digest, name)
+    for standard_set in standard.names() if sample_set is None else ():
+        for kind, published in standard.load(standard_set).digests.items():
+            usual = standard.samples_name(standard_set, kind)
+            if published == digest:
+                words = ["samples", "build", usual, "--set", standard_set, "--kind", str(kind), "--home"]
+                cli.main(args=[*words, str(home.root)], standalone_mode=False)
+                sample_set = of_digest(home, digest, usual)
+    if sample_set is None:
+        raise InputFault(
+            f"the sample set with the digest {digest[:12]} is not here, and it is no standard set of this version",
+            cure=f"copy its folder to {home.samples}, and its repositories to {home.repos}, from the author",
+        )
+    return sample_set
+
+
+def _verification(title: str, verification: PackageVerification) -> str:
+    """Return a verification as lines for people."""
+    from ctxbench.bench.escaping import visible
+
+    rows = [
+        [part.name, str(part.state), f"{part.checked} of {part.of}" if part.checked else "", part.note]
+        for part in verification.parts
+    ]
+    lines = [f"{title}  {verification.id}  {verification.samples} of {verification.of} samples drawn", *columns(rows)]
+    for part in verification.parts:
+        if (first := part.difference) is not None:
+            where = f"{first.sample}: " if first.sample else ""
+            text = f"{where}{first.what}: the package says {first.expected}, here it is {first.got}"
+            lines.append(f"{part.name}: {part.differing} differ; the first: {' '.join(visible(text).split())}")
+    lines.append("nothing differs" if verification.equal else "it differs from what it says")
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 @click.command()

@@ -142,7 +142,7 @@ class Merger:
     def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
         digest = shard.samples_digest
         if digest not in self._sets:
-            sample_set = None if self._home is None else _of_digest(self._home, digest, shard.samples)
+            sample_set = None if self._home is None else of_digest(self._home, digest, shard.samples)
             if sample_set is None:
                 raise InputFault(
                     f"the shard's sample set {shard.samples!r} is not here",
@@ -225,8 +225,8 @@ def _bound(shard: Shard) -> Shard:
     return dataclasses.replace(shard, finished=finished, verdicts=judged)
 
 
-def _of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
-    """Return the sample set with that digest, or None. The name `likely` is tried first."""
+def of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
+    """Return the sample set with that digest, trying the name `likely` first; None if the home has none."""
     for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
         if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
             return sets.load(home, name)

@@ -1,0 +1,547 @@
+"""Packages and stored runs: `packed` makes a package of a run's repetitions, `add` stores a package as runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from ctxbench.bench import spec as specs
+from ctxbench.bench.dates import dates_of
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import read_text, sha256, write_atomic
+from ctxbench.bench.languages.base import Language
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.harness.cells import open_cells
+from ctxbench.harness.generators import base
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.imported import add_samples
+from ctxbench.harness.imported.probes import probes_of
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.run.runner import card_of
+from ctxbench.harness.run.sample import FINAL
+from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.store import notes
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.store import Store, open_store
+from ctxbench.harness.store.work import RunWork
+from ctxbench.harness.store.write import (
+    Finished,
+    Imported,
+    Mark,
+    StoredCompletion,
+    StoredGeneration,
+    StoredVerdict,
+    read_flags,
+)
+from ctxbench.harness.submissions import format as form
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.registry import CONTROLS, DISTRIBUTION
+
+_PROMPT = Prompt(blocks=())
+"""An empty prompt, because a package has only the digests of prompts."""
+_PATH = re.compile(r"(?<![\w:/.])~?/(?:[^/(),='\"]+/)*(?=[^/\s(),='\"])")
+_ADDRESS = re.compile(r"http://[^/\s(),='\"]+")
+_PROBLEM = "a package says how its run was made"
+Scores = dict[str, dict[str, float | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What the authors say of a submission."""
+
+    title: str
+    """Empty for the names of the strategy and the model."""
+    authors: tuple[str, ...]
+    license: str
+    supersedes: str | None = None
+
+
+def packed(store: Store, runs: Sequence[RunWork], sample_set: SampleSet, words: Words) -> form.Submission:
+    """Return the package of a run, or of its repetitions with other seeds. The same runs give the same package.
+
+    Args:
+        store: the store of the runs.
+        runs: all samples of each have a result.
+        sample_set: the runs' samples.
+        words: what the authors say.
+
+    Raises:
+        InputFault: if the runs differ in more than the seed, are incomplete or imported, or the strategy's file is not
+            the one that made them.
+    """
+    runs = sorted(runs, key=lambda run: run.choices.seed)
+    _check(runs)
+    first, choices = runs[0], runs[0].choices
+    decoding, model = json.loads(choices.sampling), base.resolve(choices.generator)
+    with store.reading() as connection:
+        summarised = connection.execute(
+            select(t.SUMMARISED_FACT.c.run).where(t.SUMMARISED_FACT.c.run == t.run_number(first.id)).limit(1)
+        ).first()
+    day = datetime.fromtimestamp(max(attempt.started for run in runs for attempt in run.attempts), UTC).date()
+    strategy, sources = _strategy(first)
+    samples = sample_records(sample_set, choices.limit, choices.after, notes.marks_of(store, sample_set.digest))
+    completions, scores, cost = _contents(store, [run.id for run in runs], [sample.id for sample in samples])
+    loads = sorted({str(attempt.load) for run in runs for attempt in run.attempts if attempt.load})
+    manifest = form.Manifest(
+        format=form.FORMAT,
+        id="0" * 12,
+        title=words.title or f"{strategy.spec} with {public(choices.generator)}",
+        authors=words.authors,
+        license=words.license,
+        date=day.isoformat(),
+        supersedes=words.supersedes,
+        set=form.SetPart(
+            name=choices.samples,
+            digest=sample_set.digest,
+            kind="function" if sample_set.samples[0].kind is Kind.FUNCTION else "line",
+            protocol=str(sample_set.manifest.get("protocol", "ctxbench")),
+            samples=len(samples),
+            limit=choices.limit,
+            after=choices.after,
+        ),
+        model=form.ModelPart(
+            spec=public(choices.generator),
+            version=first.versions.get("generator", ""),
+            service_date=day.isoformat() if model.capabilities.service else None,
+            instructs=model.capabilities.instructs,
+            tools=model.capabilities.tools,
+            summaries=bool(summarised) or bool(choices.summariser),
+        ),
+        strategy=strategy,
+        sampling=form.SamplingPart(
+            **{name: decoding[name] for name in ("max_tokens", "temperature", "top_p")},
+            stop=tuple(decoding["stop"]),
+            fim=bool(decoding.get("fim")),
+            completions=choices.n,
+            seeds=tuple(run.choices.seed for run in runs),
+        ),
+        versions=form.VersionsPart(
+            ctxbench=first.versions["ctxbench"],
+            metrics=metrics_digest(sorted({sample.language for sample in samples})),
+            tokenizer=first.versions["tokenizer"],
+            coder=first.versions.get("coder", ""),
+        ),
+        cost=replace(cost, machine=public("; ".join(loads))[:500]),
+        files={},
+    )
+    submission = form.Submission(
+        manifest=manifest, samples=samples, completions=completions, scores=scores, sources=sources
+    )
+    return form.sealed(replace(submission, manifest=replace(manifest, mean=means(submission))))
+
+
+def _check(runs: Sequence[RunWork]) -> None:
+    first = runs[0]
+    for run in runs:
+        if run.origin is not Origin.RUN:
+            raise InputFault(f"the run {run.id} was imported", where=_PROBLEM, cure="pack a run of your own")
+        if run.planned != run.finished or run.unjudged:
+            raise InputFault(
+                f"{run.planned - run.finished} samples and {run.unjudged} verdicts of the run {run.id} are missing",
+                cure="run the same `ctxbench run` again",
+            )
+        same = replace(run.choices, seed=0, sampling="") == replace(first.choices, seed=0, sampling="")
+        if not same or run.versions != first.versions or run.samples_digest != first.samples_digest:
+            raise InputFault(
+                f"the runs {first.id} and {run.id} differ in more than the seed", cure="pack each in its own folder"
+            )
+    if len({run.choices.seed for run in runs}) < len(runs):
+        raise InputFault("a run is given twice", cure="name each run once")
+
+
+def public(text: str) -> str:
+    """Return a spec without the folders of files, the addresses of servers without TLS, and this machine's name."""
+    plain = _ADDRESS.sub("http://local", _PATH.sub("", text))
+    host = socket.gethostname()
+    return plain.replace(host, "local") if len(host) > 3 and host != "localhost" else plain
+
+
+def metrics_digest(languages: Sequence[str]) -> str:
+    """Return the digest of what all metrics say of fixed texts: another one means other metrics."""
+    return sha256(json.dumps(probes_of([Language(name) for name in languages]), sort_keys=True))
+
+
+def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
+    """Return the strategy of a run, and its source if it is one file."""
+    spec, strategy_version = run.choices.strategy, run.versions["strategy"]
+    parsed, label = specs.parse(spec), public(spec)
+    path, at, _ = parsed.name.rpartition("@")
+    part = form.StrategyPart(spec=label, version=strategy_version, source="file")
+    if not at:
+        return (_origin(part, parsed.name) if label == spec else replace(part, spec=_unfiled(label))), {}
+    file = Path(path).expanduser()
+    part, sources = replace(part, spec=label, file=file.name), {file.name: read_text(file)}
+    if str(replace(parsed, name=parsed.name[len(path) :])) not in label:
+        # It also names an engine or a wrapped strategy in a file, which a package does not hold.
+        return replace(part, spec=_unfiled(label), file=None), {}
+    with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
+        if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:
+            raise InputFault(
+                "is not what made the run, or it imports files beside it",
+                where=str(file),
+                cure="put all of the strategy into one file, and run it again",
+            )
+    return part, sources
+
+
+def _unfiled(spec: str) -> str:
+    """Return a spec that nobody takes for one that names files."""
+    return re.sub(r"[@/\\]", " ", re.sub(r"\.(py|toml)\b", "", spec))
+
+
+def _origin(part: form.StrategyPart, name: str) -> form.StrategyPart:
+    points = entry_points(group="ctxbench.strategies", name=name)
+    dist = next((point.dist for point in points if point.dist is not None), None)
+    if name in CONTROLS or dist is None or dist.name == DISTRIBUTION:
+        return replace(part, source="built-in", package=f"{DISTRIBUTION}=={version(DISTRIBUTION)}")
+    return replace(part, source="package", package=f"{dist.name}=={dist.version}")
+
+
+def placed(strategy: form.StrategyPart, sources: Mapping[str, str], folder: Path) -> str:
+    """Write a strategy's source into a folder that cells can read; return the spec that runs it there."""
+    if strategy.file is None:
+        return strategy.spec
+    folder.chmod(0o755)
+    write_atomic(folder / strategy.file, sources[strategy.file])
+    return f"{folder}/{strategy.spec}"
+
+
+def sample_records(
+    sample_set: SampleSet, limit: int | None, after: str | None, marks: Sequence[Mark] = ()
+) -> tuple[form.SampleRecord, ...]:
+    """Return the public facts of the samples of a run over a set."""
+    days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
+    eligible = [s for s in sample_set.samples if day is None or (s.id in days and days[s.id] > day)]
+    return tuple(
+        form.SampleRecord(
+            **{name: getattr(sample, name) for name in ("id", "benchmark", "repo", "path")},
+            language=str(sample.language),
+            level=sample.subkind,
+            line=sample.cursor.line,
+            column=sample.cursor.column,
+            day=days[sample.id].isoformat() if sample.id in days else None,
+            marks=tuple(mark.mark for mark in marks if mark.sample_id == sample.id),  # type: ignore[misc]
+        )
+        for sample in planned_samples(eligible, limit)
+    )
+
+
+def _contents(
+    store: Store, runs: Sequence[str], samples: Sequence[str]
+) -> tuple[tuple[form.AnsweredRecord, ...], tuple[form.ScoreRecord, ...], form.CostPart]:
+    """Return the lines of both files for the runs in their order, and what they took."""
+    completions: list[form.AnsweredRecord] = []
+    scores: list[form.ScoreRecord] = []
+    prices: list[float | None] = []
+    for repetition, run in enumerate(runs):
+        rows = RunRows.of(store, run)
+        for sample in samples:
+            completions.append(rows.completion(sample, repetition))
+            scores += rows.lines(sample, repetition)
+        prices += [row.price for row in rows.answers.values()]
+    priced = [price for price in prices if price is not None]
+    answers: list[form.AnswerUsage] = [call for record in completions for call in (*record.calls, *record.completions)]
+    cost = form.CostPart(
+        strategy_seconds=round(sum(record.strategy_seconds for record in completions), 3),
+        generator_seconds=round(sum(record.generator_seconds for record in completions), 3),
+        tokens_in=sum(answer.tokens_in for answer in answers),
+        tokens_out=sum(answer.tokens_out for answer in answers),
+        price=round(sum(priced), 6) if priced and len(priced) == len(prices) else None,
+    )
+    return tuple(completions), tuple(scores), cost
+
+
+@dataclass(frozen=True, slots=True)
+class RunRows:
+    """The rows of one run: sample -> its result, calls, completions by index, scores and verdicts."""
+
+    results: Mapping[str, Any]
+    calls: Mapping[str, list[Any]]
+    completions: Mapping[str, list[Any]]
+    scores: Mapping[tuple[str, int], Scores]
+    verdicts: Mapping[tuple[str, int], form.VerdictPart]
+    answers: Mapping[str, Any]
+    """Id -> answer."""
+
+    @classmethod
+    def of(cls, store: Store, run: str) -> RunRows:
+        """Read the rows of a run."""
+        calls: dict[str, list[Any]] = defaultdict(list)
+        completions: dict[str, list[Any]] = defaultdict(list)
+        scores: dict[tuple[str, int], Scores] = defaultdict(lambda: defaultdict(dict))
+        judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT).select_from(
+            t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
+        )
+        with store.reading() as connection:
+
+            def rows(table: Any, *order: str) -> Any:
+                columns = [table.c[name] for name in order]
+                return connection.execute(select(table).where(table.c.run_id == run).order_by(*columns))
+
+            for row in rows(t.CALL, "sample_id", "ordinal"):
+                calls[row.sample_id].append(row)
+            for row in rows(t.COMPLETION, "sample_id", "idx"):
+                completions[row.sample_id].append(row)
+            for row in rows(t.SCORE, "sample_id", "idx", "profile", "metric"):
+                scores[row.sample_id, row.idx][row.profile][row.metric] = row.value
+            ids = select(t.CALL.c.generation_id).where(t.CALL.c.run_id == run)
+            return cls(
+                results={row.sample_id: row for row in rows(t.RESULT)},
+                calls=calls,
+                completions=completions,
+                scores=scores,
+                verdicts={
+                    (row.sample_id, row.idx): form.VerdictPart(
+                        verdict=row.verdict, reason=public(row.reason)[:2000], tests_run=row.tests_run
+                    )
+                    for row in connection.execute(judged.where(t.JUDGED.c.run_id == run))
+                },
+                answers={
+                    row.id: row for row in connection.execute(select(t.GENERATION).where(t.GENERATION.c.id.in_(ids)))
+                },
+            )
+
+    def completion(self, sample: str, repetition: int) -> form.AnsweredRecord:
+        """Return the line of a sample."""
+        result = self.results[sample]
+        return form.AnsweredRecord(
+            sample=sample,
+            repetition=repetition,
+            status=result.status,
+            prompt=result.prompt_digest,
+            context_tokens=result.context_tokens,
+            flags=read_flags(result.flags),
+            strategy_seconds=round(result.strategy_seconds, 6),
+            generator_seconds=round(result.generator_seconds, 6),
+            calls=tuple(
+                form.CallRecord(
+                    role=row.role,
+                    prompt=answer.prompt_digest,
+                    answer=answer.text,
+                    max_tokens=json.loads(answer.sampling).get("max_tokens", 0),
+                    **_usage(answer),
+                )
+                for row in self.calls[sample]
+                if row.role != FINAL
+                for answer in (self.answers[row.generation_id],)
+            ),
+            completions=tuple(
+                form.AnswerRecord(
+                    status=row.status,
+                    text=row.text,
+                    answer=answer.text if answer.text != row.text else None,
+                    **_usage(answer),
+                )
+                for row in self.completions[sample]
+                for answer in (self.answers[row.generation_id],)
+            ),
+        )
+
+    def lines(self, sample: str, repetition: int) -> Iterator[form.ScoreRecord]:
+        """Yield the lines of the scores of a sample."""
+        for idx in range(max(1, len(self.completions[sample]))):
+            yield form.ScoreRecord(
+                sample=sample,
+                repetition=repetition,
+                completion=idx,
+                scores={profile: dict(values) for profile, values in self.scores[sample, idx].items()},
+                verdict=self.verdicts.get((sample, idx)),
+            )
+
+
+def _usage(answer: Any) -> dict[str, Any]:
+    usage = {name: getattr(answer, name) for name in ("finish", "tokens_in", "tokens_out")}
+    return usage | {"seconds": round(answer.seconds, 6)}
+
+
+def means(submission: form.Submission) -> tuple[form.MeanPart, ...]:
+    """Return the means of a package's scores, as the board computes them."""
+    with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/means.db") as store:
+        add(store, submission)
+        groups = board(run_tables(store), by_level=False).groups
+    return tuple(
+        form.MeanPart(language=group.language, metric=metric, mean=mean.mean, low=mean.low, high=mean.high)
+        for group in groups
+        for row in group.rows
+        for metric, mean in sorted(row.metrics.items())
+        if mean.mean is not None
+    )
+
+
+def add(store: Store, submission: form.Submission, *, scored: bool = True) -> list[str]:
+    """Store a package as imported runs, one per repetition; return their ids. A package is stored once.
+
+    Args:
+        store: the store.
+        submission: a package that `format.read` has checked.
+        scored: whether its scores and verdicts are stored too.
+    """
+    manifest = submission.manifest
+    samples = [
+        Sample(
+            id=record.id,
+            benchmark=record.benchmark,
+            language=Language(record.language),
+            kind=Kind(manifest.set.kind),
+            subkind=record.level,
+            repo=record.repo,
+            path=record.path,
+            cursor=Cursor(line=record.line, column=record.column),
+            prefix="",
+        )
+        for record in submission.samples
+    ]
+    days = {record.id: date.fromisoformat(record.day) for record in submission.samples if record.day}
+    marks = [Mark(sample_id=record.id, mark=mark) for record in submission.samples for mark in record.marks]
+    notes.add_marks(store, manifest.set.digest, marks)
+    ids = []
+    for repetition, seed in enumerate(manifest.sampling.seeds):
+        spec = _spec(manifest, seed)
+        ids.append(store.add_run(spec, samples, days))
+        source = Imported(format="package", source=manifest.id, sha256=form.digest_of(manifest))
+        notes.add_imported(store, spec.id, source)
+        records = [record for record in submission.completions if record.repetition == repetition]
+        scores = {
+            (record.sample, record.completion): record
+            for record in (submission.scores if scored else ())
+            if record.repetition == repetition
+        }
+        answers = [answer for record in records for answer in _answers(spec, record)]
+        judged = {key: _verdict(spec.id, key, record.verdict) for key, record in scores.items() if record.verdict}
+        add_samples(
+            store,
+            spec,
+            [_finished(spec, record, scores, judged) for record in records],
+            generations=answers,
+            verdicts=list(judged.values()),
+        )
+    return ids
+
+
+def _spec(manifest: form.Manifest, seed: int) -> RunSpec:
+    sampling, versions = manifest.sampling, manifest.versions
+    after = manifest.set.after
+    return RunSpec(
+        samples=manifest.set.name,
+        samples_digest=manifest.set.digest,
+        limit=manifest.set.limit,
+        after=date.fromisoformat(after) if after else None,
+        strategy=manifest.strategy.spec,
+        # The package's id makes the run differ from a run of the user.
+        strategy_version=f"package {manifest.id} {manifest.strategy.version}",
+        generator=manifest.model.spec,
+        generator_version=manifest.model.version,
+        coder=versions.coder,
+        sampling=Sampling(
+            max_tokens=sampling.max_tokens,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            seed=seed,
+            stop=sampling.stop,
+            fim=sampling.fim,
+        ),
+        n=sampling.completions,
+        seed=seed,
+        tokenizer=versions.tokenizer,
+        code=versions.ctxbench,
+    )
+
+
+def _key(run: str, sample: str, ordinal: int) -> str:
+    return sha256(f"package\0{run}\0{sample}\0{ordinal}")
+
+
+def _answers(spec: RunSpec, record: form.AnsweredRecord) -> Iterator[StoredGeneration]:
+    answers: list[form.CallRecord | form.AnswerRecord] = [*record.calls, *record.completions]
+    for ordinal, answer in enumerate(answers):
+        yield StoredGeneration(
+            id=_key(spec.id, record.sample, ordinal),
+            generator=spec.generator,
+            version=f"package {spec.strategy_version}",
+            prompt_digest=_PROMPT.digest,
+            prompt=_PROMPT.text,
+            sampling="{}",
+            idx=0,
+            text=written(answer),
+            finish=answer.finish,
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            seconds=answer.seconds,
+        )
+
+
+def written(answer: form.CallRecord | form.AnswerRecord) -> str:
+    """Return what the model wrote."""
+    return answer.text if isinstance(answer, form.AnswerRecord) and answer.answer is None else answer.answer or ""
+
+
+def _verdict(run: str, key: tuple[str, int], part: form.VerdictPart) -> StoredVerdict:
+    return StoredVerdict(
+        key=sha256(f"package\0{run}\0{key}"),
+        sample_digest=sha256(key[0]),
+        text_digest=sha256(f"package\0{run}\0{key}"),
+        image="package",
+        sandbox="package",
+        verdict=part.verdict,
+        reason=part.reason,
+        tests_run=part.tests_run,
+        output="",
+        seconds=0.0,
+        peak_bytes=0,
+        run=run,
+    )
+
+
+def _finished(
+    spec: RunSpec,
+    record: form.AnsweredRecord,
+    scores: Mapping[tuple[str, int], form.ScoreRecord],
+    judged: Mapping[tuple[str, int], StoredVerdict],
+) -> Finished:
+    def values(idx: int) -> dict[tuple[str, str], float | None]:
+        line = scores.get((record.sample, idx))
+        profiles = {} if line is None else line.scores
+        return {(profile, metric): value for profile, own in profiles.items() for metric, value in own.items()}
+
+    first = len(record.calls)
+    keys = [_key(spec.id, record.sample, ordinal) for ordinal in range(first + len(record.completions))]
+    roles = [call.role for call in record.calls] + [FINAL] * len(record.completions)
+    return Finished(
+        sample_id=record.sample,
+        status=Status(record.status),
+        prompt_digest=_PROMPT.digest,
+        prompt=_PROMPT.text,
+        context_tokens=record.context_tokens,
+        flags=record.flags,
+        strategy_seconds=record.strategy_seconds,
+        generator_seconds=record.generator_seconds,
+        calls=tuple(zip(roles, keys, strict=True)),
+        blocks=(),
+        completions=tuple(
+            StoredCompletion(
+                generation_id=keys[first + idx],
+                status=Status(answer.status),
+                text=answer.text,
+                flags=(),
+                scores=values(idx),
+                verdict=judged[record.sample, idx].key if (record.sample, idx) in judged else None,
+            )
+            for idx, answer in enumerate(record.completions)
+        ),
+        bits=(),
+        scores=values(0) if not record.completions else {},
+    )

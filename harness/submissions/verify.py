@@ -1,0 +1,467 @@
+"""PackageVerification: derive a package again from its sample set, and compare every value with the package's.
+
+The strategy runs in its cell as in any run. A model that replays the package's answers takes the place of the model, so
+prompts after drafts are derived too. Everything is stored in a temporary database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ctxbench.bench import standard
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.concurrency import Progress
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.harness import metrics
+from ctxbench.harness.cells import open_cells
+from ctxbench.harness.generators import base
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
+from ctxbench.harness.generators.incontext import VERSION
+from ctxbench.harness.metrics import COPY_MODEL
+from ctxbench.harness.results import BITS, EVERY, GAINS, Measurement
+from ctxbench.harness.run.batching import Answer
+from ctxbench.harness.run.execution import open_executor
+from ctxbench.harness.run.runner import card_of, fault_of, run
+from ctxbench.harness.run.sample import completion
+from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, decoding
+from ctxbench.harness.run.stored import judge_run, rescore
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.runs import CONTEXT
+from ctxbench.harness.store.store import Store, open_store
+from ctxbench.harness.store.verdicts import PASS, PROFILE
+from ctxbench.harness.store.write import clean
+from ctxbench.harness.submissions import format as form
+from ctxbench.harness.submissions import stored
+from ctxbench.harness.submissions.format import PartState
+from ctxbench.strategies.api import FAILED, TRIMMED
+
+DRAWN = 30
+"""Samples of the first check."""
+_NEAR = 1e-9
+"""Relative difference allowed between values of two machines, whose libraries add in different orders."""
+_SHOWN = 300
+"""Longest value in a difference."""
+
+
+class Replay(Generator):
+    """A model that gives the answers of a package, and an empty one to a prompt that the package does not have."""
+
+    version = "1"
+
+    def __init__(self, manifest: form.Manifest, records: Iterable[form.AnsweredRecord]) -> None:
+        """Answer the prompts of the records of one repetition."""
+        model, self._answers = manifest.model, dict[tuple[str, int, int], str]()
+        self.capabilities = Capabilities(
+            batch_size=64,
+            instructs=model.instructs,
+            tools=model.tools,
+            writes=manifest.sampling.completions > 0,
+        )
+        for record in records:
+            for call in record.calls:
+                self._answers[call.prompt, 0, call.max_tokens] = call.answer
+            for index, answer in enumerate(record.completions):
+                self._answers[record.prompt, index, manifest.sampling.max_tokens] = stored.written(answer)
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        """Answer every request, in order."""
+        keys = [(request.prompt.digest, request.index, request.sampling.max_tokens) for request in requests]
+        texts = [self._answers.get(key, "") for key in keys]
+        return [Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0) for text in texts]
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part while it is compared."""
+
+    state: PartState
+    of: int
+    note: str = ""
+    checked: int = 0
+    differing: int = 0
+    first: form.ValueDifference | None = None
+
+    def compare(self, sample: str, what: str, expected: object, got: object) -> None:
+        self.checked += 1
+        if not _same(expected, got):
+            self.differing += 1
+            texts = (str(value)[:_SHOWN] for value in (expected, got))
+            self.first = self.first or form.ValueDifference(
+                sample=sample, what=what, **dict(zip(("expected", "got"), texts, strict=True))
+            )
+
+
+def _same(expected: object, got: object) -> bool:
+    if isinstance(expected, float) and isinstance(got, float | int):
+        return abs(expected - got) <= _NEAR * max(1.0, abs(expected))
+    return expected == got
+
+
+def not_derivable(manifest: form.Manifest) -> str:
+    """Return why nobody here can derive the prompts of a package; empty if one can try."""
+    strategy = manifest.strategy
+    if manifest.model.summaries:
+        return "a model summarised APIs, and the package does not hold the summaries"
+    if manifest.sampling.fim:
+        return "the model's own template filled in the middle"
+    if manifest.versions.tokenizer != TOKENIZER:
+        return "budgets were counted by another tokenizer"
+    if strategy.source == "file" and strategy.file is None:
+        return "the package does not hold all of the strategy's source"
+    name, _, pinned = (strategy.package or "").partition("==")
+    if strategy.source == "package" and _installed(name) != pinned:
+        return f"{name} {pinned} is not installed here; verify never installs a package"
+    return ""
+
+
+def _installed(name: str) -> str:
+    with contextlib.suppress(PackageNotFoundError, ValueError):
+        return version(name)
+    return ""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """The verification of one package."""
+
+    home: Home
+    submission: form.Submission
+    sample_set: SampleSet
+    whole: bool
+    sandbox: str | None
+    workers: int
+    progress: Progress
+    replaced: Mapping[str, Any] = field(default_factory=dict)
+    """Parts of `open_resources` to replace; for tests."""
+
+    @property
+    def _manifest(self) -> form.Manifest:
+        return self.submission.manifest
+
+    @cached_property
+    def _drawn(self) -> list[str]:
+        """The samples to check. The digest of the package draws them, so that its author cannot choose them freely."""
+        digest = form.digest_of(self._manifest)
+        ids = [record.id for record in self.submission.samples]
+        drawn = sorted(ids, key=lambda sample: sha256(f"{digest} {sample}"))[: len(ids) if self.whole else DRAWN]
+        return [sample for sample in ids if sample in set(drawn)]
+
+    @cached_property
+    def _set(self) -> SampleSet:
+        """The sample set with the drawn samples only."""
+        drawn = set(self._drawn)
+        return replace(self.sample_set, samples=tuple(s for s in self.sample_set.samples if s.id in drawn))
+
+    @cached_property
+    def _records(self) -> dict[tuple[str, int], form.AnsweredRecord]:
+        drawn = set(self._drawn)
+        records = self.submission.completions
+        return {(record.sample, record.repetition): record for record in records if record.sample in drawn}
+
+    @cached_property
+    def _copies(self) -> bool:
+        """Whether the model ships with ctxbench, so that its answers can be derived too."""
+        return (self._manifest.model.spec, self._manifest.model.version) == (COPY_MODEL, VERSION)
+
+    @cached_property
+    def _priced(self) -> bool:
+        """Whether the coder ships with ctxbench, so that bits can be derived."""
+        return self._manifest.versions.coder == f"{COPY_MODEL} {VERSION}"
+
+    @cached_property
+    def _columns(self) -> set[tuple[str, str]]:
+        """Profile and metric of the scores of the package."""
+        return {(p, m) for line in self.submission.scores for p, values in line.scores.items() for m in values}
+
+    @cached_property
+    def _parts(self) -> dict[str, _Part]:
+        of = len(self.submission.completions)
+        names = (
+            "samples",
+            "strategy",
+            "prompts",
+            "answers",
+            "completions",
+            "scores",
+            "verdicts",
+            "means",
+            "description",
+        )
+        parts = {name: _Part(PartState.DERIVED, of) for name in names}
+        parts["answers"].of = sum(len((*record.calls, *record.completions)) for record in self.submission.completions)
+        parts["completions"].of = len(self.submission.completions) * self._manifest.sampling.completions
+        parts["verdicts"].of = sum(line.verdict is not None for line in self.submission.scores)
+        parts["scores"].of = sum(len(values) for line in self.submission.scores for values in line.scores.values())
+        parts["strategy"].of = parts["description"].of = 1
+        return parts
+
+    def verify(self) -> form.PackageVerification:
+        """Compare everything.
+
+        Raises:
+            InputFault: if a repository of the set is not fetched.
+            MachineFault: if this machine could not do a part.
+        """
+        if self._check_samples():
+            self._compare_rest()
+        return form.PackageVerification(
+            id=self._manifest.id,
+            digest=form.digest_of(self._manifest),
+            ctxbench=version("ctxbench"),
+            samples=len(self._drawn),
+            of=len(self.submission.samples),
+            parts=tuple(_check(name, part) for name, part in self._parts.items() if part.of),
+        )
+
+    def _compare_rest(self) -> None:
+        """Compare everything but the samples."""
+        self._check_means()
+        self._check_completions()
+        languages = sorted({record.language for record in self.submission.samples})
+        own_metrics = stored.metrics_digest(languages)
+        self._parts["scores"].compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics)
+        self._parts["scores"].checked -= 1
+        self._trust(
+            "description", "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
+        )
+        if not self._copies:
+            self._trust("answers", "only the model's owner can say what it answers")
+        reason = not_derivable(self._manifest)
+        # The strategy's folder is readable by its cell; the database beside it would not be hidden.
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as own:
+            spec = reason or stored.placed(self._manifest.strategy, self.submission.sources, Path(own))
+            with open_store(f"sqlite:///{folder}/verify.db") as store:
+                if not reason:
+                    reason = self._check_strategy(spec)
+                if reason:
+                    self._rescore(store, reason)
+                else:
+                    for repetition in range(len(self._manifest.sampling.seeds)):
+                        self._derive(store, spec, repetition)
+
+    def _trust(self, name: str, note: str) -> None:
+        self._parts[name].state, self._parts[name].note = PartState.TRUSTED, note
+
+    def _check_samples(self) -> bool:
+        """Compare the public facts of all samples; return whether the rest can be compared. Marks are trusted."""
+        part, manifest = self._parts["samples"], self._manifest
+        part.of = len(self.submission.samples)
+        own = stored.sample_records(self.sample_set, manifest.set.limit, manifest.set.after)
+        published = {
+            digest: standard.samples_name(name, kind)
+            for name in standard.names()
+            for kind, digest in standard.load(name).digests.items()
+        }
+        facts = {
+            "samples": len(own),
+            "kind": " ".join(sorted({str(sample.kind) for sample in self.sample_set.samples})),
+            "protocol": str(self.sample_set.manifest.get("protocol", "ctxbench")),
+            "name": published.get(manifest.set.digest, manifest.set.name),
+            "limit": None if len(own) == len(self.sample_set.samples) else manifest.set.limit,
+        }
+        for name, value in facts.items():
+            part.compare("", f"set.{name}", getattr(manifest.set, name), value)
+        part.checked -= len(facts)
+        for packed, record in zip(self.submission.samples, own, strict=False):
+            part.compare(record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
+        marked = sum(bool(record.marks) for record in self.submission.samples)
+        if marked:
+            part.note = f"that {marked} samples do not count is the author's word"
+        if [record.id for record in own] == [record.id for record in self.submission.samples]:
+            return True
+        for name in self._parts.keys() - {"samples"}:
+            self._trust(name, "the samples are not those of the set")
+        return False
+
+    def _check_means(self) -> None:
+        part = self._parts["means"]
+        own = stored.means(self.submission)
+        part.of = max(len(own), len(self._manifest.mean))
+        means = [{(mean.language, mean.metric): asdict(mean) for mean in some} for some in (self._manifest.mean, own)]
+        for key in sorted(means[0].keys() | means[1].keys()):
+            values: list[Any] = [some.get(key) for some in means]
+            if None not in values and all(_same(values[0][name], values[1][name]) for name in values[0]):
+                values[1] = values[0]
+            part.compare("", " ".join(key), *values)
+
+    def _check_completions(self) -> None:
+        """Compare each text with what follows from the model's answer."""
+        part, samples = self._parts["completions"], {sample.id: sample for sample in self._set.samples}
+        for (sample, repetition), record in self._records.items():
+            states = set()
+            for index, answer in enumerate(record.completions):
+                raw = Response(text=stored.written(answer), finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
+                text = clean(completion(samples[sample], Answer("", raw)).text)
+                part.compare(sample, f"text {repetition}.{index}", answer.text, text)
+                states.add("scored" if text.strip() else "model-failed")
+                part.compare(sample, "status", answer.status, "scored" if text.strip() else "model-failed")
+                part.checked -= 1
+            if states:
+                whole = "scored" if "scored" in states else "model-failed"
+                part.compare(sample, "status", record.status, whole)
+                part.checked -= 1
+
+    def _check_strategy(self, spec: str) -> str:
+        """Compare the strategy's version; return why it cannot run here."""
+        part = self._parts["strategy"]
+        try:
+            with open_cells([self.home.root], 1) as cells:
+                own = card_of(spec, cells).version
+        except InputFault as fault:
+            part.compare("", "strategy", self._manifest.strategy.spec, stored.public(fault.what))
+            return "the strategy cannot be read here"
+        part.compare("", "strategy.version", self._manifest.strategy.version, own)
+        return "the strategy has another version here" if part.differing else ""
+
+    def _derive(self, store: Store, spec: str, repetition: int) -> None:
+        """Run the strategy over the drawn samples, and compare prompts, answers, scores and verdicts."""
+        sampling = self._manifest.sampling
+        records = {sample: record for (sample, index), record in self._records.items() if index == repetition}
+        choices = RunOptions(
+            n=max(1, sampling.completions),
+            seed=sampling.seeds[repetition],
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            workers=self.workers,
+            sandbox=self.sandbox,
+            measure=EVERY if self._priced and (CONTEXT, BITS) in self._columns else EVERY - {Measurement.GAIN},
+        )
+        own = decoding(choices, self._set.samples)
+        prompts = self._parts["prompts"]
+        for name in ("max_tokens", "stop"):
+            if getattr(own, name) != getattr(sampling, name):
+                prompts.compare("", f"sampling.{name}", getattr(sampling, name), getattr(own, name))
+        # The package's name of the model is never read as a spec.
+        replay = Replay(self._manifest, records.values())
+        generator = COPY_MODEL if self._copies else "none"
+        [summary] = run(
+            self.home,
+            store,
+            self._set,
+            strategies=[spec],
+            generator=generator,
+            choices=choices,
+            progress=self.progress,
+            **{"resolve": lambda name: base.resolve(name) if name == COPY_MODEL else replay, **self.replaced},
+        )
+        if (fault := fault_of([summary])) and (isinstance(fault, MachineFault) or summary.unjudged):
+            raise fault
+        rows = stored.RunRows.of(store, summary.run)
+        faults = {fault.sample_id: fault.message for fault in summary.faults}
+        for sample, record in records.items():
+            if sample not in rows.results:
+                prompts.compare(sample, "prompt", record.prompt, stored.public(faults.get(sample, "")))
+                continue
+            self._compare_prompts(record, rows.completion(sample, repetition))
+        self._compare_scores(rows, repetition, only_text=False)
+
+    def _compare_prompts(self, record: form.AnsweredRecord, own: form.AnsweredRecord) -> None:
+        part, sample = self._parts["prompts"], record.sample
+        calls = [[(call.role, call.prompt) for call in some.calls] for some in (record, own)]
+        trimmed = {TRIMMED, FAILED} & {*record.flags} and not self._copies
+        if trimmed:
+            part.note = "prompts that were cut to the model's window are the author's word"
+        facts = [
+            {"calls": calls[place]}
+            if trimmed
+            else {
+                "calls": calls[place],
+                **{name: getattr(some, name) for name in ("prompt", "context_tokens", "flags")},
+            }
+            for place, some in enumerate((record, own))
+        ]
+        what = next((name for name in facts[0] if facts[0][name] != facts[1][name]), "prompt")
+        part.compare(sample, what, *(json.dumps(some.get(what)) for some in facts))
+        part.checked -= bool(trimmed)
+        if self._copies:
+            for name in ("calls", "completions"):
+                texts = [[stored.written(answer) for answer in getattr(some, name)] for some in (record, own)]
+                for index in range(max(map(len, texts))):
+                    pair = [some[index] if index < len(some) else None for some in texts]
+                    self._parts["answers"].compare(sample, f"{name} {index}", *pair)
+
+    def _rescore(self, store: Store, reason: str) -> None:
+        """Compute the scores and verdicts of the package's own completions, without its prompts."""
+        self._trust("prompts", reason)
+        if not self._parts["strategy"].checked:
+            self._trust("strategy", reason)
+        self._parts["scores"].state = PartState.RESCORED
+        self._parts["scores"].note = "scores of the prompts are the author's word"
+        if self._copies:
+            self._trust("answers", reason)
+        ids = {sample.id for sample in self._set.samples}
+        part = replace(
+            self.submission,
+            samples=tuple(record for record in self.submission.samples if record.id in ids),
+            completions=tuple(record for record in self._records.values() if record.sample in ids),
+        )
+        for repetition, id_ in enumerate(stored.add(store, part, scored=False)):
+            for profile in metrics.PROFILES:
+                rescore(store, id_, self._set, profile, progress=self.progress)
+            lacking = verdicts.unjudged(store, id_) if self.sandbox != NO_SANDBOX else []
+            if lacking:
+                with (
+                    open_executor(
+                        self.workers,
+                        home=self.home,
+                        store=store,
+                        sample_set=self._set,
+                        sandbox=self.sandbox,
+                        **{name: value for name, value in self.replaced.items() if name == "judges"},
+                    ) as executor,
+                    self.progress("tests", len(lacking)) as tick,
+                ):
+                    for row in judge_run(store, executor, self._set, id_, lacking):
+                        if row.fault is not None:
+                            raise row.fault
+                        tick(1)
+            self._compare_scores(stored.RunRows.of(store, id_), repetition, only_text=True)
+
+    def _compare_scores(self, rows: stored.RunRows, repetition: int, *, only_text: bool) -> None:
+        """Compare scores in every column that the package has, and verdicts."""
+        columns = self._columns
+        trusted = {(CONTEXT, metric) for metric in GAINS} if not self._priced else set()
+        if trusted & columns and not only_text:
+            self._parts["scores"].note = "bits are the word of the model that measured them"
+        if self.sandbox == NO_SANDBOX:
+            trusted |= {(PROFILE, PASS)}
+            self._trust("verdicts", "no sandbox ran the tests")
+        drawn = set(self._drawn)
+        for line in self.submission.scores:
+            if line.sample not in drawn or line.repetition != repetition or line.sample not in rows.results:
+                continue
+            own = rows.scores[line.sample, line.completion]
+            flat = [{(p, m): v for p, some in scores.items() for m, v in some.items()} for scores in (line.scores, own)]
+            due = columns | {key for key in flat[1] if key[0] == PROFILE}
+            for key in sorted(due - trusted):
+                if only_text and (key[0] == CONTEXT or key not in flat[1]):
+                    continue
+                if key in flat[0] or key in flat[1]:
+                    self._parts["scores"].compare(line.sample, ".".join(key), *(some.get(key, "none") for some in flat))
+            verdict = rows.verdicts.get((line.sample, line.completion))
+            if self.sandbox != NO_SANDBOX and (line.verdict or verdict):
+                words = [None if some is None else some.verdict for some in (line.verdict, verdict)]
+                self._parts["verdicts"].compare(line.sample, "verdict", *words)
+
+
+def _check(name: Any, part: _Part) -> form.PartCheck:
+    return form.PartCheck(
+        name=name,
+        state=part.state,
+        checked=part.checked,
+        of=part.of,
+        note=part.note,
+        differing=part.differing,
+        difference=part.first,
+    )

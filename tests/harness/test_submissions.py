@@ -1,0 +1,555 @@
+"""Packages of results: an honest one is derived again whole in another home, a tampered one is refused or shown."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ctxbench.bench.concurrency import silent
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import RunOptions
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.work import works
+from ctxbench.harness.submissions import format as form
+from ctxbench.harness.submissions.stored import Words, packed, public
+from ctxbench.harness.submissions.verify import Verifier
+from tests.helpers.cells import open_inline
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.functions import FakeJudge, make_function_set
+from tests.helpers.sets import make_set
+
+MINE = '''
+from ctxbench import Context, Generate, Query, Repository, Snippet, strategy
+from ctxbench.bench.types import Kind
+from ctxbench.strategies.api import Prompt, text_block
+
+
+@strategy("mine")
+def mine(query: Query, repo: Repository, generate: Generate, *, top: int = 1) -> Context:
+    """Draft, then show what is like the draft."""
+    draft = generate(Prompt(blocks=(text_block(query.prefix[-80:]),)))
+    hits = repo.grep("apply_tax", top=top)
+    return Context(snippets=tuple(Snippet(path=hit.place.path, text=f"{hit.text}  # {draft}") for hit in hits))
+
+
+@strategy("own", kinds=(Kind.FUNCTION,))
+def own(query: Query, repo: Repository, generate: Generate) -> Prompt:
+    """Draft, then show the file."""
+    draft = generate(Prompt(blocks=(text_block(query.prefix[-80:]),)))
+    return Prompt(blocks=(text_block(f"# {draft}\\n{query.prefix}"),))
+'''
+WORDS = Words(title="", authors=("A. Author",), license="CC-BY-4.0")
+
+
+@pytest.fixture(autouse=True)
+def _inline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "cell" not in request.node.name:
+        for module in ("run.resources", "submissions.stored", "submissions.verify"):
+            monkeypatch.setattr(f"ctxbench.harness.{module}.open_cells", open_inline)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A package, and a home with its sample set that did not make it."""
+
+    package: Path
+    home: Home
+    judge: FakeJudge | None
+
+    def verify(
+        self, folder: Path | None = None, *, whole: bool = True, sandbox: str | None = None
+    ) -> form.PackageVerification:
+        submission = form.read(folder or self.package)
+        from ctxbench.harness.run.merging import of_digest
+
+        sample_set = of_digest(self.home, submission.manifest.set.digest, "")
+        assert sample_set is not None
+        parts = {} if self.judge is None else {"judges": self.judge.open}
+        return Verifier(self.home, submission, sample_set, whole, sandbox, 2, silent, parts).verify()
+
+
+def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: str = "model", n: int = 1) -> Made:
+    """Run a strategy in one home, pack the run, and make the same sample set in another home."""
+    first, second = Home(tmp_path / "first"), Home(tmp_path / "second")
+    sets = [(make_set if kind == "line" else make_function_set)(home) for home in (first, second)]
+    source = tmp_path / "strategies" / "mine.py"
+    source.parent.mkdir(exist_ok=True)
+    source.write_text(MINE)
+    judge = FakeJudge(sets[0]) if kind == "function" else None
+    model = Scripted(lambda request: f"apply_tax(cart_{len(request.prompt.text) % 3}, rate)", version="7")
+    parts: dict[str, Any] = {} if generator == "incontext" else {"resolve": lambda _: model}
+    spec = f"{source}@{strategy}" if strategy in ("mine", "own") else strategy
+    with open_store(first.database) as store:
+        summaries = run(
+            first,
+            store,
+            sets[0],
+            strategies=[spec],
+            generator="incontext" if generator == "incontext" else "scripted(text=x)",
+            choices=RunOptions(n=n, workers=2, measure=frozenset()),
+            **parts,
+            **({"judges": judge.open} if judge else {}),
+        )
+        assert not summaries[0].missing, summaries
+        submission = packed(store, works(store, [summaries[0].run]), sets[0], WORDS)
+        again = packed(store, works(store, [summaries[0].run]), sets[0], WORDS)
+    assert submission == again
+    form.write(tmp_path / "package", submission)
+    return Made(package=tmp_path / "package", home=second, judge=judge)
+
+
+def states(verification: form.PackageVerification) -> dict[str, str]:
+    """Part -> how far it was checked, with `!` if it differs."""
+    return {part.name: str(part.state) + "!" * bool(part.differing) for part in verification.parts}
+
+
+DERIVED = dict.fromkeys(("samples", "strategy", "prompts", "completions", "scores", "means"), "re-derived")
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "generator", "n", "expected"),
+    [
+        ("line", "mine", "model", 1, DERIVED | {"answers": "trusted"}),
+        ("line", "lc.repocoder", "model", 1, DERIVED | {"answers": "trusted"}),
+        ("line", "gold", "model", 1, DERIVED | {"answers": "trusted"}),
+        ("function", "own", "model", 2, DERIVED | {"answers": "trusted", "verdicts": "re-derived"}),
+        ("function", "icl.infile", "model", 1, DERIVED | {"answers": "trusted", "verdicts": "re-derived"}),
+    ],
+)
+def test_an_honest_package_is_derived_again_in_another_home(
+    tmp_path: Path, kind: str, strategy: str, generator: str, n: int, expected: dict[str, str]
+) -> None:
+    made = make(tmp_path, kind, strategy, generator, n)
+    verification = made.verify()
+    assert verification.equal, verification
+    assert states(verification) == expected | {"description": "trusted"}
+    assert all(part.checked == part.of for part in verification.parts if part.state != "trusted"), verification
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("run.resources", "submissions.stored", "submissions.verify"):
+            patch.setattr(f"ctxbench.harness.{module}.open_cells", open_inline)
+        return {
+            kind: make(tmp_path_factory.mktemp(kind), kind, strategy)
+            for kind, strategy in (("line", "mine"), ("function", "own"))
+        }
+
+
+def manifest(**changes: Any) -> Callable[[form.Submission], form.Submission]:
+    """Change fields of the manifest; ``set__limit`` is ``limit`` of ``set``."""
+
+    def tampered(submission: form.Submission) -> form.Submission:
+        new = submission.manifest
+        for name, value in changes.items():
+            outer, _, inner = name.partition("__")
+            new = replace(new, **{outer: replace(getattr(new, outer), **{inner: value}) if inner else value})
+        return replace(submission, manifest=new)
+
+    return tampered
+
+
+def record(part: str, place: int = 0, **changes: Any) -> Callable[[form.Submission], form.Submission]:
+    """Change fields of a line; a change that is a function gets the old value."""
+
+    def tampered(submission: form.Submission) -> form.Submission:
+        lines = list(getattr(submission, part))
+        values = {name: new(getattr(lines[place], name)) if callable(new) else new for name, new in changes.items()}
+        lines[place] = replace(lines[place], **values)
+        return replace(submission, **{part: tuple(lines)})
+
+    return tampered
+
+
+def both(*changes: Callable[[form.Submission], form.Submission]) -> Callable[[form.Submission], form.Submission]:
+    return lambda submission: functools.reduce(lambda whole, change: change(whole), changes, submission)
+
+
+def source(new: str, *, version: bool) -> Callable[[form.Submission], form.Submission]:
+    """Put another source into the package, with the version that it has if wanted."""
+
+    def tampered(submission: form.Submission) -> form.Submission:
+        from ctxbench.strategies.sources import digest
+
+        changed = replace(submission, sources={"mine.py": new})
+        own = digest({Path("mine.py"): new.encode()})
+        return manifest(strategy__version=own)(changed) if version else changed
+
+    return tampered
+
+
+def first(**changes: Any) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    return lambda items: (replace(items[0], **changes), *items[1:])
+
+
+OTHER = "f" * 64
+PASSING = form.VerdictPart(verdict="PASSED", tests_run=1)
+TRUSTED = {"prompts": "trusted", "scores": "rescored only"}
+TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dict[str, str]]] = {
+    "another limit": ("line", manifest(set__limit=8), {"samples": "re-derived!"}),
+    "another protocol": ("line", manifest(set__protocol="projbench"), {"samples": "re-derived!"}),
+    "another title": ("line", manifest(title="<b>best</b>", authors=("B",)), {"description": "trusted"}),
+    "other costs": ("line", manifest(cost__tokens_in=1, cost__price=0.0), {"description": "trusted"}),
+    "a smaller limit": ("line", manifest(set__limit=3), {"samples": "re-derived!"}),
+    "another day": ("line", manifest(set__after="2030-01-01"), {"samples": "re-derived!"}),
+    "another kind": ("line", manifest(set__kind="function"), {"samples": "re-derived!"}),
+    "a sample's level": ("line", record("samples", level="next-line"), {"samples": "re-derived!"}),
+    "a sample's repository": ("line", record("samples", repo="other"), {"samples": "re-derived!"}),
+    "a sample's day": ("line", record("samples", day="2020-01-01"), {"samples": "re-derived!"}),
+    "a sample's language": ("line", record("samples", language="java"), {"samples": "re-derived!"}),
+    "a strategy's version": (
+        "line",
+        manifest(strategy__version="0" * 12),
+        {"strategy": "re-derived!", "prompts": "trusted", "scores": "rescored only"},
+    ),
+    "a strategy's parameter": ("line", manifest(strategy__spec="mine.py@mine(top=2)"), {"prompts": "re-derived!"}),
+    "another strategy": ("line", manifest(strategy__spec="mine.py@none"), TRUSTED | {"strategy": "re-derived!"}),
+    "a source": ("line", source(MINE + "\n", version=False), TRUSTED | {"strategy": "re-derived!"}),
+    "a source and its version": (
+        "line",
+        source(MINE.replace('# {draft}")', '# seen")'), version=True),
+        {"strategy": "re-derived", "prompts": "re-derived!"},
+    ),
+    "a built-in name": (
+        "line",
+        both(
+            manifest(strategy=form.StrategyPart(spec="lc.infile", version="0" * 12, source="built-in")),
+            lambda s: replace(s, sources={}),
+        ),
+        TRUSTED | {"strategy": "re-derived!"},
+    ),
+    "a package that is not here": (
+        "line",
+        both(
+            manifest(
+                strategy=form.StrategyPart(spec="x.y", version="1", source="package", package="no-such-package==1.0")
+            ),
+            lambda s: replace(s, sources={}),
+        ),
+        TRUSTED | {"strategy": "trusted"},
+    ),
+    "a prompt's digest": ("line", record("completions", prompt=OTHER), {"prompts": "re-derived!"}),
+    "a prompt's tokens": ("line", record("completions", context_tokens=1), {"prompts": "re-derived!"}),
+    "a prompt's flag": ("line", record("completions", flags=("odd",)), {"prompts": "re-derived!"}),
+    "a draft's prompt": ("line", record("completions", calls=first(prompt=OTHER)), {"prompts": "re-derived!"}),
+    "a draft's answer": ("line", record("completions", calls=first(answer="other")), {"prompts": "re-derived!"}),
+    "a draft less": ("line", record("completions", calls=()), {"prompts": "re-derived!"}),
+    "a completion": (
+        "line",
+        record("completions", completions=first(text="apply_tax(cart_0, 1)")),
+        {"scores": "re-derived!", "means": "re-derived"},
+    ),
+    "a completion that is not the answer": (
+        "line",
+        record("completions", completions=first(answer="nothing")),
+        {"completions": "re-derived!"},
+    ),
+    "a completion's status": (
+        "line",
+        record("completions", completions=first(status="model-failed")),
+        {"completions": "re-derived!"},
+    ),
+    "a sample's status": ("line", record("completions", status="model-failed"), {"completions": "re-derived!"}),
+    "a score": (
+        "line",
+        record("scores", scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "es": 1.0}}),
+        {"scores": "re-derived!", "means": "re-derived!"},
+    ),
+    "a score left out": (
+        "line",
+        record("scores", scores=lambda old: {**old, "ctxbench": {"em": old["ctxbench"]["em"]}}),
+        {"scores": "re-derived!"},
+    ),
+    "all scores left out": (
+        "line",
+        lambda s: replace(s, scores=tuple(replace(line, scores={"own": {"best": 1.0}}) for line in s.scores)),
+        {"scores": "re-derived!"},
+    ),
+    "a mean": ("line", manifest(mean=()), {"means": "re-derived!"}),
+    "other metrics": ("line", manifest(versions__metrics=OTHER), {"scores": "re-derived!"}),
+    "another tokenizer": ("line", manifest(versions__tokenizer="p50k_base"), TRUSTED | {"strategy": "trusted"}),
+    "summaries of a model": ("line", manifest(model__summaries=True), TRUSTED | {"strategy": "trusted"}),
+    "a profile of its own": (
+        "line",
+        record("scores", scores=lambda old: {**old, "own": {"best": 1.0}}),
+        {"scores": "re-derived!"},
+    ),
+    "more tokens": ("line", manifest(sampling__max_tokens=4096), {"prompts": "re-derived!"}),
+    "the copy model's name": (
+        "line",
+        manifest(model=form.ModelPart(spec="incontext", version="9")),
+        {"answers": "trusted"},
+    ),
+    "a forged verdict": (
+        "function",
+        both(
+            record("scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
+        ),
+        {"verdicts": "re-derived!", "scores": "re-derived!"},
+    ),
+    "a verdict left out": ("function", record("scores", verdict=None), {"verdicts": "re-derived!"}),
+    "a verdict, without the strategy": (
+        "function",
+        both(record("scores", verdict=PASSING), manifest(model__summaries=True)),
+        {"verdicts": "re-derived!", "prompts": "trusted"},
+    ),
+    "a function's text": (
+        "function",
+        record("completions", completions=first(text="def times_2(amount):\n    return amount * 2\n")),
+        {"completions": "re-derived!"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_tampered_package_is_shown_as_what_it_is(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
+    kind, change, expected = TAMPERED[name]
+    made = packages[kind]
+    form.write(tmp_path / "tampered", form.sealed(change(form.read(made.package))))
+    verification = made.verify(tmp_path / "tampered")
+    found = states(verification)
+    assert {part: found[part] for part in expected} == expected, verification
+    differs = any(state.endswith("!") for state in expected.values())
+    assert verification.equal is not differs, verification
+
+
+REFUSED = {
+    "a huge score": record("scores", scores=lambda old: {**old, "ctxbench": {"es": 1e308}}),
+    "a metric": record("scores", scores=lambda old: {**old, "ctxbench": {"own": 1.0}}),
+    "a path as a strategy": manifest(strategy__spec="../mine.py@mine"),
+    "a path in a strategy": manifest(strategy__spec="mine.py@mine(top=../x)"),
+    "an engine in a file": manifest(strategy__spec="mine.py@mine(engine=evil.toml)"),
+    "a file as a built-in": manifest(strategy__source="built-in", strategy__file=None, strategy__spec="x.py@evil"),
+    "a language": record("samples", language="klingon"),
+    "a day": record("samples", day="2026-99-99"),
+    "the day after": manifest(set__after="2026-02-30"),
+    "a seed": manifest(sampling__seeds=(1 << 64,)),
+    "a seed twice": both(
+        manifest(sampling__seeds=(0, 0)),
+        lambda s: replace(s, completions=s.completions + tuple(replace(r, repetition=1) for r in s.completions)),
+        lambda s: replace(s, scores=s.scores + tuple(replace(r, repetition=1) for r in s.scores)),
+    ),
+    "many metrics": record("scores", scores=lambda old: {**old, "own": {f"m{n}": 1.0 for n in range(400)}}),
+    "a sample's name": record("samples", id="x\x1b[2J"),
+    "no author": manifest(authors=()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_package_that_contradicts_itself_is_refused(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
+    form.write(tmp_path / "tampered", form.sealed(REFUSED[name](form.read(packages["line"].package))))
+    with pytest.raises(InputFault):
+        form.read(tmp_path / "tampered")
+
+
+def edit(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    """Change a file's text, and name its new digest in the manifest."""
+
+    def tampered(folder: Path) -> None:
+        path, toml = folder / file, folder / form.MANIFEST
+        old = form.sha256(path.read_bytes())
+        raw = change(path.read_text()).encode("utf-8", "surrogateescape")
+        path.write_bytes(raw)
+        if file != form.MANIFEST:
+            text = toml.read_text().replace(old, form.sha256(raw))
+            given = form._valid(form.Manifest, tomllib.loads(text), "")
+            toml.write_text(text.replace(given.id, form.digest_of(given)[:12]))
+
+    return tampered
+
+
+def swap(file: str, put: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Put something else in the place of a file."""
+
+    def tampered(folder: Path) -> None:
+        (folder / file).unlink(missing_ok=True)
+        put(folder / file)
+
+    return tampered
+
+
+def toml(old: str, new: str) -> Callable[[Path], None]:
+    return edit(form.MANIFEST, lambda text: text.replace(old, new, 1))
+
+
+def line(change: Callable[[str], str]) -> Callable[[Path], None]:
+    """Change the first line of the completions."""
+
+    def changed(text: str) -> str:
+        head, _, rest = text.partition("\n")
+        return f"{change(head)}\n{rest}"
+
+    return edit(form.COMPLETIONS, changed)
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a link to a file": (swap(form.SCORES, lambda path: path.symlink_to("/etc/passwd")), "no file of a package"),
+    "a link to itself": (swap(form.SCORES, lambda path: path.symlink_to(path)), "no file of a package"),
+    "a pipe": (swap(form.SCORES, os.mkfifo), "no file of a package"),
+    "a pipe as a manifest": (swap(form.MANIFEST, os.mkfifo), "no file of a package"),
+    "a device": (swap(form.SAMPLES, lambda path: path.symlink_to("/dev/zero")), "no file of a package"),
+    "a folder": (swap(form.SAMPLES, lambda path: path.mkdir()), "no file of a package"),
+    "a second name of a file": (
+        swap(form.SAMPLES, lambda path: path.hardlink_to(path.parent / form.SCORES)),
+        "of its own",
+    ),
+    "a file missing": (lambda folder: (folder / form.SCORES).unlink(), "is missing"),
+    "another file": (lambda folder: (folder / "evil.sh").write_text("rm"), "no file of a package"),
+    "many files": (
+        lambda folder: [(folder / f"{n}").write_text("") for n in range(9999)],
+        "no file of a package",
+    ),
+    "a second source": (lambda folder: (folder / "strategy" / "b.py").write_text(""), "manifest names"),
+    "a folder of links": (
+        lambda folder: ((folder / "strategy").rename(folder.parent / "x"), (folder / "strategy").symlink_to("/etc")),
+        "not a folder",
+    ),
+    "a hole of a terabyte": (lambda folder: os.truncate(folder / form.SCORES, 1 << 40), "larger than"),
+    "a path upwards": (toml('file = "mine.py"', 'file = "../mine.py"'), "strategy.file"),
+    "a path from the root": (toml('file = "mine.py"', 'file = "/etc/passwd.py"'), "strategy.file"),
+    "a path among the files": (toml('"scores.jsonl"', '"../scores.jsonl"'), "not the file"),
+    "a changed file": (lambda folder: (folder / form.SCORES).write_text("{}\n"), "not the file"),
+    "an id": (toml('id = "', 'id = "000000000000" # '), "id"),
+    "a field": (toml("format = 1", "format = 1\nextra = 1"), "extra"),
+    "a version": (toml("format = 1", "format = 2"), "format"),
+    "not TOML": (toml("[set]", "[[[set"), "TOML"),
+    "deep TOML": (toml("format = 1", f"x = {'[' * 1_900}{']' * 1_900}\nformat = 1"), "TOML"),
+    "a long number in TOML": (toml("format = 1", f"format = {'9' * 3_900}"), "TOML|format"),
+    "no number in TOML": (toml("temperature = 0.0", "temperature = nan"), "temperature"),
+    "an infinite number in TOML": (toml("temperature = 0.0", "temperature = inf"), "temperature"),
+    "a date in TOML": (toml('date = "', 'date = 2026-01-01 # "'), "date"),
+    "a large manifest": (toml("format = 1", f"# {'x' * (1 << 20)}\nformat = 1"), "larger than"),
+    "many keys": (
+        toml("format = 1", "format = 1\n" + "\n".join(f"a.{'b.' * 60}c{n} = 1" for n in range(1500))),
+        "TOML|a",
+    ),
+    "a deep key": (toml("format = 1", f"{'a.' * 60_000}b = 1\nformat = 1"), "characters"),
+    "a less deep key": (toml("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a key"),
+    "a file in place of the folder": (
+        lambda folder: ((folder / "strategy").rename(folder.parent / "y"), (folder / "strategy").write_text("x")),
+        "no file of a package",
+    ),
+    "a control character": (toml('title = "', 'title = "\\u001b[31m'), "title"),
+    "deep JSON": (line(lambda _: "[" * 100_000 + "]" * 100_000), "nested"),
+    "deep objects": (line(lambda _: '{"a":' * 5_000 + "1" + "}" * 5_000), "nested"),
+    "a long number": (line(lambda old: old.replace('"context_tokens": ', '"context_tokens": ' + "9" * 10_000)), "JSON"),
+    "a large number": (
+        line(lambda old: old.replace('"context_tokens": ', '"context_tokens": 99999999999999999')),
+        "context_tokens",
+    ),
+    "NaN": (line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": NaN, "x": ')), "NaN"),
+    "infinity": (line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": 1e999, "x": ')), "field"),
+    "a field twice": (line(lambda old: old.replace('"sample"', '"sample": "x", "sample"')), "twice"),
+    "a field of a line": (line(lambda old: old.replace('"sample"', '"<img src=x>": 1, "sample"')), "<img src=x>"),
+    "a text as a number": (
+        line(lambda old: old.replace('"context_tokens": ', '"context_tokens": "1", "x": ')),
+        "field",
+    ),
+    "a sample twice": (edit(form.COMPLETIONS, lambda text: text.split("\n")[0] + "\n" + text), "once"),
+    "a sample less": (edit(form.COMPLETIONS, lambda text: text.partition("\n")[2]), "once"),
+    "samples less": (edit(form.SAMPLES, lambda text: text.partition("\n")[2]), "once"),
+    "scores in another order": (edit(form.SCORES, lambda text: "\n".join(text.split("\n")[1::-1]) + "\n"), "once"),
+    "an empty line": (edit(form.SCORES, lambda text: "\n" + text), "JSON"),
+    "an unfinished line": (edit(form.SCORES, lambda text: text + "{"), "unfinished"),
+    "a long line": (edit(form.SCORES, lambda text: f'{{"sample": "{"x" * (5 << 20)}"}}\n' + text), "unfinished"),
+    "many lines": (edit(form.SCORES, lambda text: text + "\n" * 300_000), "unfinished"),
+    "half a character": (edit(form.SCORES, lambda text: text + "\udcff\n"), "UTF-8"),
+    "half a pair": (line(lambda old: old.replace('"text": "', '"text": "\\ud800')), "surrogate"),
+    "a NUL": (line(lambda old: old.replace('"text": "', '"text": "\\u0000')), "NUL"),
+    "a list": (line(lambda _: "[]"), "not a JSON object"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_folder_is_refused(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
+    attack, words = HOSTILE[name]
+    folder = tmp_path / "hostile"
+    shutil.copytree(packages["line"].package, folder)
+    attack(folder)
+    with pytest.raises(InputFault) as caught:
+        form.read(folder)
+    assert any(word in str(caught.value) for word in words.split("|")), caught.value
+    assert len(str(caught.value)) < 1000 and str(caught.value).isprintable()
+
+
+def test_the_command_line_packs_and_verifies(packages: dict[str, Made], tmp_path: Path) -> None:
+    made = packages["line"]
+    home = ["--home", str(made.home.root)]
+    result = run_cli("results", "verify", str(made.package), "--all", *home)
+    assert result.code == 0 and "nothing differs" in result.out, result
+    tampered = both(
+        manifest(title="<b>\u202eevil</b>", withdrawn=form.Withdrawal(reason="a \u202efault", date="2026-01-01")),
+        record("completions", completions=first(text="<script>\u202e\x1b[31m")),
+    )
+    form.write(tmp_path / "tampered", form.sealed(tampered(form.read(made.package))))
+    result = run_cli("results", "verify", str(tmp_path / "tampered"), *home)
+    assert result.code == 10 and "withdrawn on 2026-01-01" in result.err, result
+    assert "scores: " in result.out and "\u202e" not in result.out + result.err and "\x1b" not in result.out
+    as_json = run_cli("results", "verify", str(tmp_path / "tampered"), "--format", "json", *home)
+    (tmp_path / "tampered" / form.VERIFICATION).write_text(as_json.out)
+    verification = form.verification_of(tmp_path / "tampered", form.read(tmp_path / "tampered"))
+    assert verification is not None and not verification.equal
+    assert form.verification_of(tmp_path / "tampered", form.read(made.package)) is None
+    form.write(tmp_path / "other", form.sealed(manifest(set__digest=OTHER)(form.read(made.package))))
+    assert_fault(run_cli("results", "verify", str(tmp_path / "other"), *home), "no standard set", "copy its folder")
+    (tmp_path / "empty").mkdir()
+    assert_fault(run_cli("results", "verify", str(tmp_path / "empty"), *home), "completions.jsonl is missing")
+
+
+def test_the_schema_is_that_of_the_records(packages: dict[str, Made]) -> None:
+    shipped = Path(form.__file__).with_name("schema.json").read_text()
+    assert shipped == form.schema()
+    import json
+
+    schema = json.loads(shipped)
+    folder = packages["function"].package
+    jsonschema.validate(tomllib.loads((folder / form.MANIFEST).read_text()), schema)
+    for file, name in ((form.SAMPLES, "Sample"), (form.COMPLETIONS, "Answered"), (form.SCORES, "Score")):
+        for text in (folder / file).read_text().splitlines():
+            jsonschema.validate(json.loads(text), {**schema, "$ref": f"#/$defs/{name}Record"})
+
+
+def test_a_package_holds_nothing_of_the_machine(packages: dict[str, Made]) -> None:
+    texts = "".join(file.read_text() for file in packages["line"].package.rglob("*") if file.is_file())
+    assert str(packages["line"].package.parent) not in texts and os.uname().nodename not in texts
+    for spec, shown in {
+        "/home/me/a b/mine.py@mine(top=1)": "mine.py@mine(top=1)",
+        "hf(model=/data/models/m.gguf, revision=x/y)": "hf(model=m.gguf, revision=x/y)",
+        "openai(model=m, url=http://10.0.0.7:8000/v1)": "openai(model=m, url=http://local/v1)",
+        "openai(model=m, url=https://api.example.com/v1)": "openai(model=m, url=https://api.example.com/v1)",
+        "aim(lc.infile, encoder=~/e)": "aim(lc.infile, encoder=e)",
+    }.items():
+        assert public(spec) == shown
+
+
+@pytest.mark.slow
+def test_the_source_of_a_package_runs_in_a_cell_only(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    assert made.verify().equal
+    seen = tmp_path / "seen"
+    for text, part in (
+        (f"import sys\nsys.modules['ctxbench.evil'] = sys\nopen({str(seen)!r}, 'w').write('x')\n{MINE}", "strategy"),
+        (MINE.replace("draft = ", "draft = 1 / 0 or "), "prompts"),
+        (
+            MINE.replace("draft = ", f"draft = open({str(made.home.root)!r} + '/samples/demo/references.jsonl') and "),
+            "prompts",
+        ),
+    ):
+        form.write(tmp_path / "tampered", form.sealed(source(text, version=True)(form.read(made.package))))
+        verification = made.verify(tmp_path / "tampered")
+        assert states(verification)[part] == "re-derived!", verification
+        assert not seen.exists() and "ctxbench.evil" not in sys.modules
