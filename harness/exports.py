@@ -40,6 +40,8 @@ class ExportedRun:
     """One table per language."""
     sample_set: SampleSet | None
     """The run's samples with their references; None if the home does not have them."""
+    day: str | None = None
+    """The day of a package, as ``YYYY-MM-DD``; None for a run that was made here."""
 
     @property
     def id(self) -> str:
@@ -60,13 +62,17 @@ class ExportedRun:
     @property
     def began(self) -> datetime:
         """The start of its first attempt; 1970-01-01 if no attempt is stored."""
-        return datetime.fromtimestamp(min((attempt.started for attempt in self.work.attempts), default=0.0), UTC)
+        return self._day or datetime.fromtimestamp(min((at.started for at in self.work.attempts), default=0.0), UTC)
 
     @property
     def ended(self) -> datetime:
         """The end of its last attempt, or that attempt's start if no end was recorded."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
-        return datetime.fromtimestamp(max(ends, default=0.0), UTC)
+        return self._day or datetime.fromtimestamp(max(ends, default=0.0), UTC)
+
+    @property
+    def _day(self) -> datetime | None:
+        return None if self.day is None else datetime.fromisoformat(self.day).replace(tzinfo=UTC)
 
     def details(self) -> Iterator[Detail]:
         """Yield the planned samples, in the plan's order, language by language."""
