@@ -23,7 +23,6 @@ from ctxbench.harness.cli.options import (
     workers_option,
 )
 from ctxbench.harness.cli.terminal import progress, say
-from ctxbench.harness.run.spec import NO_SANDBOX
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
-    from ctxbench.harness.submissions.format import Verification
+    from ctxbench.harness.submissions.format import PackageVerification
 
 
 DIFFERS = 10
@@ -329,7 +328,7 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supers
 @results.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--all", "whole", is_flag=True, help="Check every sample, not the first 30 that are drawn.")
-@sandbox_choice("Where tests of functions run.", NO_SANDBOX)
+@sandbox_choice("Where tests of functions run.", "none")
 @workers_option("Strategies, and tests of functions, at work at once.")
 @format_option("text", "json")
 @home_option
@@ -381,7 +380,7 @@ def _set_of(home: Home, name: str, digest: str) -> SampleSet:
     return sample_set
 
 
-def _verification(title: str, verification: Verification) -> str:
+def _verification(title: str, verification: PackageVerification) -> str:
     """Return a verification as lines for people."""
     from ctxbench.bench.escaping import visible
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -229,7 +230,7 @@ class SampleRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage(_Record):
+class AnswerUsage(_Record):
     """How an answer of the model ended, and what it took."""
 
     finish: Label = "stop"
@@ -239,7 +240,7 @@ class Usage(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord(Usage):
+class CallRecord(AnswerUsage):
     """A question to the model before the final prompt."""
 
     role: Name
@@ -249,7 +250,7 @@ class CallRecord(Usage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRecord(Usage):
+class AnswerRecord(AnswerUsage):
     """One final answer of the model."""
 
     status: Literal["scored", "model-failed"]
@@ -260,7 +261,7 @@ class AnswerRecord(Usage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionRecord(_Record):
+class AnsweredRecord(_Record):
     """A line of ``completions.jsonl``: one sample in one repetition."""
 
     sample: Name
@@ -306,7 +307,7 @@ class Submission:
 
     manifest: Manifest
     samples: tuple[SampleRecord, ...]
-    completions: tuple[CompletionRecord, ...]
+    completions: tuple[AnsweredRecord, ...]
     scores: tuple[ScoreRecord, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
     """Name of a file in ``strategy/`` -> its text."""
@@ -324,7 +325,7 @@ class PartState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(_Record):
+class ValueDifference(_Record):
     """The first value of a part that is not the package's."""
 
     sample: Label
@@ -350,11 +351,11 @@ class PartCheck(_Record):
     note: Text = ""
     """Why it was not checked further."""
     differing: Count = 0
-    difference: Difference | None = None
+    difference: ValueDifference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification(_Record):
+class PackageVerification(_Record):
     """What `ctxbench results verify` found; also the content of ``verification.json``."""
 
     id: Id
@@ -426,6 +427,7 @@ def write(folder: Path, submission: Submission) -> None:
     with explained(folder):
         if folder.is_dir() and any(folder.iterdir()) and not is_package(folder):
             raise InputFault("holds files that are no package", where=str(folder), cure="give --out an empty folder")
+        shutil.rmtree(folder / STRATEGY_FOLDER, ignore_errors=True)
     for path, content in _contents(submission).items():
         write_atomic(folder / path, content)
     write_atomic(folder / MANIFEST, manifest_text(submission.manifest))
@@ -449,8 +451,8 @@ def _contents(submission: Submission) -> dict[str, str]:
 def _plain(value: Any) -> Any:
     """Return a record as JSON would have it, without the fields that have their default values."""
     if is_dataclass(value):
-        given = ((item.name, getattr(value, item.name), item.default) for item in fields(value))
-        return {name: _plain(inner) for name, inner, default in given if inner != default}
+        members = ((item.name, getattr(value, item.name), item.default) for item in fields(value))
+        return {name: _plain(inner) for name, inner, default in members if inner != default}
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -488,9 +490,9 @@ def _read(folder: Path) -> Submission:
     sizes = _sizes(folder)
     manifest = _manifest(folder, sizes)
     files = {path: _file(folder, path, sizes) for path in sorted(sizes.keys() - {MANIFEST, VERIFICATION})}
-    given = {path: sha256(raw) for path, raw in files.items()}
+    digests = {path: sha256(raw) for path, raw in files.items()}
     if odd := next(
-        (path for path in sorted({*given, *manifest.files}) if given.get(path) != manifest.files.get(path)), ""
+        (path for path in sorted({*digests, *manifest.files}) if digests.get(path) != manifest.files.get(path)), ""
     ):
         raise InputFault(f"{odd!r} is not the file that the manifest names", where=f"{folder / MANIFEST}", cure=_CURE)
     sources = {path.partition("/")[2]: _decoded(raw, path) for path, raw in files.items() if "/" in path}
@@ -499,7 +501,7 @@ def _read(folder: Path) -> Submission:
     submission = Submission(
         manifest=manifest,
         samples=tuple(_records(SampleRecord, files[SAMPLES], folder / SAMPLES)),
-        completions=tuple(_records(CompletionRecord, files[COMPLETIONS], folder / COMPLETIONS)),
+        completions=tuple(_records(AnsweredRecord, files[COMPLETIONS], folder / COMPLETIONS)),
         scores=tuple(_records(ScoreRecord, files[SCORES], folder / SCORES)),
         sources=sources,
     )
@@ -523,8 +525,8 @@ def _sizes(folder: Path) -> dict[str, int]:
                 path = entry.relative_to(folder).as_posix()
                 if path == STRATEGY_FOLDER and len(places) > 1:
                     continue
-                status, known = entry.lstat(), path in needed | {VERIFICATION} or place != folder
-                if not known or not stat.S_ISREG(status.st_mode):
+                status, expected = entry.lstat(), path in needed | {VERIFICATION} or place != folder
+                if not expected or not stat.S_ISREG(status.st_mode):
                     raise InputFault(f"{path!r} is no file of a package", where=str(folder), cure="remove it")
                 sizes[path] = status.st_size
     if missing := sorted(needed - sizes.keys()):
@@ -595,10 +597,10 @@ def _check_fields(submission: Submission, folder: Path) -> None:
     }
     foreign = {sample.language for sample in submission.samples} - {*languages.names()}
     seeds, strategy = submission.manifest.sampling.seeds, submission.manifest.strategy
-    name, at, rest = strategy.spec.partition("@")
+    name, at, arguments = strategy.spec.partition("@")
     faults = {
         "strategy.spec: names a file that the package does not hold": (name if at else None) != strategy.file
-        or _FILE.search(rest if at else name),
+        or _FILE.search(arguments if at else name),
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
         f"scores: {min(unknown, default='')!r} is no metric of this version": unknown,
         f"scores: has more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
@@ -618,19 +620,19 @@ def _check_lines(submission: Submission, folder: Path) -> None:
         and len(submission.completions) == len(ids) * repetitions
         and len(submission.scores) == len(ids) * repetitions * completions
     )
-    asked = [(sample, repetition) for repetition in range(repetitions) for sample in ids] if whole else []
+    due = [(sample, repetition) for repetition in range(repetitions) for sample in ids] if whole else []
     if (
         not whole
         or {len(record.completions) for record in submission.completions} != {sampling.completions}
-        or [(record.sample, record.repetition) for record in submission.completions] != asked
+        or [(record.sample, record.repetition) for record in submission.completions] != due
         or [(line.sample, line.repetition, line.completion) for line in submission.scores]
-        != [(*key, index) for key in asked for index in range(completions)]
+        != [(*key, index) for key in due for index in range(completions)]
     ):
         what = "does not hold each sample, repetition and completion once, in the samples' order"
         raise InputFault(what, where=str(folder), cure=_CURE)
 
 
-def verification_of(folder: Path, submission: Submission) -> Verification | None:
+def verification_of(folder: Path, submission: Submission) -> PackageVerification | None:
     """Return the verification beside a package; None without one, or if it is of another package.
 
     Raises:
@@ -643,18 +645,18 @@ def verification_of(folder: Path, submission: Submission) -> Verification | None
     with explained(path):
         sizes = {VERIFICATION: path.lstat().st_size}
     text = _decoded(_file(folder, VERIFICATION, sizes), where)
-    verification = _valid(Verification, json_object(parse_json(text, where, 1), where), where)
+    verification = _valid(PackageVerification, json_object(parse_json(text, where, 1), where), where)
     return verification if verification.digest == digest_of(submission.manifest) else None
 
 
-def verification_text(verification: Verification) -> str:
+def verification_text(verification: PackageVerification) -> str:
     """Return the text of ``verification.json``."""
     return json.dumps(_plain(verification), ensure_ascii=False, indent=1) + "\n"
 
 
 def schema() -> str:
     """Return the JSON schema of the manifest and of the lines of the three other files."""
-    kinds = (Manifest, SampleRecord, CompletionRecord, ScoreRecord)
+    kinds = (Manifest, SampleRecord, AnsweredRecord, ScoreRecord)
     schemas = {kind.__name__: TypeAdapter(kind).json_schema(ref_template="#/$defs/{model}") for kind in kinds}
     inner = {name: part for kind in schemas.values() for name, part in kind.pop("$defs", {}).items()}
     return json.dumps({"$defs": dict(sorted((inner | schemas).items())), "$ref": "#/$defs/Manifest"}, indent=1) + "\n"

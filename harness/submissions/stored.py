@@ -165,9 +165,9 @@ def _check(runs: Sequence[RunWork]) -> None:
 
 def public(text: str) -> str:
     """Return a spec without the folders of files, the addresses of servers without TLS, and this machine's name."""
-    shown = _ADDRESS.sub("http://local", _PATH.sub("", text))
+    plain = _ADDRESS.sub("http://local", _PATH.sub("", text))
     host = socket.gethostname()
-    return shown.replace(host, "local") if len(host) > 3 and host != "localhost" else shown
+    return plain.replace(host, "local") if len(host) > 3 and host != "localhost" else plain
 
 
 def metrics_digest(languages: Sequence[str]) -> str:
@@ -178,16 +178,16 @@ def metrics_digest(languages: Sequence[str]) -> str:
 def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     """Return the strategy of a run, and its source if it is one file."""
     spec, strategy_version = run.choices.strategy, run.versions["strategy"]
-    parsed, shown = specs.parse(spec), public(spec)
+    parsed, label = specs.parse(spec), public(spec)
     path, at, _ = parsed.name.rpartition("@")
-    part = form.StrategyPart(spec=shown, version=strategy_version, source="file")
+    part = form.StrategyPart(spec=label, version=strategy_version, source="file")
     if not at:
-        return (_origin(part, parsed.name) if shown == spec else replace(part, spec=_unfiled(shown))), {}
+        return (_origin(part, parsed.name) if label == spec else replace(part, spec=_unfiled(label))), {}
     file = Path(path).expanduser()
-    part, sources = replace(part, spec=shown, file=file.name), {file.name: read_text(file)}
-    if str(replace(parsed, name=parsed.name[len(path) :])) not in shown:
+    part, sources = replace(part, spec=label, file=file.name), {file.name: read_text(file)}
+    if str(replace(parsed, name=parsed.name[len(path) :])) not in label:
         # It also names an engine or a wrapped strategy in a file, which a package does not hold.
-        return replace(part, spec=_unfiled(shown), file=None), {}
+        return replace(part, spec=_unfiled(label), file=None), {}
     with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
         if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:
             raise InputFault(
@@ -242,19 +242,19 @@ def sample_records(
 
 def _contents(
     store: Store, runs: Sequence[str], samples: Sequence[str]
-) -> tuple[tuple[form.CompletionRecord, ...], tuple[form.ScoreRecord, ...], form.CostPart]:
+) -> tuple[tuple[form.AnsweredRecord, ...], tuple[form.ScoreRecord, ...], form.CostPart]:
     """Return the lines of both files for the runs in their order, and what they took."""
-    completions: list[form.CompletionRecord] = []
+    completions: list[form.AnsweredRecord] = []
     scores: list[form.ScoreRecord] = []
     prices: list[float | None] = []
     for repetition, run in enumerate(runs):
-        rows = Rows.of(store, run)
+        rows = RunRows.of(store, run)
         for sample in samples:
             completions.append(rows.completion(sample, repetition))
             scores += rows.lines(sample, repetition)
         prices += [row.price for row in rows.answers.values()]
     priced = [price for price in prices if price is not None]
-    answers: list[form.Usage] = [call for record in completions for call in (*record.calls, *record.completions)]
+    answers: list[form.AnswerUsage] = [call for record in completions for call in (*record.calls, *record.completions)]
     cost = form.CostPart(
         strategy_seconds=round(sum(record.strategy_seconds for record in completions), 3),
         generator_seconds=round(sum(record.generator_seconds for record in completions), 3),
@@ -266,7 +266,7 @@ def _contents(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RunRows:
     """The rows of one run: sample -> its result, calls, completions by index, scores and verdicts."""
 
     results: Mapping[str, Any]
@@ -278,7 +278,7 @@ class Rows:
     """Id -> answer."""
 
     @classmethod
-    def of(cls, store: Store, run: str) -> Rows:
+    def of(cls, store: Store, run: str) -> RunRows:
         """Read the rows of a run."""
         calls: dict[str, list[Any]] = defaultdict(list)
         completions: dict[str, list[Any]] = defaultdict(list)
@@ -315,10 +315,10 @@ class Rows:
                 },
             )
 
-    def completion(self, sample: str, repetition: int) -> form.CompletionRecord:
+    def completion(self, sample: str, repetition: int) -> form.AnsweredRecord:
         """Return the line of a sample."""
         result = self.results[sample]
-        return form.CompletionRecord(
+        return form.AnsweredRecord(
             sample=sample,
             repetition=repetition,
             status=result.status,
@@ -467,7 +467,7 @@ def _key(run: str, sample: str, ordinal: int) -> str:
     return sha256(f"package\0{run}\0{sample}\0{ordinal}")
 
 
-def _answers(spec: RunSpec, record: form.CompletionRecord) -> Iterator[StoredGeneration]:
+def _answers(spec: RunSpec, record: form.AnsweredRecord) -> Iterator[StoredGeneration]:
     answers: list[form.CallRecord | form.AnswerRecord] = [*record.calls, *record.completions]
     for ordinal, answer in enumerate(answers):
         yield StoredGeneration(
@@ -510,7 +510,7 @@ def _verdict(run: str, key: tuple[str, int], part: form.VerdictPart) -> StoredVe
 
 def _finished(
     spec: RunSpec,
-    record: form.CompletionRecord,
+    record: form.AnsweredRecord,
     scores: Mapping[tuple[str, int], form.ScoreRecord],
     judged: Mapping[tuple[str, int], StoredVerdict],
 ) -> Finished:

@@ -1,4 +1,4 @@
-"""Verification: derive a package again from its sample set, and compare every value with the package's.
+"""PackageVerification: derive a package again from its sample set, and compare every value with the package's.
 
 The strategy runs in its cell as in any run. A model that replays the package's answers takes the place of the model, so
 prompts after drafts are derived too. Everything is stored in a temporary database.
@@ -59,7 +59,7 @@ class Replay(Generator):
 
     version = "1"
 
-    def __init__(self, manifest: form.Manifest, records: Iterable[form.CompletionRecord]) -> None:
+    def __init__(self, manifest: form.Manifest, records: Iterable[form.AnsweredRecord]) -> None:
         """Answer the prompts of the records of one repetition."""
         model, self._answers = manifest.model, dict[tuple[str, int, int], str]()
         self.capabilities = Capabilities(
@@ -90,14 +90,14 @@ class _Part:
     note: str = ""
     checked: int = 0
     differing: int = 0
-    first: form.Difference | None = None
+    first: form.ValueDifference | None = None
 
     def compare(self, sample: str, what: str, expected: object, got: object) -> None:
         self.checked += 1
         if not _same(expected, got):
             self.differing += 1
             texts = (str(value)[:_SHOWN] for value in (expected, got))
-            self.first = self.first or form.Difference(
+            self.first = self.first or form.ValueDifference(
                 sample=sample, what=what, **dict(zip(("expected", "got"), texts, strict=True))
             )
 
@@ -164,7 +164,7 @@ class Verifier:
         return replace(self.sample_set, samples=tuple(s for s in self.sample_set.samples if s.id in drawn))
 
     @cached_property
-    def _records(self) -> dict[tuple[str, int], form.CompletionRecord]:
+    def _records(self) -> dict[tuple[str, int], form.AnsweredRecord]:
         drawn = set(self._drawn)
         records = self.submission.completions
         return {(record.sample, record.repetition): record for record in records if record.sample in drawn}
@@ -206,7 +206,7 @@ class Verifier:
         parts["strategy"].of = parts["description"].of = 1
         return parts
 
-    def verify(self) -> form.Verification:
+    def verify(self) -> form.PackageVerification:
         """Compare everything.
 
         Raises:
@@ -215,7 +215,7 @@ class Verifier:
         """
         if self._check_samples():
             self._compare_rest()
-        return form.Verification(
+        return form.PackageVerification(
             id=self._manifest.id,
             digest=form.digest_of(self._manifest),
             ctxbench=version("ctxbench"),
@@ -273,8 +273,8 @@ class Verifier:
         for name, value in facts.items():
             part.compare("", f"set.{name}", getattr(manifest.set, name), value)
         part.checked -= len(facts)
-        for given, record in zip(self.submission.samples, own, strict=False):
-            part.compare(record.id, "sample", asdict(replace(given, marks=())), asdict(record))
+        for packed, record in zip(self.submission.samples, own, strict=False):
+            part.compare(record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
         marked = sum(bool(record.marks) for record in self.submission.samples)
         if marked:
             part.note = f"that {marked} samples do not count is the author's word"
@@ -357,7 +357,7 @@ class Verifier:
         )
         if (fault := fault_of([summary])) and (isinstance(fault, MachineFault) or summary.unjudged):
             raise fault
-        rows = stored.Rows.of(store, summary.run)
+        rows = stored.RunRows.of(store, summary.run)
         faults = {fault.sample_id: fault.message for fault in summary.faults}
         for sample, record in records.items():
             if sample not in rows.results:
@@ -366,7 +366,7 @@ class Verifier:
             self._compare_prompts(record, rows.completion(sample, repetition))
         self._compare_scores(rows, repetition, only_text=False)
 
-    def _compare_prompts(self, record: form.CompletionRecord, own: form.CompletionRecord) -> None:
+    def _compare_prompts(self, record: form.AnsweredRecord, own: form.AnsweredRecord) -> None:
         part, sample = self._parts["prompts"], record.sample
         calls = [[(call.role, call.prompt) for call in some.calls] for some in (record, own)]
         trimmed = {TRIMMED, FAILED} & {*record.flags} and not self._copies
@@ -400,11 +400,11 @@ class Verifier:
         self._parts["scores"].note = "scores of the prompts are the author's word"
         if self._copies:
             self._trust("answers", reason)
-        known = {sample.id for sample in self._set.samples}
+        ids = {sample.id for sample in self._set.samples}
         part = replace(
             self.submission,
-            samples=tuple(record for record in self.submission.samples if record.id in known),
-            completions=tuple(record for record in self._records.values() if record.sample in known),
+            samples=tuple(record for record in self.submission.samples if record.id in ids),
+            completions=tuple(record for record in self._records.values() if record.sample in ids),
         )
         for repetition, id_ in enumerate(stored.add(store, part, scored=False)):
             for profile in metrics.PROFILES:
@@ -426,9 +426,9 @@ class Verifier:
                         if row.fault is not None:
                             raise row.fault
                         tick(1)
-            self._compare_scores(stored.Rows.of(store, id_), repetition, only_text=True)
+            self._compare_scores(stored.RunRows.of(store, id_), repetition, only_text=True)
 
-    def _compare_scores(self, rows: stored.Rows, repetition: int, *, only_text: bool) -> None:
+    def _compare_scores(self, rows: stored.RunRows, repetition: int, *, only_text: bool) -> None:
         """Compare scores in every column that the package has, and verdicts."""
         columns = self._columns
         trusted = {(CONTEXT, metric) for metric in GAINS} if not self._priced else set()
@@ -451,8 +451,8 @@ class Verifier:
                     self._parts["scores"].compare(line.sample, ".".join(key), *(some.get(key, "none") for some in flat))
             verdict = rows.verdicts.get((line.sample, line.completion))
             if self.sandbox != NO_SANDBOX and (line.verdict or verdict):
-                given = [None if some is None else some.verdict for some in (line.verdict, verdict)]
-                self._parts["verdicts"].compare(line.sample, "verdict", *given)
+                words = [None if some is None else some.verdict for some in (line.verdict, verdict)]
+                self._parts["verdicts"].compare(line.sample, "verdict", *words)
 
 
 def _check(name: Any, part: _Part) -> form.PartCheck:
