@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
 from ctxbench.bench.concurrency import Progress, silent
@@ -28,9 +27,9 @@ from ctxbench.harness.store.store import open_reader, open_store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.submissions.format import (
     BoardKey,
+    PackageVerification,
     SampleRecord,
     Submission,
-    Verification,
     board_key,
     is_package,
     read,
@@ -55,7 +54,7 @@ class Entry:
     """Name of its folder."""
     tables: tuple[RunTable, ...]
     """Its scores: one table per language and repetition."""
-    verification: Verification | None = None
+    verification: PackageVerification | None = None
     successor: str = ""
     """Id of the submission that replaces it; empty without one."""
 
@@ -128,16 +127,13 @@ def opened(package: Submission) -> Iterator[tuple[str, list[str]]]:
     The runs count as made here, so boards and exports have their costs.
 
     Raises:
-        InputFault: if a number is out of range, or a language or metric is unknown.
+        InputFault: if a score is out of range, or a language or metric is unknown.
     """
     with tempfile.TemporaryDirectory(prefix="ctxbench-") as folder:
         url = f"sqlite:///{folder}/package.db"
-        try:
-            _check(package)
-            with open_store(url) as store:
-                runs = add(store, package, imported=False)
-        except (OverflowError, ValueError) as error:
-            raise InputFault(f"a value is out of range: {error}", cure=_CURE) from None
+        _check(package)
+        with open_store(url) as store:
+            runs = add(store, package, imported=False)
         yield url, runs
 
 
@@ -155,8 +151,6 @@ def _check(package: Submission) -> None:
                 if value is not None and not bounds[key][0] <= value <= bounds[key][1]:
                     what = f"{metric} of the sample {record.sample!r} is {value:g}, out of its range"
                     raise InputFault(what, cure=_CURE)
-    for day in (package.manifest.date, getattr(package.manifest.withdrawn, "date", package.manifest.date)):
-        date.fromisoformat(day)
 
 
 def _entry(folder: Path) -> Entry:

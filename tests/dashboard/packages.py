@@ -71,7 +71,7 @@ def make_package(
         manifest = replace(manifest, **{name: inner})
     asked = [(sample.id, at) for at in range(len(manifest.sampling.seeds)) for sample in samples]
     completions = tuple(
-        form.CompletionRecord(
+        form.AnsweredRecord(
             sample=sample,
             repetition=at,
             status="scored",

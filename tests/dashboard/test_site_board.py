@@ -36,8 +36,8 @@ def build(folder: Path, out: Path, *options: str) -> Result:
     return run_cli("site-board", str(folder), "--out", str(out), *options)
 
 
-def verified(package: form.Submission, differing: int = 0) -> form.Verification:
-    difference = form.Difference(sample="a", what=EVIL, expected=EVIL, got="1")
+def verified(package: form.Submission, differing: int = 0) -> form.PackageVerification:
+    difference = form.ValueDifference(sample="a", what=EVIL, expected=EVIL, got="1")
     part = form.PartCheck(
         name="prompts",
         state=form.PartState.DERIVED,
@@ -48,7 +48,9 @@ def verified(package: form.Submission, differing: int = 0) -> form.Verification:
         difference=difference if differing else None,
     )
     digest = form.digest_of(package.manifest)
-    return form.Verification(id=package.manifest.id, digest=digest, ctxbench="0.2.0", samples=32, of=32, parts=(part,))
+    return form.PackageVerification(
+        id=package.manifest.id, digest=digest, ctxbench="0.2.0", samples=32, of=32, parts=(part,)
+    )
 
 
 def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
@@ -66,14 +68,14 @@ def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
         ),
         "same": make_package("lc.repocoder(window=20)", gain=0.02, authors=("Bob",), supersedes=first.manifest.id),
         "evil": make_package(
-            evil,
+            # A spec that names a file is refused.
+            re.sub("[/@.]", "", evil),
             gain=-0.04,
             text=evil,
             title=evil,
             authors=(evil,) * 3,
             license=evil,
-            strategy={"source": "file", "file": "evil.py", "version": evil},
-            sources={"evil.py": evil},
+            strategy={"version": evil},
             cost={"machine": evil},
         ),
         "other model": make_package(model={"spec": "incontext"}),
@@ -275,11 +277,11 @@ UNKNOWN = ("evil", {"evil": 1.0})
     [
         (OVER[0], make_package("b", scores=OVER[1])),
         (UNKNOWN[0], make_package("b", scores=UNKNOWN[1])),
-        ("out of range", make_package("b", sampling={"seeds": (1 << 80,)})),
-        ("out of range", make_package("b", date="2026-99-99")),
-        ("out of range", make_package("b", withdrawn=form.Withdrawal(reason="r", date="2026-02-31"))),
+        ("sampling.seeds", make_package("b", sampling={"seeds": (1 << 80,)})),
+        ("not a date", make_package("b", date="2026-99-99")),
+        ("not a date", make_package("b", withdrawn=form.Withdrawal(reason="r", date="2026-02-31"))),
         ("other samples", make_package("b", repos="ijklmnop")),
-        ("out of its range", make_package("b", scores={"copyable_bits": 1e300}, profile="context")),
+        ("copyable_bits", make_package("b", scores={"copyable_bits": 1e300}, profile="context")),
     ],
 )
 def test_a_package_that_would_spoil_the_board_is_left_out(words: str, changed: form.Submission, tmp_path: Path) -> None:
