@@ -15,10 +15,10 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from ctxbench.dashboard.views.leaderboard import DrawnTable, environment, style
+from ctxbench.dashboard.views.leaderboard import DrawnTable, environment
 from ctxbench.harness.leaderboard.columns import glossary
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group
-from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline, title
+from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.run.spec import repeat_command
@@ -60,25 +60,41 @@ class Report:
 
 def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) -> Report:
     """Describe a board and its runs."""
-    groups = {title(group): group for group in board.groups}
-    sections = tuple(
-        _section(section, groups.get(section.title), works) for section in board_sections(board, full=full)
-    )
     names = list(dict.fromkeys(group.samples for group in board.groups))
     return Report(
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
         dated=_dated([works[id_] for row in board.rows for id_ in row.run.ids if id_ in works]),
-        sections=tuple(sections),
+        sections=tuple(section(part, works) for part in board_sections(board, full=full)),
         terms=glossary(),
     )
 
 
 def html(report: Report) -> str:
     """Return the report as HTML; equal reports give equal HTML."""
-    css = files("ctxbench.dashboard").joinpath("report.css").read_text(encoding="utf-8") + style()
-    digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode("ascii")
-    # Only our own style sheet is not escaped; the page allows only its digest, and inline positions.
-    return environment().get_template("report.html").render(report=report, css=Markup(css), style=digest)  # noqa: S704
+    return page("report.html", title=report.title, report=report)
+
+
+def page(template: str, *, css: str = "", script: str = "", **values: object) -> str:
+    """Return a page that allows only our style sheet, our script and inline positions.
+
+    Args:
+        template: the name of the template.
+        css: a file with additional style.
+        script: the file of the page's script; empty for none.
+        values: the template's variables.
+    """
+    own = files("ctxbench.dashboard")
+    sheet, code = (
+        "".join(own.joinpath(name).read_text(encoding="utf-8") for name in names if name)
+        for names in (("report.css", "table.css", css), (script,))
+    )
+    digests = {
+        name: base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+        for name, text in (("style", sheet), ("script_digest", code))
+    }
+    # Only our own style and script are not escaped.
+    marked = {"css": Markup(sheet), "script": Markup(code)}  # noqa: S704
+    return environment().get_template(template).render(**marked, **digests, **values)
 
 
 def _dated(works: Sequence[RunWork]) -> str:
@@ -91,16 +107,18 @@ def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
+def section(part: BoardSection, works: Mapping[str, RunWork]) -> ReportSection:
+    """Describe a section of a board; `works` is run id -> how the run was made."""
+    group = part.group
     rows = group.rows if group else ()
-    tables = [DrawnTable.of(of, rows, of.caption or f"{section.title}, as printed") for of in section.tables]
+    tables = [DrawnTable.of(of, rows, of.caption or f"{part.title}, as printed") for of in part.tables]
     if group is not None:
         tables = [tables[0].of_group(group), *tables[1:], *_budgets(group)]
     return ReportSection(
-        title=section.title,
+        title=part.title,
         lead=headline(group) if group else "",
         tables=tuple(tables),
-        notes=section.notes,
+        notes=part.notes,
         origins=tuple(_origin(row.run, id_, works.get(id_)) for row in rows for id_ in row.run.ids),
     )
 

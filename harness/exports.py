@@ -39,6 +39,8 @@ class ExportedRun:
     tables: tuple[RunTable, ...]
     sample_set: SampleSet | None
     """Samples of the run with their references; None if the home folder lacks them."""
+    day: str | None = None
+    """Day of a package, as ``YYYY-MM-DD``; None for a run of this home."""
 
     @property
     def id(self) -> str:
@@ -59,13 +61,17 @@ class ExportedRun:
     @property
     def began(self) -> datetime:
         """Start of the first attempt; 1970-01-01 without attempts."""
-        return datetime.fromtimestamp(min((attempt.started for attempt in self.work.attempts), default=0.0), UTC)
+        return self._day or datetime.fromtimestamp(min((at.started for at in self.work.attempts), default=0.0), UTC)
 
     @property
     def ended(self) -> datetime:
         """End of the last attempt, or its start if no end is stored."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
-        return datetime.fromtimestamp(max(ends, default=0.0), UTC)
+        return self._day or datetime.fromtimestamp(max(ends, default=0.0), UTC)
+
+    @property
+    def _day(self) -> datetime | None:
+        return None if self.day is None else datetime.fromisoformat(self.day).replace(tzinfo=UTC)
 
     def details(self) -> Iterator[Detail]:
         """Yield the planned samples, language by language, in the plan's order."""

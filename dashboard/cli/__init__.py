@@ -10,5 +10,9 @@ COMMANDS = {
         "ctxbench.dashboard.cli.dashboard:report",
         "Write the leaderboard as one file, for a paper or a web page.",
     ),
+    "site-board": (
+        "ctxbench.dashboard.cli.dashboard:site_board",
+        "Write a public board of packages of results, as a static site.",
+    ),
 }
 """Name -> the command's place (``module:attribute``) and its line in the list of commands."""

@@ -1,4 +1,4 @@
-"""`ctxbench dashboard` shows the stored runs as web pages; `ctxbench report` writes the leaderboard as one file."""
+"""`ctxbench dashboard` shows stored runs as web pages; `report` and `site-board` write leaderboards as files."""
 
 from __future__ import annotations
 
@@ -198,3 +198,44 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
         return {}
     with open_reader(url) as store:
         return {work.id: work for work in works(store, {id_ for row in board.rows for id_ in row.run.ids})}
+
+
+@click.command("site-board")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="SITE", help="The folder to write.")
+@click.option("--title", default="Public board", show_default=True, metavar="TEXT", help="Title of the site.")
+@click.option("--url", default="", metavar="URL", help="Address where the site will be, for links in its feed.")
+def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
+    """Write a public board of the packages in FOLDER as a static site: boards, submissions, badges and a feed.
+
+    The pages load nothing and work from a disk. A package that is refused is left out, and the command ends with exit
+    code 1. Equal packages give equal sites; SITE must be empty or an earlier site.
+    """
+    import shutil
+
+    from ctxbench.bench.escaping import visible
+    from ctxbench.bench.files import explained
+    from ctxbench.dashboard import site
+    from ctxbench.harness.cli.terminal import progress
+    from ctxbench.harness.submissions.boards import read_entries
+
+    if url:
+        _public(url)
+    if out.is_dir() and any(out.iterdir()) and not (out / site.FEED).is_file():
+        raise InputFault("holds other files", where=str(out), cure="give --out an empty folder, or an earlier site")
+    entries, refused = read_entries(folder, progress)
+    files = site.pages(entries, title=title, url=url)
+    with explained(out):
+        for name in site.FOLDERS:
+            shutil.rmtree(out / name, ignore_errors=True)
+            (out / name).mkdir(parents=True)
+        for path, text in files.items():
+            (out / path).write_text(text, encoding="utf-8")
+    large = [path for path, text in files.items() if len(text.encode("utf-8")) > site.MOST_BYTES]
+    click.echo(f"{out / 'index.html'}: {len(entries)} submissions, {len(files)} files")
+    for path in large:
+        click.echo(f"{path} is larger than {site.MOST_BYTES} bytes: split the folder by sample set", err=True)
+    for fault in refused:
+        click.echo(visible(f"left out: {fault}"), err=True)
+    if refused:
+        raise InputFault(f"{len(refused)} packages are refused", where=str(folder), cure="mend or remove them")

@@ -119,6 +119,8 @@ class DrawnTable:
     """For each row: heading -> address."""
     whole: tuple[str, ...] = ()
     """Full name of each row; empty if the table shows it."""
+    folded: tuple[Sequence[tuple[str, str]], ...] = ()
+    """For each row: texts and addresses of what it replaces, folded beneath its name."""
 
     @classmethod
     def of(cls, table: TextTable, rows: Sequence[Row] = (), caption: str = "") -> DrawnTable:

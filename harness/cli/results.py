@@ -175,7 +175,7 @@ def _say_imported(summary: ImportSummary) -> ImportSummary:
 def export(
     *, run: str, shape: str, out: Path, samples: str | None, repeat: int, partial: bool, home: Home, db: str | None
 ) -> None:
-    """Write the stored RUN (its id, the beginning of its id, or its name) for other tools.
+    """Write the stored RUN (an id, its beginning, a name, or the folder of a package) for other tools.
 
     `every-eval-ever` and `inspect` contain the whole run: prompts, answers, scores, means. `ctxbench` writes a line per
     completion, with labels and verdicts. `parquet` contains the scores, including missing samples. The benchmarks' own
@@ -188,20 +188,29 @@ def export(
     from ctxbench.harness.exports import RUN_FORMATS
     from ctxbench.harness.store.runs import completed
     from ctxbench.harness.store.store import open_reader
+    from ctxbench.harness.submissions.boards import opened
+    from ctxbench.harness.submissions.format import is_package, read
 
+    url, package = db or home.database, read(Path(run)) if is_package(Path(run)) else None
+    if package is not None:
+        url, [run, *others] = click.get_current_context().with_resource(opened(package))
+        also = f", and the first of {len(others) + 1} repetitions is written" * bool(others)
+        click.echo(f"a package has no prompts, so they are left out{also}", err=True)
     if shape == _PARQUET:
         if repeat > 1 or samples is not None or partial:
             raise click.UsageError("--format parquet exports every sample; leave out --repeat, --samples and --partial")
-        _write_scores(run, out, db or home.database)
+        _write_scores(run, out, url)
         return
     if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat needs --format {' or '.join(repeated)}")
     if out.is_dir():
         raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
-    with open_reader(db or home.database) as store:
+    with open_reader(url) as store:
         if shape in RUN_FORMATS:
-            _export_run(store, run, shape, out, samples, home, partial=partial)
+            _export_run(
+                store, run, shape, out, samples, home, partial=partial, day=package.manifest.date if package else None
+            )
             return
         stored = completed(store, run)
     check(stored, shape)
@@ -236,7 +245,7 @@ def _write_scores(run_id: str, out: Path, url: str) -> None:
 
 
 def _export_run(
-    store: Store, run: str, name: str, out: Path, samples: str | None, home: Home, *, partial: bool
+    store: Store, run: str, name: str, out: Path, samples: str | None, home: Home, *, partial: bool, day: str | None
 ) -> None:
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
@@ -244,7 +253,7 @@ def _export_run(
     from ctxbench.harness.exports import RUN_FORMATS, read_run
     from ctxbench.harness.store.runs import check_set
 
-    exported = read_run(store, run)
+    exported = replace(read_run(store, run), day=day)
     choices = exported.work.choices
     given = samples or choices.samples
     if samples is not None or given in sets.names(home):

@@ -382,13 +382,14 @@ def means(submission: form.Submission) -> tuple[form.MeanPart, ...]:
     )
 
 
-def add(store: Store, submission: form.Submission, *, scored: bool = True) -> list[str]:
-    """Store a package as imported runs, one per repetition; return their ids. A package is stored once.
+def add(store: Store, submission: form.Submission, *, scored: bool = True, imported: bool = True) -> list[str]:
+    """Store a package as runs, one per repetition; return their ids. A package is stored once.
 
     Args:
         store: the store.
         submission: a package that `format.read` has checked.
         scored: whether its scores and verdicts are stored too.
+        imported: whether the runs count as imported; boards show no costs of imported runs.
     """
     manifest = submission.manifest
     samples = [
@@ -412,8 +413,9 @@ def add(store: Store, submission: form.Submission, *, scored: bool = True) -> li
     for repetition, seed in enumerate(manifest.sampling.seeds):
         spec = _spec(manifest, seed)
         ids.append(store.add_run(spec, samples, days))
-        source = Imported(format="package", source=manifest.id, sha256=form.digest_of(manifest))
-        notes.add_imported(store, spec.id, source)
+        if imported:
+            source = Imported(format="package", source=manifest.id, sha256=form.digest_of(manifest))
+            notes.add_imported(store, spec.id, source)
         records = [record for record in submission.completions if record.repetition == repetition]
         scores = {
             (record.sample, record.completion): record

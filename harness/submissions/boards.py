@@ -1,0 +1,247 @@
+"""A public board: the submissions of a folder, which of them count, and their ranking. Reads packages, prints nothing.
+
+Rows come from the packages' scores of each sample, so intervals and tests are those of any board. A superseded or
+withdrawn submission is not ranked. Packages are the claims of strangers: one that cannot be read, or whose samples
+differ from those of the others in its table, is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ctxbench.bench.concurrency import Progress, silent
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness import metrics
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.sections import BoardSection, sections
+from ctxbench.harness.results import RunTable
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.store import open_reader, open_store
+from ctxbench.harness.store.verdicts import PASS, PROFILE
+from ctxbench.harness.submissions.format import (
+    BoardKey,
+    PackageVerification,
+    SampleRecord,
+    Submission,
+    board_key,
+    is_package,
+    read,
+    verification_of,
+)
+from ctxbench.harness.submissions.stored import add
+
+TELLING = 12
+"""Most samples that a submission's page shows."""
+_LIMITS = (-1e6, 1e6)
+"""Range of metrics without bounds, such as bits."""
+_ROUNDING = 1e-9
+_CURE = "make the package with `ctxbench results pack`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A submission of the board."""
+
+    package: Submission
+    folder: str
+    """Name of its folder."""
+    tables: tuple[RunTable, ...]
+    """Its scores: one table per language and repetition."""
+    verification: PackageVerification | None = None
+    successor: str = ""
+    """Id of the submission that replaces it; empty without one."""
+
+    @property
+    def id(self) -> str:
+        """The submission's id."""
+        return self.package.manifest.id
+
+    @property
+    def verified(self) -> bool:
+        """Whether somebody checked it, and nothing differs."""
+        return self.verification is not None and self.verification.equal
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is ranked."""
+        return not self.successor and self.package.manifest.withdrawn is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The submissions over one part of a sample set, in one language, by one model."""
+
+    key: BoardKey
+    section: BoardSection
+    group: Group
+    entries: tuple[Entry, ...]
+    """The submission of each row of the group."""
+
+
+def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry], list[InputFault]]:
+    """Read the packages of a folder; return the submissions by date and id, and why others were refused.
+
+    Raises:
+        InputFault: if the folder has no package.
+    """
+    folders = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    packages = [path for path in folders if is_package(path)]
+    if not packages:
+        raise InputFault(
+            "holds no folder with a package", where=str(folder), cure="make one with `ctxbench results pack`"
+        )
+    entries: dict[str, Entry] = {}
+    refused = []
+    with progress("packages", len(packages)) as tick:
+        for path in packages:
+            try:
+                entry = _entry(path)
+                if entry.id in entries:
+                    raise InputFault(f"the submission {entry.id} is there twice", where=str(path), cure="remove one")
+                entries[entry.id] = entry
+            except InputFault as fault:
+                refused.append(fault)
+            tick(1)
+    ordered = sorted(entries.values(), key=lambda entry: (entry.package.manifest.date, entry.id))
+    apart = _apart(ordered)
+    cure = "make it over the whole set, or over a part of another name"
+    refused += [
+        InputFault("has other samples than the set of its table", where=str(folder / entry.folder), cure=cure)
+        for entry in ordered
+        if entry.id in apart
+    ]
+    return _with_successors([entry for entry in ordered if entry.id not in apart]), refused
+
+
+@contextmanager
+def opened(package: Submission) -> Iterator[tuple[str, list[str]]]:
+    """Store a package in a temporary database; yield its URL, and the id of each repetition's run.
+
+    The runs count as made here, so boards and exports have their costs.
+
+    Raises:
+        InputFault: if a score is out of range, or a language or metric is unknown.
+    """
+    with tempfile.TemporaryDirectory(prefix="ctxbench-") as folder:
+        url = f"sqlite:///{folder}/package.db"
+        _check(package)
+        with open_store(url) as store:
+            runs = add(store, package, imported=False)
+        yield url, runs
+
+
+def _check(package: Submission) -> None:
+    """Refuse scores outside the range of their metric: one of them could decide a mean."""
+    bounds: dict[tuple[str, str], tuple[float, float]] = {}
+    for record in package.scores:
+        for profile, values in record.scores.items():
+            for metric, value in values.items():
+                key = profile, metric
+                if key not in bounds:
+                    declared = (0, 1) if key == (PROFILE, PASS) else metrics.info(profile, metric).bounds
+                    low, high = (limit if end is None else end for end, limit in zip(declared, _LIMITS, strict=True))
+                    bounds[key] = low - _ROUNDING, high + _ROUNDING
+                if value is not None and not bounds[key][0] <= value <= bounds[key][1]:
+                    what = f"{metric} of the sample {record.sample!r} is {value:g}, out of its range"
+                    raise InputFault(what, cure=_CURE)
+
+
+def _entry(folder: Path) -> Entry:
+    package = read(folder)
+    with opened(package) as (url, _), open_reader(url) as store:
+        return Entry(
+            package=package,
+            folder=folder.name,
+            tables=tuple(run_tables(store)),
+            verification=verification_of(folder, package),
+        )
+
+
+def _with_successors(entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries with their successors; only a later submission that shares an author may supersede one."""
+    by_id = {entry.id: entry.package.manifest for entry in entries}
+    successors = {}
+    for new in by_id.values():
+        old = by_id.get(new.supersedes or "")
+        if old and old.id != new.id and old.date <= new.date and {*old.authors} & {*new.authors}:
+            successors[old.id] = new.id
+    return [replace(entry, successor=successors.get(entry.id, "")) for entry in entries]
+
+
+def _apart(entries: Sequence[Entry]) -> set[str]:
+    """Return the ids of entries whose samples are not those of the first verified, or first, entry of their table."""
+    first: dict[BoardKey, frozenset[object]] = {}
+    ordered = sorted(entries, key=lambda entry: not entry.verified)
+    samples = {entry.id: frozenset(replace(record, marks=()) for record in entry.package.samples) for entry in ordered}
+    for entry in ordered:
+        first.setdefault(board_key(entry.package.manifest), samples[entry.id])
+    return {entry.id for entry in entries if samples[entry.id] != first[board_key(entry.package.manifest)]}
+
+
+def rankings(entries: Sequence[Entry]) -> list[Ranking]:
+    """Rank submissions; those of different versions of a set or of the metrics never share a table."""
+    alike: dict[tuple[BoardKey, str], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        alike[board_key(entry.package.manifest), entry.tables[0].run.generator].append(entry)
+    return [ranking for key in sorted(alike, key=str) for ranking in _rankings(key[0], alike[key])]
+
+
+def _rankings(key: BoardKey, entries: Sequence[Entry]) -> Iterator[Ranking]:
+    labelled: dict[str, Entry] = {}
+    tables = []
+    # The first row of a name may be the baseline of all: dates are claims, so verified ones come first.
+    for entry in sorted(entries, key=lambda entry: not entry.verified):
+        label = entry.package.manifest.strategy.spec
+        while label in labelled:
+            # Two people may submit one strategy, and a board shows one row of a name.
+            label += f" #{entry.id}"
+        labelled[label] = entry
+        tables += [replace(table, run=replace(table.run, strategy=label)) for table in entry.tables]
+    for section in sections(board(tables, by_level=False)):
+        if group := section.group:
+            rows = tuple(labelled[row.run.strategy] for row in group.rows)
+            yield Ranking(key=key, section=section, group=group, entries=rows)
+
+
+def telling(ranking: Ranking, entry: Entry) -> tuple[Entry | None, list[tuple[SampleRecord, list[tuple[float, str]]]]]:
+    """Return the submission to compare an entry with, and the samples on which they differ most, each way.
+
+    The other one is the baseline's, or for the baseline the first other row's. Without another submission the samples
+    are those with the highest and the lowest values. A sample has a value in the unit shown and a completion of each.
+    """
+    group = ranking.group
+    others = [ranking.entries[group.rows.index(group.base)]] if group.base else []
+    other = next((candidate for candidate in (*others, *ranking.entries) if candidate is not entry), None)
+    sides = [(_values(of, group), _texts(of)) for of in (entry, other) if of]
+    mine, beside = sides[0][0], sides[-1][0] if other else {}
+    gains = {sample: mine[sample] - beside.get(sample, 0.0) for sample in mine if sample in beside or not other}
+    order = sorted((sample for sample in gains if gains[sample] or not other), key=lambda sample: gains[sample])
+    half = TELLING // 2
+    facts = {record.id: record for record in entry.package.samples}
+    return other, [
+        (facts[sample], [(values[sample], texts.get(sample, "")) for values, texts in sides])
+        for sample in (*reversed(order[half:][-half:]), *order[:half])
+    ]
+
+
+def _values(entry: Entry, group: Group) -> dict[str, float]:
+    """Return sample -> value of the ranking metric in the unit shown, in the first repetition."""
+    table = next(table for table in entry.tables if table.run.language == group.language)
+    factor = group.scales[group.metric].factor if group.metric in group.scales else 1.0
+    values = zip(table.sample, table.metrics.get(group.metric, ()), strict=False)
+    return {sample: value * factor for sample, value in values if value is not None}
+
+
+def _texts(entry: Entry) -> dict[str, str]:
+    return {
+        record.sample: record.completions[0].text
+        for record in entry.package.completions
+        if record.repetition == 0 and record.completions
+    }
