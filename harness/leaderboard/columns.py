@@ -193,8 +193,7 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
     means = Column(
         key=part,
         heading=lambda group: f"{heading(group)} {INTERVAL}",
-        help="The ranking metric over these samples. The samples differ from those on the other side of the cutoff, "
-        "so a difference may come from them.",
+        help="The ranking metric over these samples. Other samples lie on the other side of the cutoff.",
         value=lambda _, row: getattr(estimate(row), "mean", None),
         text=text,
     )

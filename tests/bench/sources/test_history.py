@@ -310,7 +310,7 @@ def test_the_command(origin: Origin, tmp_path: Path) -> None:
     assert run_cli(*command, "soon", *home).code == 2
     assert run_cli(*command, "2024-06-01", "--kind", "function", *home).code == 2
     none = run_cli(*command[:-1], "--after", "2024-06-01", *home)
-    assert none.code == 1 and "none of the repositories was released after 2024-06-01: shop says no day" in none.err
+    assert none.code == 1 and "none of the repositories was released after 2024-06-01: shop (no day)" in none.err
 
 
 NEW = "    fresh = apply_tax(cart_9, rate_9)"

@@ -127,7 +127,7 @@ def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
         json.dumps({"id": "a", "prompt": "x = ", "prediction": "1", "ground_truth": "2"}) + "\n"
     )
     of_file = run_cli("score", str(home.root / "answers.jsonl"), "--profile", "endless", "--language", "python")
-    assert_fault(of_file, "'edits' of profile 'endless' is infinite", "None where it is undefined")
+    assert_fault(of_file, "'edits' of profile 'endless' is infinite", "None if undefined")
 
 
 def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> None:
