@@ -405,7 +405,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a folder": (swap(form.SAMPLES, lambda path: path.mkdir()), "no file of a package"),
     "a second name of a file": (
         swap(form.SAMPLES, lambda path: path.hardlink_to(path.parent / form.SCORES)),
-        "of its own",
+        "is a link",
     ),
     "a file missing": (lambda folder: (folder / form.SCORES).unlink(), "is missing"),
     "another file": (lambda folder: (folder / "evil.sh").write_text("rm"), "no file of a package"),

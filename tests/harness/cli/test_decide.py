@@ -182,7 +182,6 @@ def test_a_strategy_that_is_too_slow_ends_the_command_within_its_budget(shop: Pa
     command = [sys.executable, "-c", program, *arguments(shop, ("nothing", strategy)), "--budget", "12s"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert_fault(Result(ended.returncode, ended.stdout, ended.stderr), "--budget", "give", "--generator none")
-    assert run_cli("runs", "--home", str(shop.parent / "home")).out.count("decide-shop") == 0
 
 
 @pytest.mark.parametrize(
