@@ -42,10 +42,10 @@ Filled = Annotated[str, AfterValidator(_text)]
 
 
 def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple[T | None, list[Problem]]:
-    """Return a table validated by its form, or None with all its errors in key order.
+    """Validate a table. Return the record and no errors, or None and the errors in key order.
 
     Args:
-        form: a `Form`, or a dataclass whose fields have a ``description``.
+        form: the schema: a `Form`, or a dataclass whose fields have a ``description``.
         prefix: text before the keys in messages.
     """
     try:

@@ -1,4 +1,4 @@
-"""Make other people's texts safe to display: write out invisible characters, escape Markdown. Pure."""
+"""Make other people's texts safe to display: write out invisible characters, escape Markdown."""
 
 from __future__ import annotations
 

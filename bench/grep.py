@@ -1,4 +1,4 @@
-"""Find lines that contain a text, in time that grows only with the size of the files. Pure.
+"""Find lines that contain a text, in time that grows only with the size of the files.
 
 A strategy chooses the pattern and the trusted side searches. Regular expressions are not supported, because some need
 hours. The usual patterns of people and models work: ``def load|class Load``, ``load.*path``.

@@ -1,4 +1,4 @@
-"""Masking: blanked imports, hidden files, and the target file without its answer. Pure."""
+"""Masking: blanked imports, hidden files, and the target file without its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognise secrets by the name of a field or by the form of a text. Pure.
+"""Recognise secrets by the name of a field or by the form of a text.
 
 The text of a spec is stored with every answer, displayed on boards and exported. Secrets belong in environment
 variables, which a spec can name (``$NAME``).

@@ -1,4 +1,4 @@
-"""The public board as a static site: pages, badges and a feed of a folder of packages. Pure.
+"""The public board as a static site: pages, badges and a feed of a folder of packages.
 
 The pages load nothing, and a script of ours filters the first one. Packages are hostile, so templates escape every
 text of theirs and cut long ones; no text becomes a link.

@@ -1,4 +1,4 @@
-"""Exports of a run's completions in the formats of official scorers. Pure."""
+"""Exports of a run's completions in the formats of official scorers."""
 
 from __future__ import annotations
 

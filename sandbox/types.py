@@ -163,7 +163,7 @@ class Outcome:
 
 
 class Pool(Protocol):
-    """Open boxes of one environment. Safe to use from many threads."""
+    """A pool of open boxes of one environment. It is thread-safe."""
 
     image: str
     """Digest of everything that a job finds in its box. Equal digests lead to equal outcomes."""

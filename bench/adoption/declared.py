@@ -1,4 +1,4 @@
-"""The requirements that a Python project declares, in any of the usual files. Pure."""
+"""The requirements that a Python project declares, in any of the usual files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guess the language, licence, version and tests of a repository from its files, with doubts. Pure."""
+"""Guess the language, licence, version and tests of a repository from its files, with doubts."""
 
 from __future__ import annotations
 

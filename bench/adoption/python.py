@@ -1,4 +1,4 @@
-"""Guess the package, the tests and their requirements of a Python project from its files. Pure."""
+"""Guess the package, the tests and their requirements of a Python project from its files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def guess(
     paths, test_files = _test_files(sources, settings)
     if not test_files:
         return SuiteGuess(
-            None, ("it holds no file called as tests are: where an sdist leaves them out, take git+URL@COMMIT",)
+            None, ("it contains no file with a test's name; if an sdist omits the tests, use git+URL@COMMIT",)
         )
     support = (path for path in sources if basename(path) == "conftest.py" or _is_in_tests(path))
     imports = _imported(sources[path] for path in sorted({*test_files, *support}))

@@ -1,4 +1,4 @@
-"""Locate the function of a CoderEval task in a repository's files, or in the file of its record. Pure.
+"""Locate the function of a CoderEval task in a repository's files, or in the file of its record.
 
 CoderEval does not name its commits, and some records name the wrong file or line. So name, parameters and docstring
 must match.

@@ -1,4 +1,4 @@
-"""CoderEval's tasks: records, locations of functions, and outcomes. Pure."""
+"""CoderEval's tasks: records, locations of functions, and outcomes."""
 
 from __future__ import annotations
 

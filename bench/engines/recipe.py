@@ -143,7 +143,7 @@ def _origin(point: EntryPoint) -> str:
         ) from error
     if module_spec is None or not module_spec.origin or not point.attr:
         raise InputFault(
-            f"the engine {point.name!r} is declared as {point.value!r}, which is no class in a file",
+            f"the engine {point.name!r} is declared as {point.value!r}, which is not a class in a file",
             cure="declare it as package.module:Class",
         )
     return module_spec.origin
@@ -287,7 +287,7 @@ def checked_url(url: object, where: str) -> str:
         if parts.scheme in ("http", "https") and parts.hostname and not secret:
             return text
     raise InputFault(
-        f"url = {text!r:.80} is no bare address of a server", where=where, cure='write url = "http://127.0.0.1:8000/"'
+        f"url = {text!r:.80} is not a plain server address", where=where, cure='write url = "http://127.0.0.1:8000/"'
     )
 
 
@@ -312,7 +312,7 @@ def _header(source: bytes, place: str) -> dict[str, Any]:
 def _texts(table: Mapping[str, Any], key: str, place: str) -> Sequence[str]:
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InputFault(f"{key} = {value!r:.80} is no list of texts", where=place, cure='write it as ["…"]')
+        raise InputFault(f"{key} = {value!r:.80} is not a list of strings", where=place, cure='write it as ["…"]')
     return value
 
 

@@ -35,7 +35,7 @@ def _expression(group: str) -> Callable[[str], str]:
         try:
             groups = re.compile(value).groupindex
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"{value!r} is no regular expression ({error})") from None
+            raise ValueError(f"{value!r} is not a valid regular expression ({error})") from None
         if group not in groups:
             raise ValueError(f"{value!r} has no group (?P<{group}>…)")
         return value

@@ -1,4 +1,4 @@
-"""The protocol of engines, the record of their work, their faults, and the checks of their answers. Pure."""
+"""The protocol of engines, the record of their work, their faults, and the checks of their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that occur elsewhere in a repository: copies of functions are hidden, repeated lines are counted. Pure."""
+"""Answers that occur elsewhere in a repository: copies of functions are hidden, repeated lines are counted."""
 
 from __future__ import annotations
 

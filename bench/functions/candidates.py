@@ -1,4 +1,4 @@
-"""List the functions of a repository with their tests, order these candidates, and build samples. Pure."""
+"""List the functions of a repository with their tests, order these candidates, and build samples."""
 
 from __future__ import annotations
 

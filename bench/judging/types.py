@@ -1,4 +1,4 @@
-"""Verdicts, conclusions common to all languages, and the protocol of a language's `Suite`. Pure."""
+"""Verdicts, conclusions common to all languages, and the protocol of a language's `Suite`."""
 
 from __future__ import annotations
 
@@ -133,11 +133,11 @@ class Suite(Protocol):
         ...
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`. Pure."""
+        """Return the judgement on the outcome of a job from `job`."""
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks on code outside the allow-list, each with its line. Pure.
+        """Return remarks on code outside the allow-list, each with its line.
 
         The tests run in the completion's process, so such code may reach them.
         """
@@ -148,5 +148,5 @@ class Suite(Protocol):
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the tests that did not pass in a job from `trial`; None if unknown. Pure."""
+        """Return the tests that did not pass in a job from `trial`; None if unknown."""
         ...

@@ -93,7 +93,7 @@ def unlabelled(code: str) -> str:
 
 
 class AnswerReader(Protocol):
-    """Extracts functions of one language from answers. Pure."""
+    """Extracts functions of one language from answers."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the function with the file's indentation, and whether its syntax is valid.

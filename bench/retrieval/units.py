@@ -1,4 +1,4 @@
-"""Cut files into units by a spec such as ``chunk(lines=10)``. Pure.
+"""Cut files into units by a spec such as ``chunk(lines=10)``.
 
 ==========================  =========================================================================================
 ``function``                a function, method or constructor with a body, decorators, docstring or Javadoc; inner

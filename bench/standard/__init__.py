@@ -67,7 +67,7 @@ def repositories(name: str) -> tuple[RepoManifest, ...]:
 
 
 def whole_name(name: str) -> str:
-    """Return the name of the whole set that a set or its lite form belongs to."""
+    """Return the name of the full set, given its name or that of its lite version."""
     return name.removesuffix(_LITE)
 
 

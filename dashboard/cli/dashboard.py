@@ -222,7 +222,7 @@ def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     if url:
         _public(url)
     if out.is_dir() and any(out.iterdir()) and not (out / site.FEED).is_file():
-        raise InputFault("holds other files", where=str(out), cure="give --out an empty folder, or an earlier site")
+        raise InputFault("contains other files", where=str(out), cure="give --out an empty folder, or an earlier site")
     entries, refused = read_entries(folder, progress)
     files = site.pages(entries, title=title, url=url)
     with explained(out):

@@ -1,4 +1,4 @@
-"""Contents of the pages: rows of cells and chart specifications, from boards and stored rows. Pure.
+"""Contents of the pages: rows of cells and chart specifications, from boards and stored rows.
 
 This module contains the shared parts: cells that keep the digits of their number, and the colours of series.
 """

@@ -1,4 +1,4 @@
-"""Tables of a sample set, from its manifest, its measured samples and the store. Pure.
+"""Tables of a sample set, from its manifest, its measured samples and the store.
 
 Manifests are untrusted files, so entries of an unexpected shape are skipped.
 """

@@ -1,4 +1,4 @@
-"""Tables of runs compared with a baseline: differences, repositories, levels, samples; default runs and names. Pure."""
+"""Tables of runs compared with a baseline: differences, repositories, levels, samples; default runs and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracy against cost (points and their Pareto front) and over budgets (curves). Pure."""
+"""Accuracy against cost (points and their Pareto front) and over budgets (curves)."""
 
 from __future__ import annotations
 

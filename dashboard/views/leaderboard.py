@@ -1,4 +1,4 @@
-"""Tables of a board with drawn intervals, for the Leaderboard page and the report. Pure.
+"""Tables of a board with drawn intervals, for the Leaderboard page and the report.
 
 Numbers come from the board, rounded as in `harness.leaderboard.scales`; this module only computes positions on an axis.
 `markup` escapes all texts, because models, repositories and users write some of them.

@@ -1,4 +1,4 @@
-"""States and tables of the stored runs. Pure.
+"""States and tables of the stored runs.
 
 An attempt without an end is active if its process holds the run's lock. Without readable locks, the state is unknown.
 """

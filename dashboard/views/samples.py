@@ -1,4 +1,4 @@
-"""Contents of the Samples page: metrics, filters, the list, and one sample with scores, blocks and calls. Pure."""
+"""Contents of the Samples page: metrics, filters, the list, and one sample with scores, blocks and calls."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ class Questions:
     """One strategy's questions about one query's repository."""
 
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
-        """Answer the strategy `spec` from the query's view. A missing encoder of a `trusted` strategy ends the run."""
+        """Prepare to answer the strategy `spec`. If an encoder of a `trusted` strategy is missing, the run stops."""
         self._repo, self._account, self._trusted = repo, account, trusted
         self._named = frozenset(specs.within(spec))
         self._spec = spec

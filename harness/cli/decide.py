@@ -320,7 +320,7 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
 
 
 def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
-    """Return the runs over the first samples of a set, as a set of the same name."""
+    """Limit the runs to the first samples of a set. The smaller set has the same name."""
     from ctxbench.bench.lines.build import beginning
 
     part = beginning(home, whole, count)

@@ -373,7 +373,7 @@ def _set_of(home: Home, name: str, digest: str) -> SampleSet:
                 sample_set = of_digest(home, digest, usual)
     if sample_set is None:
         raise InputFault(
-            f"the sample set with the digest {digest[:12]} is not here, and it is no standard set of this version",
+            f"the sample set with the digest {digest[:12]} is not here, and it is not a standard set of this version",
             cure=f"copy its folder to {home.samples}, and its repositories to {home.repos}, from the author",
         )
     return sample_set

@@ -1,4 +1,4 @@
-"""Reading a model's answer: the end of a line, the line in a chat model's answer, a whole function. Pure.
+"""Reading a model's answer: the end of a line, the line in a chat model's answer, a whole function.
 
 The message that asks a chat model for a line is InferCom's, word for word. Without it, a chat model explains the code.
 A model asked for a function continues the prompt with a body, or writes the function in a fence, between tags or as

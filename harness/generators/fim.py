@@ -1,4 +1,4 @@
-"""Fill-in-the-middle prompts, which show the text after the cursor. Pure.
+"""Fill-in-the-middle prompts, which show the text after the cursor.
 
 The strategy's prompt is the text before the cursor. The lines after the answer follow it, up to `MOST` tokens (512, as
 in CrossCodeEval's programs) and at most a quarter of a small window. Strategies and their drafts never see these lines.

@@ -1,4 +1,4 @@
-"""Cutting prompts to a model's window, in the model's own tokens. Pure.
+"""Cutting prompts to a model's window, in the model's own tokens.
 
 Strategies cut prompts to their budgets in ctxbench's tokens. This module cuts further for a smaller window. It removes
 the least useful text first and always keeps the task:
@@ -175,12 +175,11 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
 
 
 def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
-    """Return the tokens of prompt, text and a newline, and the number of the text's tokens among them.
+    """Tokenize prompt, text and a newline together. Return the tokens, and how many belong to the text.
 
-    Prompt and text are tokenized together by `read`. The text's tokens begin with the first one that differs from the
-    prompt tokenized alone. A token that begins in the prompt (such as a blank before the text's first word) counts
-    whole. All prompts of a sample end alike, so this cancels out in a context gain. A prompt without tokens gets the
-    start token `begin`.
+    The text's tokens begin with the first one that differs from the prompt tokenized alone. A token that starts in the
+    prompt and ends in the text belongs to the text. All prompts of a sample have the same ending, so this does not
+    change a context gain. A prompt without tokens gets the start token `begin`.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
     shared = next(

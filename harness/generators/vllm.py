@@ -114,7 +114,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
 
 
 class VLLM(Local):
-    """A causal language model, computed by vLLM, with the tokenizer and the cuts of `hf`."""
+    """A causal language model run by vLLM. It tokenizes and truncates texts like the generator `hf`."""
 
     def __init__(self, settings: LocalModel, **options: Any) -> None:
         """Store the settings and more arguments of ``vllm.LLM``. The engine starts with the first request."""

@@ -1,4 +1,4 @@
-"""Match the records of a predictions file with labels and samples. Pure."""
+"""Match the records of a predictions file with labels and samples."""
 
 from __future__ import annotations
 

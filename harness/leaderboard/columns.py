@@ -1,4 +1,4 @@
-"""The columns of the leaderboard, each declared once with heading, help, value and text. Pure.
+"""The columns of the leaderboard, each declared once with heading, help, value and text.
 
 Terminal, Markdown, LaTeX, report, pages, JSON and CSV use these columns. Lists of keys at the end define the columns of
 each table, in order. Columns of metrics come from their declarations (`MetricInfo`).

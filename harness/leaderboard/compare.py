@@ -1,4 +1,4 @@
-"""Compare runs in pairs: differences by metric, unit and level, and the samples that only some runs solve. Pure.
+"""Compare runs in pairs: differences by metric, unit and level, and the samples that only some runs solve.
 
 A sample is solved if its value is the best value of the metric. This is useful only for metrics with two values, such
 as ``em``, or ``pass@1`` with one completion per sample.

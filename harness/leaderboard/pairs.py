@@ -1,4 +1,4 @@
-"""Paired differences of runs over samples that both completed, and a group's runs as arrays. Pure."""
+"""Paired differences of runs over samples that both completed, and a group's runs as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimate power before a run: how many repositories and samples show a difference, by the boards' own test. Pure.
+"""Estimate power before a run: how many repositories and samples show a difference, by the boards' own test.
 
 A sample's paired difference is modelled as the true difference, plus an effect of its repository (variance *between*),
 plus an effect of the sample (variance *within*), both about normal. Stored runs give the variances. A mean over m

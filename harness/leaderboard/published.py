@@ -1,4 +1,4 @@
-"""Published numbers on the leaderboard: rows of the papers' tables, below their groups, as text and records. Pure.
+"""Published numbers on the leaderboard: rows of the papers' tables, below their groups, as text and records.
 
 A sentence marks printed numbers that recorded predictions contradict.
 """

@@ -1,4 +1,4 @@
-"""Pool runs that differ only in the seed, and split the variance of a mean by its sources. Pure.
+"""Pool runs that differ only in the seed, and split the variance of a mean by its sources.
 
 A sample's value in a pooled table is its mean over the runs. Intervals and tests are over units, so they include the
 noise of repetition without a term for it. A nested analysis of variance with random effects (unit, sample within unit,

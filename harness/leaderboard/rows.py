@@ -1,4 +1,4 @@
-"""The leaderboard as frozen values: groups of comparable rows, their tests and levels. Pure.
+"""The leaderboard as frozen values: groups of comparable rows, their tests and levels.
 
 Terminal, pages, report and LaTeX take their sentences about tests from `Family` and `pair_verdict`, so they never
 contradict each other: if no difference can be significant, no row is said to lead. Source of the means of levels: for

@@ -1,4 +1,4 @@
-"""Scales of metrics, a run's values on them, and numbers as text. Pure.
+"""Scales of metrics, a run's values on them, and numbers as text.
 
 A sample has exactly one status: scored, model-failed (counts as the worst value), infra-failed (missing, counted
 separately) or excluded (invalid, counted separately). Numbers are printed with no more digits than their intervals

@@ -1,4 +1,4 @@
-"""Split a board into printable sections: a title, tables of text, notes below them. Pure.
+"""Split a board into printable sections: a title, tables of text, notes below them.
 
 Each group is a section. For benchmarks with levels, groups of single levels become a table of the whole group, unless
 they are requested. Means over both languages and published rows follow the last group that they belong to.

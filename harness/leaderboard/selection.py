@@ -1,4 +1,4 @@
-"""Choose the compared runs, their metric and baseline, and list their other differences. Pure.
+"""Choose the compared runs, their metric and baseline, and list their other differences.
 
 Differences in decoding, versions, load or samples give warnings. Names that no run has give errors.
 """

@@ -1,4 +1,4 @@
-"""Test differences by sign flips of whole repositories, for single pairs or families (step-down), and rank rows. Pure.
+"""Test differences by sign flips of whole repositories, for single pairs or families (step-down), and rank rows.
 
 Under the null hypothesis a repository favours either strategy with equal chance, so the sign of its summed difference
 is random. All samples of a repository flip together: tests over samples (McNemar, paired t) report false differences

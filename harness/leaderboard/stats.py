@@ -1,4 +1,4 @@
-"""Means and 95% intervals of values clustered by a unit, and Student's t. Pure.
+"""Means and 95% intervals of values clustered by a unit, and Student's t.
 
 The unit is the repository, or the file if all samples are of one repository. Samples of one unit resemble each other,
 so an interval that treats them as independent is too narrow. An interval over units needs at least `FEWEST` units.
@@ -195,7 +195,7 @@ def _estimate(
 def cluster_error(sums: Array, sizes: Array) -> float:
     """Return the cluster-robust standard error of the mean over samples, for two clusters or more.
 
-    This is the root of the variance of the clusters' summed residuals, with the C/(C-1) correction, over n squared.
+    This is ``sqrt(C / (C-1) * sum(r**2)) / n``: r is a cluster's sum of residuals, C the number of clusters.
     """
     count, n = len(sums), sizes.sum()
     residuals = sums - sizes * (math.fsum(sums.tolist()) / n)

@@ -1,4 +1,4 @@
-"""A paper's table with ctxbench's numbers as text, markdown, JSON; which strategies solve what as an SVG. Pure."""
+"""A paper's table with ctxbench's numbers as text, markdown, JSON; which strategies solve what as an SVG."""
 
 from __future__ import annotations
 

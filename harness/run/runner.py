@@ -60,7 +60,7 @@ _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"correct the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
-"""Permanent faults of samples: the reason, and the words after the cure of the first fault."""
+"""Faults that a rerun does not fix: the reason, and the text after the first fault's cure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

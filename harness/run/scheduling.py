@@ -152,7 +152,7 @@ class WorkPace:
 
 
 class NothingWorks(MachineFault):
-    """The fault of pieces that were not tried singly, because no piece can be completed now."""
+    """The fault of items that were not tried one by one, because every item would fail now."""
 
 
 def apart(

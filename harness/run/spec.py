@@ -1,4 +1,4 @@
-"""`RunSpec`: the choices that decide a run's numbers, the samples it plans, and the command that repeats it. Pure.
+"""`RunSpec`: the choices that decide a run's numbers, the samples it plans, and the command that repeats it.
 
 Options that change only the speed of a run (workers, a generator's concurrency) or name the key's variable are not
 stored, so no command can contain them. Another version of ctxbench, of a strategy or of the sample set changes the id.

@@ -94,9 +94,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
     folders = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
     packages = [path for path in folders if is_package(path)]
     if not packages:
-        raise InputFault(
-            "holds no folder with a package", where=str(folder), cure="make one with `ctxbench results pack`"
-        )
+        raise InputFault("contains no package folder", where=str(folder), cure="make one with `ctxbench results pack`")
     entries: dict[str, Entry] = {}
     refused = []
     with progress("packages", len(packages)) as tick:

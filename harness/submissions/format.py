@@ -34,7 +34,7 @@ FORMAT: Literal[1] = 1
 """Version of the format."""
 MANIFEST, SAMPLES, COMPLETIONS, SCORES = "submission.toml", "samples.jsonl", "completions.jsonl", "scores.jsonl"
 VERIFICATION = "verification.json"
-"""What `ctxbench results verify --format json` printed; anyone may write it, so it is no part of the package."""
+"""What `ctxbench results verify --format json` printed; anyone may write it, so it is not part of the package."""
 STRATEGY_FOLDER = "strategy"
 MAX_BYTES = 64 << 20
 """Largest size of a package. Packages of lite sets take at most 10 MB."""
@@ -426,7 +426,9 @@ def write(folder: Path, submission: Submission) -> None:
     """
     with explained(folder):
         if folder.is_dir() and any(folder.iterdir()) and not is_package(folder):
-            raise InputFault("holds files that are no package", where=str(folder), cure="give --out an empty folder")
+            raise InputFault(
+                "contains files that are not part of a package", where=str(folder), cure="give --out an empty folder"
+            )
         shutil.rmtree(folder / STRATEGY_FOLDER, ignore_errors=True)
     for path, content in _contents(submission).items():
         write_atomic(folder / path, content)
@@ -527,7 +529,7 @@ def _sizes(folder: Path) -> dict[str, int]:
                     continue
                 status, expected = entry.lstat(), path in needed | {VERIFICATION} or place != folder
                 if not expected or not stat.S_ISREG(status.st_mode):
-                    raise InputFault(f"{path!r} is no file of a package", where=str(folder), cure="remove it")
+                    raise InputFault(f"{path!r} is not part of a package", where=str(folder), cure="remove it")
                 sizes[path] = status.st_size
     if missing := sorted(needed - sizes.keys()):
         raise InputFault(f"{missing[0]} is missing", where=str(folder), cure=_CURE)
@@ -602,7 +604,7 @@ def _check_fields(submission: Submission, folder: Path) -> None:
         "strategy.spec: names a file that the package does not hold": (name if at else None) != strategy.file
         or _FILE.search(arguments if at else name),
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
-        f"scores: {min(unknown, default='')!r} is no metric of this version": unknown,
+        f"scores: {min(unknown, default='')!r} is not a metric of this version": unknown,
         f"scores: has more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
         "sampling.seeds: has a seed twice": len(set(seeds)) < len(seeds),
     }

@@ -1,4 +1,4 @@
-"""Images: find their base, build each content once, list and remove them."""
+"""Docker images: find the base image, build each distinct image once, list and remove images."""
 
 from __future__ import annotations
 

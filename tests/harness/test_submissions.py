@@ -397,21 +397,21 @@ def line(change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a link to a file": (swap(form.SCORES, lambda path: path.symlink_to("/etc/passwd")), "no file of a package"),
-    "a link to itself": (swap(form.SCORES, lambda path: path.symlink_to(path)), "no file of a package"),
-    "a pipe": (swap(form.SCORES, os.mkfifo), "no file of a package"),
-    "a pipe as a manifest": (swap(form.MANIFEST, os.mkfifo), "no file of a package"),
-    "a device": (swap(form.SAMPLES, lambda path: path.symlink_to("/dev/zero")), "no file of a package"),
-    "a folder": (swap(form.SAMPLES, lambda path: path.mkdir()), "no file of a package"),
+    "a link to a file": (swap(form.SCORES, lambda path: path.symlink_to("/etc/passwd")), "not part of a package"),
+    "a link to itself": (swap(form.SCORES, lambda path: path.symlink_to(path)), "not part of a package"),
+    "a pipe": (swap(form.SCORES, os.mkfifo), "not part of a package"),
+    "a pipe as a manifest": (swap(form.MANIFEST, os.mkfifo), "not part of a package"),
+    "a device": (swap(form.SAMPLES, lambda path: path.symlink_to("/dev/zero")), "not part of a package"),
+    "a folder": (swap(form.SAMPLES, lambda path: path.mkdir()), "not part of a package"),
     "a second name of a file": (
         swap(form.SAMPLES, lambda path: path.hardlink_to(path.parent / form.SCORES)),
         "is a link",
     ),
     "a file missing": (lambda folder: (folder / form.SCORES).unlink(), "is missing"),
-    "another file": (lambda folder: (folder / "evil.sh").write_text("rm"), "no file of a package"),
+    "another file": (lambda folder: (folder / "evil.sh").write_text("rm"), "not part of a package"),
     "many files": (
         lambda folder: [(folder / f"{n}").write_text("") for n in range(9999)],
-        "no file of a package",
+        "not part of a package",
     ),
     "a second source": (lambda folder: (folder / "strategy" / "b.py").write_text(""), "manifest names"),
     "a folder of links": (
@@ -441,7 +441,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a less deep key": (toml("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a key"),
     "a file in place of the folder": (
         lambda folder: ((folder / "strategy").rename(folder.parent / "y"), (folder / "strategy").write_text("x")),
-        "no file of a package",
+        "not part of a package",
     ),
     "a control character": (toml('title = "', 'title = "\\u001b[31m'), "title"),
     "deep JSON": (line(lambda _: "[" * 100_000 + "]" * 100_000), "nested"),
@@ -505,7 +505,7 @@ def test_the_command_line_packs_and_verifies(packages: dict[str, Made], tmp_path
     assert verification is not None and not verification.equal
     assert form.verification_of(tmp_path / "tampered", form.read(made.package)) is None
     form.write(tmp_path / "other", form.sealed(manifest(set__digest=OTHER)(form.read(made.package))))
-    assert_fault(run_cli("results", "verify", str(tmp_path / "other"), *home), "no standard set", "copy its folder")
+    assert_fault(run_cli("results", "verify", str(tmp_path / "other"), *home), "not a standard set", "copy its folder")
     (tmp_path / "empty").mkdir()
     assert_fault(run_cli("results", "verify", str(tmp_path / "empty"), *home), "completions.jsonl is missing")
 

@@ -234,7 +234,7 @@ def _inside(path: str, folders: Sequence[str]) -> bool:
 
 
 def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
-    """Combine the runs of a survey (id, state, milliseconds, probe numbers) into tests, sorted by id.
+    """Combine rows of coverage (test id, state, milliseconds, probe numbers) into tests, sorted by id.
 
     The first `blocks` probes are in methods; later probes mark code that reads a clock.
 

@@ -1,4 +1,4 @@
-"""Create faulty versions of a Java method by syntax, to check whether its tests detect them. Pure.
+"""Create faulty versions of a Java method by syntax, to check whether its tests detect them.
 
 Types are unknown, so only places change where the method most likely still compiles. Versions that javac rejects do not
 count.

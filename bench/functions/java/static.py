@@ -1,4 +1,4 @@
-"""List the methods of a Java repository that can become samples, with their levels and uses. Pure.
+"""List the methods of a Java repository that can become samples, with their levels and uses.
 
 The levels are CoderEval's, see `bench.functions.python.static`. A method has the highest level in its body:
 ``self_contained`` needs only ``java.lang``, ``slib_runnable`` the JDK, ``plib_runnable`` third-party packages,

@@ -1,4 +1,4 @@
-"""Create faulty versions of a Python function by syntax, to check whether its tests detect them. Pure.
+"""Create faulty versions of a Python function by syntax, to check whether its tests detect them.
 
 Each version differs in one place: a statement is removed, a condition negated, a value replaced. Changes that would
 probably loop forever are left out.

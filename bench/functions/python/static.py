@@ -1,4 +1,4 @@
-"""List the functions of a Python repository that can become samples, with their levels and uses. Pure.
+"""List the functions of a Python repository that can become samples, with their levels and uses.
 
 The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with Generative Pre-trained
 Models", ICSE 2024, section 3). A function has the highest level of the names in its body: ``self_contained`` for

@@ -80,7 +80,7 @@ def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own:
         if word in _REACHING or (word[:1].isupper() and word not in known | _PURE and word not in own):
             yield f"uses {word}"
     elif node.type in ("static_initializer", "ERROR") or (node.type == "block" and depth == 1 and _is_member(node)):
-        yield "holds what is no method"
+        yield "contains code outside a method"
     elif node.type == "method_declaration" and depth > 1:
         if source.field(node, "name") in _OBLIGING:
             yield f"defines {source.field(node, 'name')} in a class of its own"

@@ -1,4 +1,4 @@
-"""Turn an outcome into a verdict, on the trusted side. Pure.
+"""Turn an outcome into a verdict, on the trusted side.
 
 A completion passes only if every expected test passed exactly once and no other evidence contradicts this.
 """

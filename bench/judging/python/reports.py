@@ -1,4 +1,4 @@
-"""Parse the guest runner's output strictly: the code under test may have written any part of it. Pure."""
+"""Parse the guest runner's output strictly: the code under test may have written any part of it."""
 
 from __future__ import annotations
 

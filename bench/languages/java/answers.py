@@ -44,7 +44,7 @@ def body(text: str) -> str | None:
 
 
 def _braces(code: str) -> str:
-    """Blank strings, comments and arguments of annotations, whose braces delimit no block."""
+    """Replace strings, comments and annotation arguments with blanks: their braces are not blocks."""
     hidden, at = hide(code), 0
     while opening := _ARGUMENTS.search(hidden, at):
         close = _parenthesis(hidden, opening.end() - 1) or len(hidden)

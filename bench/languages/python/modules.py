@@ -109,7 +109,7 @@ class ModuleIndex:
     """The modules of one repository."""
 
     def __init__(self, paths: Iterable[str], imported: Iterable[str]) -> None:
-        """Find the roots; absolute imports, `imported`, distinguish namespace packages from roots."""
+        """Find the folders that imports start from. `imported` lists the repository's absolute imports."""
         self._files = frozenset(paths)
         self._folders = frozenset(folder for path in self._files for folder in _parents(path))
         self._dotted = frozenset(part for name in imported for part in _tails(name))

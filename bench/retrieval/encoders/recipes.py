@@ -115,7 +115,7 @@ class RecipeEncoder:
             raise InputFault(
                 f"the model's configuration has no {key}",
                 where=str(self.folder / "config.json"),
-                cure=f"use the folder of {self._recipe.model}",
+                cure=f"set path= to a folder with the files of {self._recipe.model}",
             )
         return width
 

@@ -130,7 +130,7 @@ class ScoreTables:
         return both
 
     def _arguments(self, c: TokenContext, paren: bool) -> Ints:
-        """Return the scores of tokens that are new in the bracket, and the extra score of repeated tokens."""
+        """Return the scores of tokens not yet used in the enclosing bracket, and the extra score of used ones."""
 
         def rows() -> Ints:
             keyword = (c.next == c.number("=")) & (c.opener == 1)

@@ -1,4 +1,4 @@
-"""The checked settings of `openai`, and its credentials. Pure."""
+"""The checked settings of `openai`, and its credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and replies as JSON: bodies, and the answer, tokens and model in a reply. Pure."""
+"""Requests and replies as JSON: bodies, and the answer, tokens and model in a reply."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ WRONG = [
     (MCP + "[[start]]\narguments = {}\n", "start[1].tool: is missing", "the server's tool"),
     (MCP + "[variables]\nPORT = 1\n", "variables.PORT: ", "a table of texts"),
     (PLACES + 'base = "one"\n', "places.base: ", "0 or 1"),
-    (PLACES + "pattern = '(?P<path>'\n", "places.pattern: ", "is no regular expression"),
+    (PLACES + "pattern = '(?P<path>'\n", "places.pattern: ", "is not a valid regular expression"),
     (PLACES + "pattern = '(?P<path>.*):'\n", "places.pattern: ", "has no group (?P<line>"),
     (PLACES + "pattern = '(?P<line>.*):'\n", "places.pattern: ", "has no group (?P<path>"),
     (PLACES + "pattern = '(?P<line>.*):'\nfile = '.*'\n", "places.file: ", "has no group (?P<path>"),

@@ -180,5 +180,5 @@ def test_it_is_asked_by_an_explicit_word_only(tmp_path: Path, service: Elsewhere
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: object) -> None:
     file = tmp_path / "far.toml"
     file.write_text(f'protocol = "http"\nurl = {json.dumps(url)}\n')
-    with pytest.raises(InputFault, match="no bare address"):
+    with pytest.raises(InputFault, match="not a plain server address"):
         recipe.read(f"{file}(remote=on)")

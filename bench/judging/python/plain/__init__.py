@@ -1,4 +1,4 @@
-"""Check whether a completion is plain, by its syntax tree and an allow-list. Pure.
+"""Check whether a completion is plain, by its syntax tree and an allow-list.
 
 Plain code cannot reach the tests that run in its process; docs/verdicts.md explains why.
 """
