@@ -82,6 +82,14 @@ def run(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint
     return run_cli(*arguments(shop, strategies), *words)
 
 
+def run_apart(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint")) -> Result:
+    """Run the command in a process of its own, which a budget may interrupt anywhere or end."""
+    program = "from ctxbench.harness.cli.main import main; main()"
+    command = [sys.executable, "-c", program, *arguments(shop, strategies), *words]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return Result(ended.returncode, ended.stdout, ended.stderr)
+
+
 def answers(home: Home) -> int:
     with contextlib.closing(sqlite3.connect(home.root / "results.db")) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM generation_fact").fetchone()[0])
@@ -167,7 +175,8 @@ def test_a_budget_says_what_can_be_done_and_keeps_to_it(shop: Path) -> None:
     assert run_cli("runs", "--home", str(shop.parent / "home")).out.count("decide-shop") == 2, (
         "no run of the pilot stays"
     )
-    assert_fault(run(shop, "--budget", "0.01s"), "no completion was finished", "give a much longer --budget")
+    short = run_apart(shop, "--budget", "0.01s")
+    assert_fault(short, "no completion was finished", "give a much longer --budget")
 
 
 @pytest.mark.parametrize("strategy", ["slow", "stuck"])
@@ -177,11 +186,8 @@ def test_a_strategy_that_is_too_slow_ends_the_command_within_its_budget(shop: Pa
         + "\nimport time\n@strategy('slow')\ndef slow(query, repo):\n    time.sleep(0.8)\n    return shown('# slow')\n"
         + "\n@strategy('stuck')\ndef stuck(query, repo):\n    time.sleep(60)\n    return shown('# stuck')\n"
     )
-    # A process of its own: where the work cannot be interrupted, the budget ends it.
-    program = "from ctxbench.harness.cli.main import main; main()"
-    command = [sys.executable, "-c", program, *arguments(shop, ("nothing", strategy)), "--budget", "12s"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert_fault(Result(ended.returncode, ended.stdout, ended.stderr), "--budget", "give", "--generator none")
+    ended = run_apart(shop, "--budget", "12s", strategies=("nothing", strategy))
+    assert_fault(ended, "--budget", "give", "--generator none")
 
 
 @pytest.mark.parametrize(
