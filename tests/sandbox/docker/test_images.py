@@ -255,7 +255,7 @@ def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, eng
     engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
     docker = importlib.import_module("docker")
     try:
-        with pytest.raises(docker.errors.ContainerError, match="no runs are stored here"):
+        with pytest.raises(docker.errors.ContainerError, match="no runs are stored"):
             engine.containers.run(f"{NAME}:dashboard", ["leaderboard"], remove=True, network_mode="none")
         served = f"ctxbench run --help >/dev/null && python3 -c '{_EMPTY}' && exec ctxbench dashboard --host 0.0.0.0"
         container = engine.containers.run(
