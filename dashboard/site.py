@@ -160,7 +160,9 @@ class _Site:
     def _title(self, ranking: Ranking) -> str:
         """Return the title of a board; versions of a set or of the metrics are named where there are several."""
         key, heading = ranking.key, heading_of(ranking.group)
-        version = f" (set {key.set_digest[:6]}, metrics {key.metrics[:6]}, {key.completions} a sample)"
+        version = (
+            f" (set {key.set_digest[:6]}, metrics {key.metrics[:6]}, bits by {key.coder}, {key.completions} per sample)"
+        )
         return heading + version * (self.headings[heading] > 1)
 
     def _place(self, ranking: Ranking, entry: Entry) -> BoardScore:

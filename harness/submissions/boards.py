@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ctxbench.bench.concurrency import Progress, silent
@@ -111,7 +112,9 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
     apart = _apart(ordered)
     cure = "make it over the whole set, or over a part of another name"
     refused += [
-        InputFault("has other samples than the set of its table", where=str(folder / entry.folder), cure=cure)
+        InputFault(
+            "has other samples, or other marks of samples, than its table", where=str(folder / entry.folder), cure=cure
+        )
         for entry in ordered
         if entry.id in apart
     ]
@@ -119,7 +122,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
 
 
 @contextmanager
-def opened(package: Submission) -> Iterator[tuple[str, list[str]]]:
+def opened(package: Submission, *, where: str = "") -> Iterator[tuple[str, list[str]]]:
     """Store a package in a temporary database; yield its URL, and the id of each repetition's run.
 
     The runs count as made here, so boards and exports have their costs.
@@ -129,13 +132,13 @@ def opened(package: Submission) -> Iterator[tuple[str, list[str]]]:
     """
     with tempfile.TemporaryDirectory(prefix="ctxbench-") as folder:
         url = f"sqlite:///{folder}/package.db"
-        _check(package)
+        _check(package, where)
         with open_store(url) as store:
             runs = add(store, package, imported=False)
         yield url, runs
 
 
-def _check(package: Submission) -> None:
+def _check(package: Submission, where: str) -> None:
     """Refuse scores outside the range of their metric: one of them could decide a mean."""
     bounds: dict[tuple[str, str], tuple[float, float]] = {}
     for record in package.scores:
@@ -148,12 +151,14 @@ def _check(package: Submission) -> None:
                     bounds[key] = low - _ROUNDING, high + _ROUNDING
                 if value is not None and not bounds[key][0] <= value <= bounds[key][1]:
                     what = f"{metric} of the sample {record.sample!r} is {value:g}, out of its range"
-                    raise InputFault(what, cure=_CURE)
+                    raise InputFault(what, where=where, cure=_CURE)
 
 
 def _entry(folder: Path) -> Entry:
     package = read(folder)
-    with opened(package) as (url, _), open_reader(url) as store:
+    if package.manifest.date > datetime.now(UTC).date().isoformat():
+        raise InputFault("the date is in the future", where=str(folder), cure=_CURE)
+    with opened(package, where=str(folder)) as (url, _), open_reader(url) as store:
         return Entry(
             package=package,
             folder=folder.name,
@@ -174,10 +179,10 @@ def _with_successors(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _apart(entries: Sequence[Entry]) -> set[str]:
-    """Return the ids of entries whose samples are not those of the first verified, or first, entry of their table."""
+    """Return the ids of entries whose samples or marks are not those of their table."""
     first: dict[BoardKey, frozenset[object]] = {}
     ordered = sorted(entries, key=lambda entry: not entry.verified)
-    samples = {entry.id: frozenset(replace(record, marks=()) for record in entry.package.samples) for entry in ordered}
+    samples = {entry.id: frozenset(entry.package.samples) for entry in ordered}
     for entry in ordered:
         first.setdefault(board_key(entry.package.manifest), samples[entry.id])
     return {entry.id for entry in entries if samples[entry.id] != first[board_key(entry.package.manifest)]}

@@ -382,6 +382,8 @@ class BoardKey(NamedTuple):
     limit: int | None
     after: str | None
     metrics: str
+    coder: str
+    """Coder of the bits: bits of two coders cannot be compared."""
     completions: int
 
 
@@ -395,6 +397,7 @@ def board_key(manifest: Manifest) -> BoardKey:
         limit=part.limit,
         after=part.after,
         metrics=manifest.versions.metrics,
+        coder=manifest.versions.coder,
         completions=manifest.sampling.completions,
     )
 
@@ -511,6 +514,8 @@ def _read(folder: Path) -> Submission:
         raise InputFault("field id is not that of its content", where=f"{folder / MANIFEST}", cure=_CURE)
     _check_fields(submission, folder)
     _check_lines(submission, folder)
+    if manifest.set.kind == "line" and any(record.marks for record in submission.samples):
+        raise InputFault("field marks: only functions have marks", where=f"{folder / SAMPLES}", cure=_CURE)
     return submission
 
 
@@ -648,7 +653,9 @@ def verification_of(folder: Path, submission: Submission) -> PackageVerification
         sizes = {VERIFICATION: path.lstat().st_size}
     text = _decoded(_file(folder, VERIFICATION, sizes), where)
     verification = _valid(PackageVerification, json_object(parse_json(text, where, 1), where), where)
-    return verification if verification.digest == digest_of(submission.manifest) else None
+    counted = verification.samples <= verification.of == len(submission.samples)
+    mine = verification.id == submission.manifest.id and verification.digest == digest_of(submission.manifest)
+    return verification if mine and counted else None
 
 
 def verification_text(verification: PackageVerification) -> str:

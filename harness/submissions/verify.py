@@ -232,10 +232,15 @@ class Verifier:
         own_metrics = stored.metrics_digest(languages)
         self._parts["scores"].compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics)
         self._parts["scores"].checked -= 1
-        self._trust(
-            "description", "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
-        )
-        if not self._copies:
+        note = "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
+        if self._manifest.supersedes:
+            note += f"; it wants to replace {self._manifest.supersedes}, so check that both have the same authors"
+        self._trust("description", note)
+        if self._copies:
+            own_coder = f"{COPY_MODEL} {VERSION}"
+            self._parts["scores"].compare("", "versions.coder", self._manifest.versions.coder, own_coder)
+            self._parts["scores"].checked -= 1
+        else:
             self._trust("answers", "only the model's owner can say what it answers")
         reason = not_derivable(self._manifest)
         # The strategy's folder is readable by its cell; the database beside it would not be hidden.
@@ -364,6 +369,8 @@ class Verifier:
                 prompts.compare(sample, "prompt", record.prompt, stored.public(faults.get(sample, "")))
                 continue
             self._compare_prompts(record, rows.completion(sample, repetition))
+        if prompts.checked <= 0:
+            prompts.state = PartState.TRUSTED
         self._compare_scores(rows, repetition, only_text=False)
 
     def _compare_prompts(self, record: form.AnsweredRecord, own: form.AnsweredRecord) -> None:

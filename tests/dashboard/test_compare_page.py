@@ -144,7 +144,7 @@ def test_functions_that_only_one_solves_are_listed_with_a_way_to_each(database: 
     assert query["run"] == [first] and query["other"] == [other] and query["samples"] == ["functions"]
     opened = app("samples", database.root, **query)
     assert not opened.exception and not opened.error and "there is no" not in page_text(opened)
-    assert f"Of the {sum(counts.values())} samples" in page_text(page)
+    assert f"among the {sum(counts.values())} samples" in page_text(page)
 
 
 def test_unasked_the_best_are_compared_and_the_address_says_so(database: Home, runs: dict[str, str]) -> None:
@@ -223,7 +223,7 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     settled(page)
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
-    assert re.search(r"Of the 24 samples", text)
+    assert re.search(r"among the 24 samples", text)
     page.set_viewport_size({"width": 390, "height": 844})
     settled(page)
     server.check(page)

@@ -171,7 +171,7 @@ def test_a_folder_of_another_model_is_a_fault_of_one_line(tmp_path: Path) -> Non
     for name in ("contriever", "unixcoder", "mpnet", "codet5p-110m"):
         with pytest.raises(InputFault) as caught:
             get(f"{name}(path={tmp_path})").encode(["a"])
-        assert "cannot be read" in str(caught.value)
+        assert "cannot be loaded" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
