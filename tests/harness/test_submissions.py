@@ -18,6 +18,7 @@ import pytest
 from ctxbench.bench.concurrency import silent
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
@@ -294,6 +295,11 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
         manifest(model=form.ModelPart(spec="incontext", version="9")),
         {"answers": "trusted"},
     ),
+    "a coder of the copy model's bits": (
+        "line",
+        manifest(model=form.ModelPart(spec="incontext", version=VERSION), versions__coder="zz 1"),
+        {"scores": "re-derived!"},
+    ),
     "a forged verdict": (
         "function",
         both(
@@ -335,6 +341,7 @@ REFUSED = {
     "an engine in a file": manifest(strategy__spec="mine.py@mine(engine=evil.toml)"),
     "a file as a built-in": manifest(strategy__source="built-in", strategy__file=None, strategy__spec="x.py@evil"),
     "a language": record("samples", language="klingon"),
+    "a mark of a line": record("samples", marks=("broken",)),
     "a day": record("samples", day="2026-99-99"),
     "the day after": manifest(set__after="2026-02-30"),
     "a seed": manifest(sampling__seeds=(1 << 64,)),
