@@ -88,10 +88,10 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "sleeps": Mistake(body="time.sleep(999)", fault="waited for more than 2.5 seconds without working"),
     "waits-for-nobody": Mistake(body="os.read(os.pipe()[0], 1)", fault="waited for more than 2.5 seconds"),
-    "holds-too-much": Mistake(body="bytearray(99 << 30)", fault="MemoryError: a strategy may hold 4 GiB (mistakes.py:"),
+    "holds-too-much": Mistake(body="bytearray(99 << 30)", fault="MemoryError: a strategy may use 4 GiB (mistakes.py:"),
     "grows": Mistake(
         body="held = []\n    while True: held.append(bytes(1 << 30))",
-        fault="MemoryError: a strategy may hold 4 GiB (mistakes.py:",
+        fault="MemoryError: a strategy may use 4 GiB (mistakes.py:",
     ),
     # Ends.
     "leaves": Mistake(body="os._exit(0)", fault="ended without an answer"),

@@ -123,7 +123,7 @@ def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("holds", r"raised MemoryError: a strategy may hold 0.195 GiB \(heavy.py:32\)"),
+        ("holds", r"raised MemoryError: a strategy may use 0.195 GiB \(heavy.py:32\)"),
         ("has-holders", r"memory of its processes: more than 0.195 GiB"),
     ],
 )
