@@ -31,6 +31,7 @@ def first_files(query: Query, repo: Repository, *, limit: int = 2) -> Context:
     paths = [path for path in repo.files() if path != query.path][:limit]
     return Context(tuple(Snippet(path=path, text=repo.read(path)) for path in paths))
 '''
+WRAPPERS = "Wrappers of another strategy, as in aim(lc.repocoder)"
 
 
 @pytest.fixture
@@ -58,11 +59,11 @@ def test_list_groups_strategies_by_what_they_are_for() -> None:
     result = run_cli("strategy", "list")
     assert result.code == 0 and result.err == ""
     found = {heading.partition(":")[0]: names for heading, names in groups(result.out).items()}
-    assert list(found) == ["For lines", "For functions", "For lines and functions", "Wrappers", "Controls", "Presets"]
+    assert list(found) == ["For lines", "For functions", "For lines and functions", WRAPPERS, "Controls", "Presets"]
     assert {"lc.infercom", "lc.repofuse"} <= set(found["For lines"])
     assert {"icl.direct", "icl.rag_s", "icl.selfdoc_ragot_s", "base.rlcoder"} <= set(found["For functions"])
     assert found["For lines and functions"]["lc.infile"] == "Show the target file up to the cursor and nothing else."
-    assert "aim" in found["Wrappers"] and set(found["Controls"]) == {"gold", "blank", "oracle-context", "oracle-stored"}
+    assert "aim" in found[WRAPPERS] and set(found["Controls"]) == {"gold", "blank", "oracle-context", "oracle-stored"}
     assert "Presets: 156 rows" in result.out
 
 
@@ -125,8 +126,8 @@ def test_list_leaves_out_a_plugin_that_cannot_be_imported(packages: Path) -> Non
     install(packages, "zq.gone", "zq_gone", "import no_such_module_zq\n")
     result = run_cli("strategy", "list")
     assert result.code == 0 and "lc.infile" in result.out and "zq.gone" not in result.out
-    assert "left out" in result.err and "mend or uninstall" in result.err
-    assert_fault(run_cli("strategy", "show", "zq.gone"), "no_such_module_zq", "mend or uninstall")
+    assert "left out" in result.err and "repair or uninstall" in result.err
+    assert_fault(run_cli("strategy", "show", "zq.gone"), "no_such_module_zq", "repair or uninstall")
 
 
 BAD_IMPORTS = {
@@ -156,7 +157,9 @@ def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pyte
     lines = [line for line in result.err.splitlines() if line.startswith("left out: ")]
     for name in BAD_IMPORTS:
         [line] = [line for line in lines if f"zq.{name}" in line]
-        assert len(line) < 6000 and ("mend" in line or "make the entry point" in line), line
+        assert len(line) < 6000 and (
+            "correct its file" in line or "repair" in line or "make the entry point" in line
+        ), line
     if landlock.abi():
         # What writes outside its folder does not get through its import.
         assert not written.exists() and len(lines) == len(BAD_IMPORTS) + 1
