@@ -179,4 +179,4 @@ def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(
         "its own processor time: more than 0.2 seconds",
         "make it faster, or raise --strategy-seconds",
     )
-    assert "no more samples are started: 5 in a row failed alike" in result.err
+    assert "no more samples are started: 5 in a row failed with the same fault" in result.err
