@@ -80,7 +80,7 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
 
 def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
     result = run_cli(*RUN, "--after", "2024-06-02", "--home", str(home.root))
-    assert result.code == 1 and "the newest is of 2024-06-02" in result.err and "use an earlier day" in result.err
+    assert result.code == 1 and "the newest is dated 2024-06-02" in result.err and "use an earlier day" in result.err
     assert run_cli(*RUN, "--after", "June", "--home", str(home.root)).code == 2
 
 
@@ -93,7 +93,7 @@ def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
     [whole] = records(home, "--samples", "demo")
     assert (whole["samples"], whole["n"]) == ("demo", 4)
     result = run_cli("leaderboard", "--home", str(home.root), "--after", "2025-01-01")
-    assert result.code == 1 and "the newest is of 2024-06-02" in result.err
+    assert result.code == 1 and "the newest is dated 2024-06-02" in result.err
 
 
 def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None:

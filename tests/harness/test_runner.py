@@ -574,7 +574,7 @@ def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path)
         "def mine(query, repo):\n    return Context.ranked([])\n"
     )
     asked = model()
-    with pytest.raises(InputFault, match="takes java samples, the sample set 'demo' has python samples"):
+    with pytest.raises(InputFault, match="accepts java samples, but the sample set 'demo' has python samples"):
         bench.run(asked, f"{source}@mine")
     source.write_text(source.read_text().replace("'java'", "'java', 'python'"))
     assert bench.run(asked, f"{source}@mine")[0].missing == 0
