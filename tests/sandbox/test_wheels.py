@@ -138,7 +138,7 @@ def test_plain_requirements_are_taken(index: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_source_archive_is_never_built(index: Path, tmp_path: Path) -> None:
     (index / "alpha-1.0.tar.gz").write_bytes(b"its setup.py would be run")
-    with pytest.raises(SandboxUnavailable, match="only wheels") as caught:
+    with pytest.raises(SandboxUnavailable, match="a version that has wheels") as caught:
         wheels.fetch(["alpha"], "", tmp_path / "cache", quiet)
     assert "\n" not in str(caught.value) and str(caught.value).startswith("alpha: ")
 

@@ -118,12 +118,12 @@ def test_the_command_line_lists_and_prunes(make: Make, engine: Client) -> None:
     assert len(lines) == 2 and all("0 MB  built" in line and "used never" in line for line in lines)
     assert next(line for line in lines if "toolz" in line).endswith("current")
     assert next(line for line in lines if "old" in line).endswith("unused")
-    assert "1 stages of builds" in listed.err
+    assert "1 intermediate images of builds" in listed.err
     pruned = run_cli("image", "prune")
     assert pruned.code == 0 and pruned.out.splitlines()[-1] == "1 images and 1 intermediate images removed, 0 kept"
     assert run_cli("image", "prune", "--all").out.splitlines() == [
         "removed toolz-1.2.0 toolz-1.2.0",
-        "1 images and 0 stages of builds removed, 0 kept",
+        "1 images and 0 intermediate images removed, 0 kept",
     ]
 
 
