@@ -109,7 +109,7 @@ def test_its_end_is_told_with_its_last_words(real_sandbox: Sandbox) -> None:
 
 @pytest.mark.slow
 def test_one_that_hangs_is_late_and_one_that_floods_is_cut_off(bubblewrap_sandbox: Sandbox) -> None:
-    with talk(bubblewrap_sandbox) as conversation, pytest.raises(Overdue, match=r"no answer in 0\.3 seconds"):
+    with talk(bubblewrap_sandbox) as conversation, pytest.raises(Overdue, match=r"did not answer in 0\.3 seconds"):
         conversation.ask(b"hang", 0.3)
     with talk(bubblewrap_sandbox) as conversation, pytest.raises(Flooded, match="200000 bytes"):
         conversation.ask(b"flood", 60)

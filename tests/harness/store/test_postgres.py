@@ -280,7 +280,11 @@ def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception],
     ("options", "statements", "words"),
     [
         ("", ("CREATE TABLE run (distance int)",), ("another program", "choose another database")),
-        ("TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'", (), ("has the encoding LATIN1", "--encoding=UTF8")),
+        (
+            "TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'",
+            (),
+            ("has the encoding LATIN1", "--encoding=UTF8"),
+        ),
         (
             "",
             ("CREATE TABLE schema_number (number int)", "INSERT INTO schema_number VALUES (9999)"),
