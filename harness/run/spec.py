@@ -300,7 +300,7 @@ def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[
     """Return the samples dated after a day. Samples without a date may be older and are left out."""
     samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
     if not samples:
-        newest = f"the newest is of {max(days.values())}" if days else "no sample has a date"
+        newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"
         raise InputFault(
             f"no sample of {sample_set.name!r} is dated after {day}: {newest}",
             cure="use an earlier day, or build newer samples with `ctxbench samples build --since`",

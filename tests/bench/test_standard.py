@@ -146,7 +146,7 @@ def test_the_page_states_every_digest() -> None:
         (members.name, kind, digest) for members in (WHOLE, LITE) for kind, digest in members.digests.items()
     ]
     tested = Counter(str(repository.language) for repository in WHOLE.manifests_of("function"))
-    counts = f"{tested.total()} repositories, {tested['python']} in Python and {tested['java']} in Java, bring tests"
+    counts = f"{tested.total()} repositories with tests ({tested['python']} in Python and {tested['java']} in Java)"
     assert counts in " ".join(PAGE.split())
 
 

@@ -201,7 +201,7 @@ def test_the_settings_of_pytest_say_where_tests_are(path: str, text: str) -> Non
 
 def test_a_source_without_tests_says_so() -> None:
     result = guessed({"pyproject.toml": PROJECT, "demo.py": "", "docs/test_conf.py": TEST, "tests/x.py": TEST})
-    assert result.tests is None and "no file called as tests are" in result.doubts[0]
+    assert result.tests is None and "no file with a test's name" in result.doubts[0]
 
 
 def test_broken_files_are_read_as_nothing() -> None:
