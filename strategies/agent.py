@@ -1,9 +1,7 @@
-"""Agent: a model explores the repository with tools, step by step, and names the places for the prompt.
+"""Agent strategy: a model explores the repository with tools, step by step, and chooses the places for the prompt.
 
-It follows agents that work on repositories (SWE-agent, OpenHands), reduced to finding context: it changes and runs
-nothing. If the generator supports tool calls, the model reads and writes them itself. Otherwise it uses the text form
-of `strategies.chat`. Every answer is a step, whatever its content. The exploration ends with the tool `show` or at the
-end of its budgets. In the latter case, the prompt shows the places that the last results named, with a flag.
+It follows agents such as SWE-agent and OpenHands, but changes and runs nothing. Every answer is a step. If the model
+chooses no places, the prompt shows those of its last tool results, with a flag.
 """
 
 from __future__ import annotations
@@ -38,11 +36,11 @@ ANSWER = 512
 RESULT = 2000
 _NEIGHBOURS = 10
 _LINES = 20
-"""Lines before the cursor that are the query for similar code if the model names no places."""
+"""Lines before the cursor in the search for similar code if the model chooses no places."""
 PLAIN = "plain_exploration"
 """Flag: the model does not follow instructions, and the prompt shows similar code instead."""
 UNFINISHED, NONSENSE, REPEATED = "agent_unfinished", "agent_nonsense", "agent_repeated"
-"""Flags: the model named no places; an answer contained no valid call; the model repeated a call."""
+"""Flags: the model chose no places; an answer had no valid tool call; the model repeated a call."""
 _TASK = """\
 You look for code in a repository of {language}. Somebody writes at the cursor, at line {line} of the file {path}, and \
 will see this end of that file:
@@ -67,7 +65,7 @@ def explore(
     budget: Annotated[int, AtLeast(0)] = BUDGET,
     infile: Annotated[int, AtLeast(1)] = HALF,
 ) -> Prompt:
-    """Let the model look around by list, read, definitions, grep and search, and show the places that it names.
+    """Let the model explore the repository with list, read, definitions, grep and search; show the places it chooses.
 
     Args:
         steps: most answers of the model.
@@ -96,7 +94,6 @@ class Exploration:
     """One exploration of a repository by the model."""
 
     def __init__(self, query: Query, tools: Tools, generate: Generate, *, steps: int, tokens: int, infile: int) -> None:
-        """Store the task. No step is taken yet."""
         self._tools, self._generate, self._steps, self._room = tools, generate, steps, tokens
         task = _TASK.format(
             language=query.language.label,
@@ -109,10 +106,10 @@ class Exploration:
         self._chat = Chat(messages=(Message(role=Role.USER, text=task),), tools=TOOLS)
         self._called: Counter[tuple[str, str]] = Counter()
         self.flags: list[str] = []
-        """Flags of the exploration so far, with repetitions."""
+        """Flags raised so far; may repeat."""
 
     def places(self) -> list[Place]:
-        """Explore to the end. Return the places to show, the most useful first."""
+        """Explore until done. Return the places to show, most useful first."""
         for step in range(1, self._steps + 1):
             last = step == self._steps or self._room <= 0
             places = self._step(last=last)
@@ -161,7 +158,6 @@ class Exploration:
         return self._tools.answer(call, min(RESULT, self._room))
 
     def _named(self) -> list[Place]:
-        """Return the places that results named, the last first. A single line has lines around it."""
         places: list[Place] = []
         for place in reversed(self._tools.named):
             around = _NEIGHBOURS if place.end - place.start == 1 else 0
@@ -215,24 +211,24 @@ TOOLS = (
 )
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,8})(?:\s*[-:]\s*(?P<last>\d{1,8}))?")
 _READ, _HITS, _GREPPED, _EXCERPT, _WIDTH = 200, 8, 60, 12, 300
-"""Most lines of a `read`; hits of a `search` and of a `grep`; lines of a hit; characters of a line."""
+"""Limits: lines per `read`, hits per `search` and `grep`, lines per hit, characters per line."""
 _LONGEST = 500
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
 
 
 class Refusal(Exception):
-    """Raised for a call that cannot be answered. The model receives the message."""
+    """A tool call with invalid arguments. The model receives the message."""
 
 
 class Tools:
-    """The tools over one view, and the places that their results named."""
+    """The tools for one sample. It records the places in their results."""
 
     def __init__(self, query: Query, repo: Repository, engine: str | None, before: int) -> None:
-        """Provide tools over `repo`.
+        """Set up the tools.
 
         Args:
-            engine: the context engine of `search`; None for BM25 over functions.
-            before: first line of the target file that the prompt shows anyway.
+            engine: spec of the context engine for `search`; None for BM25 over functions.
+            before: first line of the target file that the prompt shows anyway, 0-based.
         """
         self._query, self._repo, self._engine, self._before = query, repo, engine, before
         self._answers: Mapping[str, Callable[..., Iterator[str]]] = {
@@ -243,10 +239,10 @@ class Tools:
             "search": self._search,
         }
         self.named: list[Place] = []
-        """Places that results named, in the order of the calls."""
+        """Places in tool results, oldest first."""
 
     def answer(self, call: ToolCall, most: int) -> str:
-        """Return the result of a call of a tool other than `show`, in at most `most` tokens.
+        """Return the result of a tool call, except `show`, in at most `most` tokens.
 
         Raises:
             Refusal: if the tool does not exist, or an argument is wrong.
@@ -255,7 +251,7 @@ class Tools:
         return _joined(self._answers[call.name](**arguments), most)
 
     def places(self, call: ToolCall) -> list[Place]:
-        """Return the places of a `show` call, limited to text that is in the view and not in the prompt.
+        """Return the places in a `show` call, without text that is missing or already in the prompt.
 
         Raises:
             Refusal: if no place remains.
@@ -274,14 +270,14 @@ class Tools:
         return self.clipped(Place(path=match["path"], start=first - 1, end=max(first, int(match["last"] or first))))
 
     def clipped(self, place: Place) -> Place | None:
-        """Return the part of a place that exists and is not in the prompt, or None if that is empty."""
+        """Return the part of a place that exists and is not already in the prompt; None if empty."""
         end = min(place.end, len(split_lines(self._repo.read(place.path))))
         if place.path == self._query.path:
             end = min(end, self._before)
         return Place(path=place.path, start=place.start, end=end) if place.start < end else None
 
     def text(self, place: Place) -> str:
-        """Return the lines of a place."""
+        """Return a place's source text."""
         return "\n".join(split_lines(self._repo.read(place.path))[place.start : place.end])
 
     def _list(self, folder: str = "") -> Iterator[str]:
@@ -343,7 +339,7 @@ class Tools:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call, checked against the tool's parameters.
+    """Return a tool call's arguments by name, after checking their types.
 
     Raises:
         Refusal: if the tool does not exist, or an argument is missing or of another type.

@@ -1,9 +1,4 @@
-"""The types of a strategy's input and output: snippets, contexts, prompts, model and sandbox. Frozen data, no I/O.
-
-A strategy is a function ``(query, repo, **parameters)``, or ``(query, repo, generate, **parameters)`` if it asks the
-model for drafts. It returns a `Context` (ranked snippets, which ctxbench packs under the budget in the similar-code
-layout) or a `Prompt` (the exact text, block by block). The harness makes the final call to the model.
-"""
+"""Input and output types of strategies: snippets, contexts, prompts, model and sandbox."""
 
 from __future__ import annotations
 
@@ -21,40 +16,40 @@ from ctxbench.bench.types import Place
 from ctxbench.strategies.chat import Chat, Message
 
 TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
-"""Flags of a prompt that was cut to its window or budget, and of a prompt that exceeds its window."""
+"""Flags: the prompt was truncated to its limit; the prompt exceeds the model's window."""
 
 
 class BlockKind(StrEnum):
-    """The kind of a prompt's block. The built-in generator uses it to find retrieved code."""
+    """What a prompt block contains. The built-in copy generator uses it to find retrieved code."""
 
     INFILE = "infile"
-    """The target file up to the cursor. Always the last block of a line prompt."""
+    """The target file up to the cursor. The last block of every line prompt."""
     SIMILAR = "similar"
     API = "api"
     """Signatures, summaries or documentation of the repository's functions and classes."""
     TEXT = "text"
     """Fixed text: instructions, headers, separators."""
     AFTER = "after"
-    """The target file after the cursor. Only the harness adds it, in runs that fill in the middle."""
+    """The target file after the cursor. Only the harness adds it, for fill-in-the-middle runs."""
     MARK = "mark"
-    """A special token of the model that separates texts. Only the harness adds it."""
+    """A special token of the model, such as a fill-in-the-middle separator. Only the harness adds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A piece of the repository that a strategy selected."""
+    """Repository text that a strategy selected. Lines are 0-based; a higher score is better."""
 
     path: str
     text: str
     start: int = 0
     end: int = 0
-    """Line after the last; 0 if the snippet is not a span of lines."""
+    """Line after the last; 0 if the snippet is not a range of lines."""
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Snippets, best first."""
+    """Ranked snippets, best first. ctxbench packs them into a prompt."""
 
     snippets: tuple[Snippet, ...]
 
@@ -63,7 +58,7 @@ class Context:
         """Sort snippets by score, best first; ties by path and line.
 
         Raises:
-            InputFault: if a part of a snippet has a wrong type or value, such as a score that is not a number.
+            InputFault: if a snippet's field has a wrong type or value.
         """
         context = cls(tuple(snippets))
         check_parts(context)
@@ -76,14 +71,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a prompt. The texts of all blocks, joined, are the prompt."""
+    """A part of a prompt. A prompt is its blocks' texts, joined."""
 
     kind: BlockKind
     text: str
     places: tuple[Place, ...] = ()
     score: float | None = None
     cut: bool = False
-    """Whether it was shortened to fit the budget."""
+    """Whether the text was shortened to fit the budget."""
 
 
 def text_block(text: str) -> Block:
@@ -93,85 +88,85 @@ def text_block(text: str) -> Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """A block that was considered and left out."""
+    """A block that did not get into the prompt."""
 
     kind: BlockKind
     places: tuple[Place, ...]
     score: float | None
     reason: str
-    """``budget``, ``limit``, or the strategy's own word."""
+    """``budget``, ``limit``, or the strategy's own reason."""
     tokens: int = 0
-    """Tokens of its text, in `ctxcode-1`; 0 if unknown."""
+    """Length in `ctxcode-1` tokens; 0 if unknown."""
 
     @classmethod
     def of(cls, block: Block, reason: str = "budget") -> Dropped:
-        """Return the record of a block that was left out."""
+        """Record a dropped block."""
         tokens = count(block.text)
         return cls(kind=block.kind, places=block.places, score=block.score, reason=reason, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The exact text for the model, with the provenance of each block."""
+    """The exact text for the model, in blocks that state where their text comes from."""
 
     blocks: tuple[Block, ...]
     dropped: tuple[Dropped, ...] = ()
     flags: tuple[str, ...] = ()
-    """Remarks for the record: ``no_candidates``, ``overflow_trimmed``, …"""
+    """Notes on the prompt: ``no_candidates``, ``overflow_trimmed``, …"""
 
     @property
     def text(self) -> str:
-        """The prompt's text as the model reads it."""
+        """The prompt as the model reads it."""
         return "".join(block.text for block in self.blocks)
 
     def flagged(self, *flags: str) -> Prompt:
-        """Return the prompt with more flags, each once."""
+        """Return the prompt with more flags, without duplicates."""
         return replace(self, flags=tuple(dict.fromkeys((*self.flags, *flags))))
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text and of the boundaries of its blocks; the key of cached generations."""
+        """SHA-256 of the text and the block boundaries. Cached generations use it as their key."""
         shape = ",".join(f"{block.kind}:{len(block.text)}" for block in self.blocks)
         return sha256(f"{shape}\n{self.text}")
 
 
 SUMMARY_ROLE = "summary"
-"""Role of calls that the run's summariser answers."""
+"""Role of model calls that the run's summariser answers."""
 
 
 class Model(Protocol):
-    """The model that the harness provides. It records and counts every call."""
+    """The model that the harness gives to a strategy. The harness counts every call."""
 
     @property
     def instructs(self) -> bool:
-        """Whether the model follows instructions. A model that only continues text can neither plan nor summarise."""
+        """Whether the model follows instructions. If not, it only continues text."""
         ...
 
     @property
     def summarises(self) -> bool:
-        """Whether a model that follows instructions, the run's summariser, answers calls with the role ``summary``."""
+        """Whether a model that follows instructions answers calls with the role ``summary``."""
         ...
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
-        """Return the model's raw answer (greedy, a single completion); for a chat, in text form (`strategies.chat`)."""
+        """Return the model's raw greedy answer. For a chat, tool calls are in the text format of `strategies.chat`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The outcome of a program that a strategy ran in the sandbox."""
+    """The result of a program that ran in the sandbox."""
 
     finished: bool
-    """Whether the program ended by itself with exit code 0."""
+    """Whether the program exited with code 0."""
     output: str
-    """The program's output and the traceback of its exception, capped."""
+    """The program's output and traceback, truncated."""
 
 
 class Execute(Protocol):
-    """The sandbox, in which a strategy may run the model's code, without repository and network."""
+    """The sandbox that runs the model's code, without the repository and without network."""
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program.
+        """Run a Python program for at most `seconds`.
 
         Raises:
             InputFault: if this run has no sandbox.
@@ -180,7 +175,7 @@ class Execute(Protocol):
 
 
 class Misshapen(InputFault):
-    """Raised when a part of a strategy's result has a wrong type or value."""
+    """A part of a strategy's result has a wrong type or value."""
 
     def __init__(self, part: str, *, cure: str) -> None:
         self.part = part
@@ -188,16 +183,16 @@ class Misshapen(InputFault):
 
 
 def check_parts(whole: Context | Prompt) -> None:
-    """Check the types and values of all parts of a context or a prompt.
+    """Check the types and values of a context or a prompt.
 
     Raises:
-        Misshapen: if a part is wrong. The message names it.
+        Misshapen: if a part is wrong.
     """
     _check(f"a {type(whole).__name__}", whole)
 
 
 def named(at: int, block: Block) -> str:
-    """Return a block's name for messages: its number from 0, its kind, and its first places."""
+    """Return a block's name for messages: its index, kind and first places."""
     places = block.places[:3] if isinstance(block.places, tuple) else ()
     spans = [f", {place.path} lines {place.start} to {place.end}" for place in places if isinstance(place, Place)]
     return f"block {at} ({block.kind}{''.join(spans)})"
@@ -253,10 +248,9 @@ def _part_name(whole: str, at: int, part: object) -> str:
 
 
 class Generate:
-    """The model of a strategy. It answers a prompt or a text with a text, and a chat with a message."""
+    """The model as strategies call it. It answers text with text, and a chat with a message."""
 
     def __init__(self, model: Model | Generate) -> None:
-        """Send requests to `model`, perhaps the `Generate` of a strategy that wraps this one."""
         self._model = model
 
     @property
@@ -274,7 +268,7 @@ class Generate:
     @overload
     def __call__(self, prompt: Chat, *, role: str = "draft", max_tokens: int = 128) -> Message: ...
     def __call__(self, prompt: Prompt | str | Chat, *, role: str = "draft", max_tokens: int = 128) -> str | Message:
-        """Return the model's raw answer; for a chat its message, which includes calls of tools.
+        """Return the model's raw answer; for a chat, a message with its tool calls.
 
         Args:
             role: purpose of the call; a word for the record.

@@ -1,10 +1,10 @@
-"""Chats: messages, tools and calls of tools, and their text form for a model without tool calls. Pure.
+"""Chats with tool calls, and their text format for models without tool calls.
 
-The text form is a chat's messages under headings (``### user``); the first has the tools and the rules of a call:
+Each message follows a heading (``### user``). The tools and these rules are in the first one:
 
     <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>
 
-Qwen and Hermes models are trained on these marks. The store contains every model's answers in this form.
+Qwen and Hermes models are trained on these tags. The store keeps every model's answers in this format.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ Its result is the next message. These are the tools:
 
 
 class Role(StrEnum):
-    """The author of a message."""
+    """A message's author."""
 
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
     """The model."""
     TOOL = "tool"
-    """The result of a call. Results follow the message with the calls, in their order."""
+    """A tool call's result. Results follow the message with the calls, in the same order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolParameter:
-    """A parameter of a tool."""
+    """A tool's parameter."""
 
     name: str
     help: str
@@ -57,7 +57,7 @@ class ToolParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool that the model may call. The strategy does the work."""
+    """A tool that the model may call. The strategy executes it."""
 
     name: str
     help: str
@@ -65,13 +65,13 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
+        """JSON schema of the arguments."""
         properties = {p.name: {**_KINDS[p.kind], "description": p.help} for p in self.parameters}
         required = [p.name for p in self.parameters if not p.optional]
         return {"type": "object", "properties": properties, "required": required}
 
     def __str__(self) -> str:
-        """Return the tool's entry in the list of the text form."""
+        """Describe the tool, in the text format."""
         lines = [f"- {self.name}: {self.help}"]
         lines += [f"    {p.name} ({p.kind}{', optional' * p.optional}): {p.help}" for p in self.parameters]
         return "\n".join(lines)
@@ -79,7 +79,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call of a tool, as the model wrote it."""
+    """A model's tool call, unchecked."""
 
     name: str
     arguments: str
@@ -87,12 +87,12 @@ class ToolCall:
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None if they are not a JSON object."""
+        """Arguments by name; None if they are not a JSON object."""
         values = _json(self.arguments)
         return values if isinstance(values, dict) else None
 
     def __str__(self) -> str:
-        """Return the call in the text form."""
+        """Return the call in the text format."""
         values = self.values
         content = {"name": self.name, "arguments": self.arguments if values is None else values}
         return f"{_OPEN}{_written(content)}{_CLOSE}"
@@ -100,18 +100,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message of a chat."""
+    """A chat message."""
 
     role: Role
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    """Calls of tools, in messages of the model only."""
+    """Tool calls, in the model's messages only."""
 
     @classmethod
     def read(cls, answer: str) -> Message:
-        """Parse a model's answer in the text form.
+        """Parse a model's answer in the text format.
 
-        A malformed call stays text. An answer that consists of unmarked calls counts as calls.
+        A malformed call remains text. An answer of nothing but calls without tags also counts as calls.
         """
         if _OPEN not in answer and (bare := _bare(answer)):
             return cls(role=Role.ASSISTANT, calls=bare)
@@ -120,37 +120,37 @@ class Message:
         return cls(role=Role.ASSISTANT, text=text.strip(), calls=tuple(calls))
 
     def __str__(self) -> str:
-        """Return the message in the text form."""
+        """Return the message in the text format."""
         return "\n".join(filter(None, [self.text, *map(str, self.calls)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """Messages, oldest first, and the tools that the model may call in its answer."""
+    """Messages, oldest first, and the tools that the model may call next."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
 
     def then(self, *messages: Message) -> Chat:
-        """Return the chat with more messages at its end."""
+        """Return the chat with more messages."""
         return Chat(messages=(*self.messages, *messages), tools=self.tools)
 
     @property
     def text(self) -> str:
-        """The whole chat in the text form, up to the point where the model continues."""
+        """The chat in the text format, up to the point where the model continues."""
         rules = _RULES + "\n".join(map(str, self.tools)) + "\n\n" if self.tools else ""
         messages = "".join(f"{HEADING}{message.role}\n{message}\n\n" for message in self.messages)
         return f"{rules}{messages}{HEADING}{Role.ASSISTANT}\n"
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the whole chat."""
+        """SHA-256 of messages and tools."""
         messages = [[m.role, m.text, [[c.name, c.arguments] for c in m.calls]] for m in self.messages]
         return sha256(json.dumps([messages, [[tool.name, tool.help, tool.schema] for tool in self.tools]]))
 
     @property
     def unanswered(self) -> str:
-        """The first error in the order of calls and results; empty if every call has its result, in order."""
+        """The first error in the order of tool calls and results; empty if each call has its result, in order."""
         due = 0
         for at, message in enumerate(self.messages):
             if (message.role is Role.TOOL) != (due > 0):
@@ -171,7 +171,7 @@ def _written(content: Any) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return a text without half characters, which JSON allows but which cannot be stored or sent."""
+    """Replace lone surrogates. JSON allows them, but they cannot be stored or sent."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -189,7 +189,7 @@ def _call_of(content: Any) -> ToolCall | None:
 
 
 def _bare(answer: str) -> tuple[ToolCall, ...]:
-    """Return the calls of an answer without marks, each once; none if it has other text in braces."""
+    """Return the calls of an answer without tags, without duplicates; none if braces contain anything else."""
     calls: dict[ToolCall, None] = {}
     end = 0
     while (start := answer.find("{", end)) >= 0:

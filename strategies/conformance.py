@@ -1,4 +1,4 @@
-"""The conformance checks of strategies on a tiny repository, for `ctxbench strategy check`, tests and authors."""
+"""Conformance checks of strategies on a tiny repository, for `ctxbench strategy check` and tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NETWORK = [f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyCheck:
-    """The outcome of one check."""
+    """The result of one conformance check."""
 
     name: str
     passed: bool
@@ -49,7 +49,7 @@ class _Trial:
     fault: str = ""
     seconds: float = 0.0
     model_prompts: list[str] = field(default_factory=list)
-    """Prompts of the strategy's own calls to the model."""
+    """Prompts that the strategy sent to the model."""
     network: Sequence[str] = ()
 
 
@@ -67,21 +67,21 @@ def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG0
 
 
 Attempt = Callable[[Query, Repository, Model, Execute | None], tuple[Prompt, Sequence[str]]]
-"""Runs a strategy once; returns its prompt, and its attempts to use the network."""
+"""Runs a strategy once. Returns its prompt and its attempts to use the network."""
 
 
 def check(strategy: BoundStrategy) -> list[StrategyCheck]:
-    """Run the checks in this process, for every task kind that the strategy declares."""
+    """Check a strategy in this process, for every task kind it declares."""
     return findings(strategy.kinds, in_process(strategy))
 
 
 def findings(kinds: Collection[Kind], attempt: Attempt) -> list[StrategyCheck]:
-    """Run the checks for some task kinds. `attempt` runs the strategy."""
+    """Check a strategy for some task kinds. `attempt` runs it."""
     return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
 
 
 def in_process(strategy: BoundStrategy) -> Attempt:
-    """Return an `Attempt` that runs a strategy in this process and records its attempts to use the network."""
+    """Return an `Attempt` that runs a strategy in this process."""
 
     def attempt(
         query: Query, repo: Repository, generate: Model, execute: Execute | None
@@ -204,7 +204,7 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
 
 
 def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
-    """Return a note on blocks that look like mistakes but may be intended, or that no such block exists."""
+    """Return a note on blocks that look like mistakes but may be intended."""
     texts = [*map(trial.repo.read, trial.repo.files()), *(text for text, _ in handed.hits)]
     repository, infile = _code(*texts), _code(*(b.text for b in prompt.blocks if b.kind is BlockKind.INFILE))
     notes: dict[str, str] = {}
@@ -268,7 +268,7 @@ _TRIES: list[list[str]] = []
 
 @cache
 def _watch() -> None:
-    """Record attempts to use the network, including those of C code. The hook stays and is idle between runs."""
+    """Record attempts to use the network, also by C code. Python cannot remove an audit hook, so it stays."""
     sys.addaudithook(_audit)
 
 

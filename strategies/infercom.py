@@ -1,8 +1,7 @@
-"""InferCom: a draft, the APIs that it may use, found by usage example and by summary, and similar code.
+"""InferCom: a draft, APIs that the draft may use, and similar code. `aim` adds the APIs to any other strategy.
 
-The source is the InferCom paper, sections on API inference and prompt construction, with the layout of its later
-release. AIM is its API inference alone: it wraps any strategy and adds the APIs that the strategy's output may use. The
-paper states no sizes for the parts of a drafted function; these are ctxbench's own.
+APIs are found by usage example and by summary (InferCom paper and its later release). The paper states no sizes for the
+parts of a drafted function; these are ctxbench's own.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ SUMMARY = 100
 
 LINES = 20
 LEAST, MOST = 5, 15
-"""Fewest and most lines of a part."""
+"""Fewest and most lines of a part of the drafted body."""
 _TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
 """A fenced block of an answer. The last block may lack its end."""
@@ -55,7 +54,7 @@ _NO_CALL = frozenset(
     {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
     | {"not", "or", "return", "super", "switch", "synchronized", "throw", "try", "while", "with", "yield"}
 )
-"""Words before a bracket that are not calls of a repository's function."""
+"""Words before a parenthesis that are not function calls."""
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
 
@@ -82,7 +81,7 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     own_file: bool = True,
     repo_paths: bool = False,
 ) -> Prompt:
-    """Show code like a draft, and the APIs that the draft's line may call (UER) and its code may do again (FSR).
+    """Show code like a draft, the APIs that the draft may call (UER), and APIs with the draft's purpose (FSR).
 
     Args:
         generate: the model, asked for a draft, and its summariser, asked for the draft's summary if it follows
@@ -128,23 +127,23 @@ def _similar(candidates: Sequence[Block], budget: int, *, empty_header: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class ApiSearch:
-    """The settings of an API search."""
+    """Settings of an API search."""
 
     encoder: str
     usage: int
-    """Number of APIs by usage example; 0 for none."""
+    """Number of APIs to find by usage example."""
     summary: int
-    """Number of APIs by summary; 0 for none."""
+    """Number of APIs to find by summary."""
     quirks: bool
 
     def unit(self, by: str) -> str:
-        """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
+        """Return the index unit's spec. `by` is ``usage`` or ``summary``."""
         return str(Spec(by, {"quirks": self.quirks}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apis:
-    """The two lists of APIs, each best first."""
+    """APIs found by usage example and by summary, each best first."""
 
     usage: tuple[Hit, ...] = ()
     summary: tuple[Hit, ...] = ()
@@ -152,9 +151,9 @@ class Apis:
 
 
 def drafted_line(infile: str, draft: str) -> str:
-    """Return the line that in-file text and draft form: the query by usage example, not yet stripped.
+    """Return the cursor line joined with the draft's first line: the query by usage example, not yet stripped.
 
-    Without a draft, return the last line of the in-file text; at the start of a line, the line before.
+    Without a draft, return the last line of the in-file text.
     """
     first = next(filter(str.strip, draft.splitlines()), "")
     lines = f"{infile}{first}".splitlines()
@@ -162,28 +161,24 @@ def drafted_line(infile: str, draft: str) -> str:
 
 
 def drafted_code(infile: str, draft: str) -> str:
-    """Return the drafted line and the other nonblank lines of the draft. Their summary is the query by summary."""
+    """Return the drafted line and the draft's other nonblank lines. Their summary is the query by summary."""
     later_lines = [line for line in draft.splitlines() if line.strip()][1:]
     return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
 
 
 def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: ApiSearch) -> Apis:
-    """Find the APIs that the drafted line may call, and those with the drafted code's purpose."""
+    """Find APIs that the drafted line may call, and APIs with the draft's purpose."""
     return retrieve(repo, generate, [drafted_line(infile, draft)], [drafted_code(infile, draft)], search)
 
 
 def retrieve(
     repo: Repository, generate: Generate, lines: Iterable[str], codes: Iterable[str], search: ApiSearch
 ) -> Apis:
-    """Find APIs by usage example and by summary.
+    """Find APIs by usage example and by summary. An API's score is its best over all queries.
 
     Args:
-        generate: the model. Its summariser summarises each of `codes` if it follows instructions.
-        lines: code lines that may call an API. Without a line, there is no search.
-        codes: stretches of code that may have an API's purpose.
-
-    Returns:
-        The lists. The score of an API is the best over its usage examples, or its summary, and the queries.
+        lines: code lines that may call an API. Without lines, nothing is searched.
+        codes: code that may have an API's purpose. Its summary is the query.
     """
     lines = [line.strip() for line in lines if line.strip()]
     if not lines:
@@ -221,31 +216,29 @@ def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: i
 
 
 def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
-    """Return the block of an API: its path below the repository's name, and its text, each line with `mark`."""
+    """Return an API's block: path and text, each line prefixed with `mark`."""
     lines = f"{repo}/{hit.place.path}\n{hit.text}".splitlines()
     text = "".join(f"{mark}{line}\n" for line in lines) + "\n"
     return Block(kind=BlockKind.API, text=text, places=(hit.place,), score=hit.score)
 
 
 def entries(repo: str, apis: Apis) -> list[Block]:
-    """Return the blocks of both API lists, each list followed by one more newline. An empty list has no block."""
+    """Return the blocks of both API lists. A newline follows each list that is not empty."""
     gap = text_block("\n")
     return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
 
 
 def api_blocks(repo: str, apis: Apis) -> list[Block]:
-    """Return the API part of a prompt: its header, which is always there, the lists, and a newline."""
+    """Return the API section of a prompt: header, entries and a newline. The header is present without entries too."""
     header, end = (text_block(text) for text in (API_HEADER, "\n"))
     return [header, *entries(repo, apis), end]
 
 
 def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[Dropped, ...], int]:
-    """Drop APIs until they and the in-file text fit the prompt's budget.
-
-    The last API by summary is dropped first, then those by usage example.
+    """Drop the worst APIs until they and the in-file text fit `context` tokens; those by summary first.
 
     Returns:
-        The lists, the dropped APIs, and the tokens left for other context (negative if the file is too long).
+        The remaining APIs, the dropped ones, and the tokens left (negative if the in-file text alone is too long).
     """
     dropped: list[Dropped] = []
     while True:
@@ -279,7 +272,7 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     infile: Annotated[int, AtLeast(1)] = HALF,
     ue_quirks: bool = False,
 ) -> Prompt:
-    """Take another strategy's output for a draft, and show its context again with the APIs that the draft may mean.
+    """Draft with another strategy's prompt, then show its context again with APIs that the draft may use.
 
     Args:
         generate: the model; asked by `inner`, for the draft, and for summaries if it follows instructions.
@@ -317,8 +310,7 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
 def drafted_body(draft: str, query: Query) -> list[str]:
     """Return the lines of the target function's body in an answer.
 
-    If the answer, the part in its tags or its last fence has the function, these are the lines of its body. Otherwise,
-    return all lines, since the model continued at the end of the prompt.
+    If the answer defines the function, only its body counts. Otherwise the whole answer does, as a continuation.
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft
@@ -332,15 +324,15 @@ def drafted_body(draft: str, query: Query) -> list[str]:
 
 
 def calls(body: list[str]) -> list[str]:
-    """Return the lines that call a function, at most the first `LINES`."""
+    """Return the first `LINES` lines that call a function."""
     calling_lines = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
     return calling_lines[:LINES]
 
 
 def stretches(body: list[str]) -> list[str]:
-    """Return the body, or if it has more than `MOST` lines, its parts of `LEAST` to `MOST` lines.
+    """Split a body of more than `MOST` lines into parts of `LEAST` to `MOST` lines.
 
-    Parts end at blank lines and before statements at the body's own depth if possible. The last may be shorter.
+    Parts end at blank lines or before statements at the body's own depth if possible. The last may be shorter.
     """
     if len(body) <= MOST:
         return ["\n".join(body)]
@@ -373,7 +365,7 @@ def _is_closed(prompt: Prompt) -> bool:
 
 
 def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
-    """Put the uncommented APIs into their own section, after the last file or before an unknown layout."""
+    """Add the APIs, not commented out, as a section after the last file; in an unknown layout, at the start."""
     api_entries = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
     if not api_entries:
         return inner_prompt
@@ -403,9 +395,8 @@ def _before_the_file(
 def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[Dropped]]:
     """Fit a strategy's context into a smaller budget.
 
-    Blocks in the similar-code layout are packed again by its rule, which skips a block that does not fit. In any other
-    layout, the least relevant blocks are dropped until the others fit, together with a heading that has no other block,
-    as in RepoFuse. The lowest score is dropped first or, if a block has no score, the block farthest from the code.
+    The similar-code layout is packed again. In other layouts, blocks with the lowest scores are dropped, or without
+    scores those farthest from the code, and also headings that become empty.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
     if list(blocks) == framed(pieces, empty_header=True):

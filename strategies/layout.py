@@ -1,9 +1,7 @@
-"""Parts of prompts that strategies share: the in-file text, similar code, and the section that asks for a function.
+"""Parts of prompts that strategies share: in-file text, similar code, and the request for a function.
 
-Budgets are in tokens of `ctxcode-1`, or of p50k_base if the run has its file.
-
-The built-in generator recognises by `TITLE` that the next function needs a body. The section does not copy that
-function from the file: it has no indentation.
+Budgets are in `ctxcode-1` tokens, or p50k_base tokens if the run has that vocabulary. The built-in copy generator reads
+`TITLE` as "the next function needs a body".
 """
 
 from __future__ import annotations
@@ -18,46 +16,45 @@ from ctxbench.bench.windows import WindowHit, code_lines, spans, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 WHOLE = 4096
-"""Most tokens of a prompt without other context."""
+"""Most tokens of a prompt with in-file text only."""
 HALF = 2048
-"""Most tokens of the in-file text beside other context."""
+"""Most tokens of the in-file text if there is other context."""
 RULE = "# " + "-" * 50
 SIMILAR_HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
 HEADER_TOKENS = 20
-"""Tokens that the header costs, with any tokenizer."""
+"""Tokens that the header costs with any tokenizer."""
 BUDGET = 2000
-"""Most tokens of header and blocks."""
+"""Most tokens of the similar code, header included."""
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
 _HEADING = ("#", "//")
-"""Starts of a heading above retrieved code. An instruction starts with a word."""
+"""Starts of a heading above retrieved code. Instructions start with a word."""
 _p50k: code_tokens.P50kBase | None = None
-"""The tokenizer of this process, which serves a single run. The run sets it before its first strategy."""
+"""This process's tokenizer. The run sets it before its first strategy."""
 
 
 def count_in(tokenizer: code_tokens.P50kBase | None) -> None:
-    """Set the tokenizer of all budgets in this process; None for `ctxcode-1`."""
+    """Set this process's tokenizer for all budgets; None for `ctxcode-1`."""
     global _p50k  # noqa: PLW0603 - strategies count by plain functions
     _p50k = tokenizer
 
 
 def count(text: str) -> int:
-    """Return the number of tokens of a text."""
+    """Return a text's number of tokens."""
     return code_tokens.count(text) if _p50k is None else _p50k.count(text)
 
 
 def pieces(text: str) -> list[str]:
-    """Return the tokens of a text, in order. Joined, they are the text."""
+    """Split a text into its tokens."""
     return code_tokens.pieces(text) if _p50k is None else _p50k.pieces(text)
 
 
 def build_infile(text: str, limit: int) -> str:
-    """Return the last lines of `text` whose tokens, without newlines, stay within `limit`.
+    """Return the last lines of `text` that have at most `limit` tokens, without counting newlines.
 
-    Lines end as in the papers' programs (`bench.windows.code_lines`), and with a newline in the result. The search
-    stops at the first line over the limit. If no code is left, the last `limit` tokens of that line are kept. The
-    papers' release returns an empty prompt in this case.
+    If even the last nonempty line is too long, return its last `limit` tokens. (The papers' release returns nothing
+    then.)
     """
     lines, _ = _shown_up_to(text)
     start, used = len(lines), 0
@@ -79,19 +76,19 @@ def _shown_up_to(text: str) -> tuple[list[str], Sequence[int]]:
 
 
 def infile_block(query: Query, limit: int) -> Block:
-    """Return the in-file text of a query as the last block of a prompt."""
+    """Return a query's in-file text as a prompt's last block."""
     text = build_infile(query.prefix, limit)
     cut = len(text) < len(query.prefix)
     return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=cut)
 
 
 def first_shown_line(query: Query, limit: int) -> int:
-    """Return the first line of the target file that its in-file text shows."""
+    """Return the first line of the target file in its in-file text, 0-based."""
     return _first_line(query, build_infile(query.prefix, limit))
 
 
 def _shown_lines(query: Query, text: str) -> tuple[Place, ...]:
-    """Return the lines of the target file in a text that ends at the cursor; empty without a whole line."""
+    """Return the target file's lines in a text that ends at the cursor; empty without a whole line."""
     start, end = _first_line(query, text), query.cursor.line + 1
     if query.kind is Kind.FUNCTION and not query.prefix.rpartition("\n")[2].strip():
         end -= 1  # the blank line at the cursor is the body's place, and not a line of the file
@@ -104,7 +101,7 @@ def _first_line(query: Query, text: str) -> int:
 
 
 def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
-    """Return the flags of the in-file text. With `by_lines`, a cut between lines has no flag."""
+    """Return the in-file text's flags. With `by_lines`, truncation between lines sets none."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
     if block.cut and not (by_lines and _text_of(query).endswith("\n" + block.text)):
         flags.append(TRIMMED)
@@ -122,11 +119,11 @@ def infile_prompt(query: Query, limit: int) -> Prompt:
 
 
 def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: float) -> Block:
-    """Return a block of similar code, with every line as a `#` comment, also for Java. A last newline adds no line.
+    """Return a block of similar code. Every line is a `#` comment, for Java too.
 
     Args:
-        paths: files that the prompt names as its source, one line each.
-        places: places of this exact text.
+        paths: source files that the block names.
+        places: places with exactly this text.
     """
     named = "".join(f"# {path}\n" for path in paths)
     code = "".join(f"# {line}\n" for line in text.splitlines())
@@ -135,9 +132,10 @@ def fragment(paths: Iterable[str], text: str, places: tuple[Place, ...], score: 
 
 
 def lines_before(query: Query, most: int, start: int = 0) -> list[str]:
-    """Return up to `most` lines before the cursor line, from the line at which the prompt begins.
+    """Return up to `most` lines before the cursor line.
 
-    The prompt begins at the line that the benchmark stored, or at `start`.
+    Args:
+        start: first line that counts. A stored `context_start` of the sample has priority.
     """
     lines, rows = _shown_up_to(query.prefix)
     # The prefix of an imported sample may begin inside the file.
@@ -147,20 +145,20 @@ def lines_before(query: Query, most: int, start: int = 0) -> list[str]:
 
 
 def unfinished_query(query: Query, size: int, start: int = 0) -> str:
-    """Return the first query: the `size` lines before the cursor line, without the partial line."""
+    """Return the query without a draft: up to `size` lines before the cursor line."""
     return "\n".join(lines_before(query, size, start))
 
 
 def draft_query(
     query: Query, draft: str, size: int, *, start: int = 0, join: bool = True, first_only: bool = False
 ) -> str:
-    """Return the second query: half a window of lines before the cursor line, then at most as many drafted lines.
+    """Return the query with a draft: half a window of lines before the cursor line, then as many drafted lines.
 
     Args:
-        size: lines of a window. Blank lines are left out; before the cursor they still count.
-        start: the line at which the prompt begins, as for `lines_before`.
-        join: write the partial line and the first drafted line as one line. Otherwise, leave the partial line out.
-        first_only: use only the draft's first nonblank line. If not joined, it is stripped, as in InferCom's release.
+        size: window size in lines. Blank lines are left out, but those before the cursor are counted.
+        start: first line that counts, as in `lines_before`.
+        join: join the partial cursor line and the first drafted line. Otherwise the partial line is left out.
+        first_only: use only the draft's first nonblank line; stripped unless joined, as in InferCom's release.
     """
     drafted = draft.splitlines()
     if first_only:
@@ -172,14 +170,14 @@ def draft_query(
 
 
 def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
-    """Return the windows unchanged, with `folder` before their paths."""
+    """Return windows as blocks, with `folder` before their paths."""
     return [fragment([folder + place.path for place in h.places], h.text, h.places, h.score) for h in hits]
 
 
 def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
-    """Return the windows moved forward by one stride, which show the code that follows the matches.
+    """Return windows moved one stride forward as blocks, so that they show the code after the matches.
 
-    As in the released code, the text is that of the first place. The other places are only named.
+    As in the released code, the text is the first place's. The other places are only named.
     """
     fragments = []
     for hit in hits:
@@ -196,10 +194,11 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
 
 
 def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
-    """Choose the best blocks that fit. Return them, best last, and those left out.
+    """Choose up to `most` blocks that fit the budget. Return them, best last, and the dropped blocks.
 
-    A block is chosen while header and blocks stay below `budget`. A block that does not fit is skipped and the next is
-    tried, until `most` are chosen.
+    Args:
+        blocks: candidates, best first. A block that does not fit is skipped.
+        budget: limit in tokens that header and chosen blocks stay below.
     """
     packed: list[Block] = []
     dropped: list[Dropped] = []
@@ -216,7 +215,7 @@ def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS)
 
 
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
-    """Return the section of similar code: header, blocks and an empty line; empty without blocks.
+    """Return the section of similar code. Without blocks it is empty, unless `empty_header` (InferCom's release).
 
     With `empty_header`, the header is shown even without blocks, as in the InferCom release.
     """
@@ -225,7 +224,7 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
 
 
 def without(blocks: Sequence[Block], gone: int) -> list[Block]:
-    """Return the blocks without block `gone`, and without the heading and gaps of a section that becomes empty."""
+    """Remove block `gone`, and its section's heading and gaps if the section becomes empty."""
     first, last = gone, gone + 1
     while first and _in_section(blocks[first - 1]):
         first -= 1
@@ -243,7 +242,7 @@ def _in_section(block: Block) -> bool:
 
 
 def is_retrieved(block: Block) -> bool:
-    """Return whether a block is retrieved context, not the file or fixed text."""
+    """Return whether a block contains retrieved code, not the target file or fixed text."""
     return block.kind in (BlockKind.SIMILAR, BlockKind.API)
 
 
@@ -260,7 +259,9 @@ def similar_prompt(
 
     Args:
         candidates: blocks of `fragment`, best first.
-        empty_header: show the header even without blocks, as the InferCom release does.
+        most: most blocks of similar code.
+        infile: most tokens of the in-file text.
+        empty_header: show the header without blocks too, as InferCom's release does.
     """
     file_block = infile_block(query, infile)
     blocks, dropped = choose(candidates, budget=budget, most=most)
@@ -272,7 +273,7 @@ def similar_prompt(
 
 
 def render(query: Query, context: Context) -> Prompt:
-    """Return the prompt of ranked snippets, in the similar-code layout."""
+    """Return the prompt for ranked snippets, in the similar-code layout."""
     fragments = []
     for snippet in context.snippets:
         places = (Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else ()
@@ -281,18 +282,19 @@ def render(query: Query, context: Context) -> Prompt:
 
 
 def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
-    """Return the title and the target as the last two blocks of a prompt (ICL-strategies paper, Listing of RAG).
+    """Return a prompt's last two blocks: title and target (ICL-strategies paper, Listing of RAG).
 
-    Python's style: ``paper`` as printed there, with doubled quotes; ``clean`` as written in a file.
+    Args:
+        style: ``paper`` as printed there, with doubled quotes; ``clean`` as in a Python file.
     """
     return (text_block(TITLE), Block(kind=BlockKind.INFILE, text=target(query, style)))
 
 
 def target(query: Query, style: str = "paper") -> str:
-    """Return signature and docstring, without a newline at the end.
+    """Return signature and docstring, without a final newline.
 
-    The lines of a Python docstring are indented by four spaces. For Java, which is not in the paper, the Javadoc comes
-    first, then the signature without its brace, in either style.
+    Args:
+        style: as for `closing`. Java ignores it: the Javadoc comes first, then the signature without its brace.
     """
     signature, doc = query.signature or "", query.docstring or ""
     if not query.language.indented:
@@ -315,7 +317,7 @@ def _javadoc(doc: str) -> str:
 
 
 def stretches(path: str, lines: Iterable[int]) -> tuple[Place, ...]:
-    """Return the runs of consecutive lines among ascending line numbers of a file."""
+    """Return runs of consecutive line numbers as places. `lines` are ascending."""
     runs: list[Place] = []
     for line in lines:
         start = runs.pop().start if runs and runs[-1].end == line else line
@@ -331,7 +333,7 @@ def filled_stretches(repo: Repository, place: Place) -> tuple[Place, ...]:
 
 
 class RepositoryFiles(Mapping[str, str]):
-    """The files of a repository as a mapping. Each file is read on access."""
+    """A repository's files as a mapping from path to text. Files are read on access."""
 
     def __init__(self, repo: Repository) -> None:
         self._read, self._paths = repo.read, dict.fromkeys(repo.files())
@@ -343,7 +345,7 @@ class RepositoryFiles(Mapping[str, str]):
         return self._read(path)
 
     def __contains__(self, path: object) -> bool:
-        """Return whether the file exists, without reading it."""
+        """Return whether the file exists."""
         return path in self._paths
 
     def __iter__(self) -> Iterator[str]:
@@ -356,12 +358,12 @@ class RepositoryFiles(Mapping[str, str]):
 
 
 def bare_name(name: str) -> str:
-    """Return a function's name without its classes and parameter types."""
+    """Return a function's name without classes and parameter types."""
     return name.partition("(")[0].rpartition(".")[2]
 
 
 def last_tokens(text: str, most: int) -> str:
-    """Return the last `most` tokens of a text, perhaps from within a line.
+    """Return a text's last `most` tokens, possibly from within a line.
 
     A character that is only partly in these tokens is left out.
     """
@@ -372,6 +374,6 @@ def last_tokens(text: str, most: int) -> str:
 
 
 def left_block(query: Query, most: int) -> Block:
-    """Return the left context, at most `most` tokens, as the last block of a prompt."""
+    """Return the code before the cursor, at most `most` tokens, as a prompt's last block."""
     text = last_tokens(query.prefix, most)
     return Block(kind=BlockKind.INFILE, text=text, places=_shown_lines(query, text), cut=text != query.prefix)

@@ -1,9 +1,7 @@
-"""Strategies by name: the decorator, the entry points, strategy files, and specs bound to strategies.
+"""Strategy registry: the decorator, entry points (``ctxbench.strategies``), strategy files and specs.
 
-A strategy is a function ``(query, repo, *, parameters)``, ``(query, repo, generate, *, parameters)`` or ``(query, repo,
-generate, execute, *, parameters)``. ``generate`` asks the model for drafts; ``execute`` runs the model's code in the
-sandbox (see `strategies.api`). The decorator sets its name. A strategy is declared in the entry-point group
-``ctxbench.strategies``, or is in a file that needs no installation: ``path/to/file.py@name(key=value)``.
+A strategy is a function ``(query, repo[, generate[, execute]], *, parameters)``. It is installed, or in a file:
+``path/to/file.py@name(key=value)``.
 """
 
 from __future__ import annotations
@@ -40,22 +38,22 @@ CONTROLS: Mapping[str, str] = {
     "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
     "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
 }
-"""Controls: rows that are computed from the answer and check the measure itself. Name -> one line of description.
+"""Controls: rows computed from the reference answer, to check the metrics. Name -> description.
 
-They need the reference, so they are not strategies or plugins and run in no cell; `harness.run.controls` computes them.
-Strategies cannot have these names."""
+A control is not a strategy and not a plugin; `harness.run.controls` computes it. Strategies cannot have these names.
+"""
 _PREFIXES = ("control.", "oracle.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredStrategy:
-    """The declaration of a strategy."""
+    """A strategy's declaration."""
 
     name: str
-    """Registered name; for ``file.py@name`` the part after the ``@``."""
+    """Registered name; in ``file.py@name`` the part after the ``@``."""
     kinds: frozenset[Kind]
     languages: frozenset[str]
-    """Languages whose samples the strategy accepts; empty for all."""
+    """Languages that the strategy accepts; empty for all."""
     drafts: bool
     executes: bool
     """Whether the strategy runs the model's code in the sandbox."""
@@ -64,14 +62,14 @@ class DeclaredStrategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration(DeclaredStrategy):
-    """A strategy without its code, for listings, plans and the check of parameters."""
+    """A strategy without its code, for listings, plans and parameter checks."""
 
     text: str
-    """Dedented docstring; empty without one."""
+    """Dedented docstring; may be empty."""
     source: str
-    """File that defines the strategy, or its module."""
+    """File or module that defines the strategy."""
     version: str
-    """Digest of the sources; empty if unknown."""
+    """Digest of the source files; empty if unknown."""
 
     @property
     def summary(self) -> str:
@@ -81,7 +79,7 @@ class Registration(DeclaredStrategy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy(DeclaredStrategy):
-    """A registered strategy, without values of its parameters."""
+    """A registered strategy, without parameter values."""
 
     function: Callable[..., Context | Prompt]
 
@@ -102,14 +100,14 @@ class Strategy(DeclaredStrategy):
 
     @property
     def source(self) -> str:
-        """File that defines the strategy; empty if it was typed in."""
+        """File that defines the strategy; empty if it was typed at a prompt."""
         return inspect.getsourcefile(self.function) or ""
 
     @property
     def version(self) -> str:
-        """Digest of the strategy's file and of the imported files beside it, or of all files of its package.
+        """Digest of the source files: the strategy's package, or its file and the files beside it that it imports.
 
-        Empty if the strategy was typed in. An edit of the strategy or its helpers changes the version.
+        Empty if the strategy was typed at a prompt.
         """
         path = Path(self.source)
         if path in _LOADED:
@@ -122,16 +120,16 @@ R = TypeVar("R", bound=Registration | Strategy)
 
 _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
 _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
-"""Module name and strategies of the file that is being loaded. Names in a file do not clash with names outside it."""
+"""Module name and strategies of the file being loaded. Files may reuse names."""
 _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
-"""Strategy file -> digest of the file and its neighbours, and its strategies."""
+"""Strategy file -> digest of its source files, and its strategies."""
 _DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
 _NEIGHBOURS: set[str] = set()
-"""Names of modules that strategy files imported from their own folder."""
+"""Modules that strategy files imported from their own folder."""
 
 
 class Bound(Generic[R]):
-    """A strategy with values of its parameters."""
+    """A strategy with parameter values."""
 
     def __init__(self, strategy: R, spec: Spec, lookup: Callable[[str], R]) -> None:
         """Check the parameters of `spec`.
@@ -140,7 +138,7 @@ class Bound(Generic[R]):
             lookup: name -> strategy, for wrapped strategies.
 
         Raises:
-            InputFault: if a parameter does not fit, or a strategy cannot be wrapped.
+            InputFault: if a parameter is invalid, or a strategy cannot be wrapped.
         """
         self.strategy = strategy
         arguments = bind(strategy.parameters, spec, command=f"ctxbench strategy show {spec.name}")
@@ -155,10 +153,10 @@ class Bound(Generic[R]):
             **{name: wrapped.spec for name, wrapped in inner.items()},
         }
         self.spec: str = str(Spec(spec.name, self.arguments))
-        """Canonical spelling: sorted parameters without defaults. Wrapped strategies are always spelled out."""
+        """Canonical spec: sorted parameters without defaults. Wrapped strategies are always included."""
         named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
-        """Languages whose samples the strategy and those that it wraps accept; empty for all."""
+        """Languages that the strategy and its wrapped strategies accept; empty for all."""
         for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
             if is_none:
                 cure = f"{spec.name} takes {listed(own)} samples only"
@@ -166,54 +164,54 @@ class Bound(Generic[R]):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Task kinds that the strategy and those that it wraps accept."""
+        """Task kinds that the strategy and its wrapped strategies accept."""
         return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
 
     @property
     def drafts(self) -> bool:
-        """Whether the strategy, or one that it wraps, asks the model for drafts."""
+        """Whether the strategy or a wrapped strategy asks the model for drafts."""
         return self.strategy.drafts or any(wrapped.drafts for wrapped in self.inner)
 
     @property
     def executes(self) -> bool:
-        """Whether the strategy runs the model's code in the sandbox; for a wrapper, whether a wrapped strategy does."""
+        """Whether the strategy, or for a wrapper a wrapped strategy, runs the model's code in the sandbox."""
         return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Specs of the context engines that the strategy, or one that it wraps, may use."""
+        """Specs of context engines that the strategy or a wrapped strategy may use."""
         own = [self.arguments.get(p.name) for p in self.strategy.parameters if p.asks_engine]
         inner = [spec for wrapped in self.inner for spec in wrapped.engines]
         return tuple(dict.fromkeys(str(spec) for spec in (*own, *inner) if spec is not None))
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """Specs of the encoders in the parameters of the strategy and of those that it wraps, defaults included."""
+        """Specs of encoders in all parameters, including defaults and wrapped strategies."""
         own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.names_encoder]
         return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Text arguments of the strategy and of those that it wraps, defaults included. Each may name an encoder."""
+        """All free-text arguments, including defaults and wrapped strategies. Each may name an encoder."""
         free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]
         own = [str(self.arguments.get(p.name, p.default)) for p in free]
         return (*own, *(text for wrapped in self.inner for text in wrapped.texts))
 
     @property
     def unmasked(self) -> bool:
-        """Whether the strategy, or one that it wraps, sees the import lines that samples mask."""
+        """Whether the strategy or a wrapped strategy sees import lines that samples mask."""
         own = any(p.unmasks and self.arguments.get(p.name, p.default) for p in self.strategy.parameters)
         return own or any(wrapped.unmasked for wrapped in self.inner)
 
     @property
     def version(self) -> str:
-        """Digest of the sources, including those of wrapped strategies."""
+        """Digest of the source files, including wrapped strategies."""
         own = self.strategy.version
         return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
 
 
 def listed(names: frozenset[str]) -> str:
-    """Return task kinds or languages in words."""
+    """Join names with "and", sorted."""
     return " and ".join(sorted(names))
 
 
@@ -227,16 +225,16 @@ def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
 
 
 def is_control(spec: str) -> bool:
-    """Return whether a row with this canonical spec is a control, which is shown but never ranked.
+    """Return whether a spec names a control. Leaderboards show controls without a rank.
 
-    Controls have a reserved name, or a name that begins with ``control.`` or ``oracle.``, also in a file.
+    Names that begin with ``control.`` or ``oracle.`` are controls too, also in a file.
     """
     name = spec.partition("(")[0]
     return name in CONTROLS or name.rpartition("@")[2].startswith(_PREFIXES)
 
 
 class BoundStrategy(Bound[Strategy]):
-    """A strategy with values of its parameters, callable in this process."""
+    """A strategy with parameter values, callable in this process."""
 
     def __call__(
         self, query: Query, repo: Repository, model: Model | Generate, execute: Execute | None = None
@@ -244,8 +242,8 @@ class BoundStrategy(Bound[Strategy]):
         """Return the prompt for one query. A returned `Context` is packed in the similar-code layout.
 
         Raises:
-            InputFault: if the query's kind is not one of `kinds`.
-            Misshapen: if the strategy returns another type, or a part has a wrong type or value.
+            InputFault: if the strategy does not accept the query's kind, or needs a sandbox and `execute` is None.
+            Misshapen: if the result has another type, or a part of it has a wrong type or value.
         """
         if query.kind not in self.kinds:
             raise InputFault(
@@ -271,12 +269,12 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
     """Register a function as the strategy `name`.
 
     Args:
-        name: its name in specs; by custom ``family.name``.
-        kinds: task kinds that it accepts. The layout of a returned `Context` is for lines.
-        languages: names of the languages whose samples it accepts, such as ``python``; empty for all.
+        name: name in specs; by convention ``family.name``.
+        kinds: accepted task kinds. A returned `Context` is laid out for line samples.
+        languages: accepted languages, such as ``python``; empty for all.
 
     Raises:
-        InputFault: if the name is malformed or taken, or the function's signature does not fit.
+        InputFault: if the name is malformed or taken, or the function's signature is not a strategy's.
     """
 
     def register(function: F) -> F:
@@ -325,12 +323,12 @@ def _services(function: Callable[..., object], name: str) -> list[str]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed strategies, sorted, without importing them."""
+    """Return the names of all installed strategies, sorted. Nothing is imported."""
     return _REGISTRY.names()
 
 
 def is_ours(name: str) -> bool:
-    """Return whether any process may import a strategy: it is built in, or already in this process."""
+    """Return whether every process may import the strategy: it is built in, or already registered in this process."""
     return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
 
 
@@ -357,12 +355,11 @@ def get(name: str) -> Strategy:
 
 
 def _declared(source: bytes, _: str) -> list[str]:
-    """Return the strategies that a text declares, without running the text."""
     return _DECLARED.findall(source.decode("utf-8", errors="replace")) or ["NAME"]
 
 
 def default_of(name: str, parameter: str) -> float | None:
-    """Return the default number of a parameter of a built-in strategy.
+    """Return a built-in strategy's default for a parameter; None if it is not a number or not built in.
 
     None if the default is not a number, or the strategy is not built in.
     """
@@ -406,7 +403,7 @@ def _load_file(path: Path, display_name: str) -> dict[str, Strategy]:
 
 @contextlib.contextmanager
 def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
-    """Let a strategy file import its neighbours among `files`, in their current state, after installed modules."""
+    """Let a strategy file import its current neighbours among `files`. Installed modules have priority."""
     folder = str(path.parent)
     names = {file.relative_to(path.parent).parts[0].removesuffix(".py") for file in files}
     for name in [name for name in _NEIGHBOURS if name.partition(".")[0] in names]:
@@ -423,10 +420,10 @@ def _beside(path: Path, files: Iterable[Path]) -> Iterator[None]:
 
 
 def resolve(spec: str) -> BoundStrategy:
-    """Return the strategy of a spec, with its parameters checked.
+    """Return the strategy for a spec.
 
     Raises:
-        InputFault: if the spec is malformed, the name is unknown, or a parameter does not fit.
+        InputFault: if the spec is malformed, the name is unknown, or a parameter is invalid.
     """
     parsed = specs.parse(spec)
     return BoundStrategy(get(parsed.name), parsed, get)

@@ -1,4 +1,4 @@
-"""Line prompts in RepoCoder's layout: RepoCoder itself, its baselines, and the results of a context engine."""
+"""RepoCoder, its baselines, and `engine`, which shows a context engine's results in the same layout."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ctxbench.strategies.layout import (
 from ctxbench.strategies.registry import strategy
 
 RETRIEVED = 20
-"""Number of windows retrieved. The prompt shows those that fit."""
+"""Number of windows to retrieve. The prompt shows those that fit."""
 _FILES = 5
 _MOST = 200_000
-"""Most characters before the cursor in a query to an engine."""
+"""Most characters of a query to an engine."""
 LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
 
 
@@ -55,8 +55,7 @@ def random_windows(
 ) -> Prompt:
     """Show windows of other files, drawn at random.
 
-    The draw depends only on the run's seed, the sample and `seed`. It takes five files for each block, then their
-    windows.
+    The draw depends only on the run's seed, the sample and `seed`. Five files are drawn per window.
 
     Args:
         seed: another seed leads to another draw.
@@ -80,24 +79,23 @@ def random_windows(
 
 @dataclass(frozen=True, slots=True)
 class WindowSearch:
-    """A search in a repository for windows of `size` lines, every `stride` lines."""
+    """A repository search for windows of `size` lines, every `stride` lines."""
 
     query: Query
     repo: Repository
     size: int
     stride: int
     before: int
-    """First line of the target file that the prompt shows. Windows of the file count if they end at or before this
-    line."""
+    """First line of the target file that the prompt shows. Only windows before it count."""
     folder: str = ""
 
     def undrafted(self) -> list[Block]:
-        """Return the code after the windows most like the lines before the cursor line."""
+        """Return the code that follows the windows most similar to the lines before the cursor."""
         hits = self._hits(unfinished_query(self.query, self.size, self.before))
         return extended(hits, self.repo, self.size, self.stride, self.folder)
 
     def drafted(self, draft: str, partial: str, lines: str) -> list[Block]:
-        """Return the windows most like the lines around a draft. `repocoder` describes `q2_partial` and `q2_lines`."""
+        """Return the windows most similar to the lines around a draft. `repocoder` explains `partial` and `lines`."""
         join, first_only = partial == "join", lines == "first"
         text = draft_query(self.query, draft, self.size, start=self.before, join=join, first_only=first_only)
         return as_found(self._hits(text), self.folder)
@@ -123,7 +121,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     empty_header: bool = False,
     own_file: bool = True,
 ) -> Prompt:
-    """Show windows like the code before the cursor; then, with a draft, windows like the code it makes.
+    """Show windows like the code before the cursor; then, with a draft, windows like the drafted code.
 
     The first round searches with the 20 lines before the cursor line and shows what follows the windows found. Every
     further round asks the model for a draft and searches with the lines around it.
@@ -171,7 +169,7 @@ def engine(
     blocks: Annotated[int, AtLeast(0)] = BLOCKS,
     infile: Annotated[int, AtLeast(1)] = HALF,
 ) -> Prompt:
-    """Show the places that a context engine answers with, asked with the target file up to the cursor.
+    """Show the places that a context engine returns for the target file up to the cursor.
 
     Args:
         name: the engine: an installed one, ``file.py@Class`` or ``file.toml``.

@@ -1,8 +1,7 @@
-"""RepoFuse: definitions that the file refers to and code like it, ranked together, the most relevant first.
+"""RepoFuse: definitions that the file refers to, and code like it, ranked together.
 
-RepoFuse uses Jedi for the definitions, which infers types and reads files from disk. Here, names in the shown text are
-resolved through the text's imports, without types: ``store.load`` is resolved only if ``store`` is a module or a class.
-Definitions that these refer to in turn are left out.
+RepoFuse finds definitions with Jedi, which infers types. Here, names are resolved through imports, without types:
+``store.load`` is resolved only if ``store`` is a module or a class.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from ctxbench.strategies.registry import strategy
 
 CHUNK = 10
 MASKED = frozenset({"ctxbench", "projbench"})
-"""Benchmarks whose line samples hide the import of the target. RepoFuse was measured without this."""
+"""Benchmarks whose line samples hide the target's import. RepoFuse was not measured with this."""
 _RETRIEVED = 50
-"""Number of chunks retrieved. The best in other files are used."""
+"""Number of chunks to retrieve. The best ones in other files are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPiece:
-    """A candidate piece of another file."""
+    """A definition or chunk of another file, as a candidate for the prompt."""
 
     kind: BlockKind
     path: str
@@ -64,7 +63,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     infile: Annotated[int, AtLeast(1)] = HALF,
     unmasked: Unmasked = False,
 ) -> Prompt:
-    """Show definitions that the file refers to and chunks that follow code like it, the most relevant first.
+    """Show definitions that the file refers to and chunks that follow similar code, the most relevant first.
 
     This is RepoFuse as the InferCom paper compares with it: left context only. Static analysis finds the rationale
     context, for which RepoFuse asks Jedi.
@@ -74,8 +73,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
         analogies: number of chunks.
         encoder: ranks all candidates: an encoder's spec, ``bm25`` or ``jaccard``.
         query_tokens: tokens at the end of the in-file text that candidates are compared with; if the encoder reads
-            fewer,
-            it cuts them at their end.
+            fewer, it cuts them at their end.
         budget: tokens for the context.
         infile: tokens for the in-file text.
         unmasked: see the import lines that samples mask, as in that paper.
@@ -93,7 +91,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]:
-    """Yield the chunks after those most like the last lines before the cursor, as CrossCodeEval's lists do."""
+    """Yield the chunks after those most similar to the last lines before the cursor, as CrossCodeEval does."""
     lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
     hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_RETRIEVED)
     for hit in [hit for hit in hits if hit.place.path != query.path][:most]:
@@ -140,11 +138,9 @@ _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
 def definitions(query: Query, repo: Repository) -> list[RankedPiece]:
-    """Return the definitions in other files that the shown part of the target file refers to, each once.
+    """Return the definitions in other files that the shown part of the target file refers to, without duplicates.
 
-    Python: names that are imported, called, instantiated, inherited from or used otherwise, and the methods of imported
-    base classes that the method at the cursor overrides. Functions are whole, classes and modules are stubs; variables
-    are left out. Java: imported types as stubs; of an imported package, the types that the file names.
+    Functions are complete. Python classes and modules, and Java types, are stubs. Variables are left out.
     """
     outline = cache(lambda path: repo.language.outline(repo.read(path)))
     names = repo.language.referred(query.path, query.cursor.line, RepositoryFiles(repo))
@@ -175,7 +171,7 @@ def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str],
 
 
 def stub(text: str, language: Language) -> str:
-    """Return a class or a file as a stub, without blank lines."""
+    """Return source text without function bodies, comments and blank lines."""
     source = Source(text, language)
     pieces, end = [], 0
     for start, stop, instead in _cuts(source.root, language):

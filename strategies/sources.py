@@ -1,8 +1,7 @@
-"""Sources of a strategy: the files whose digest is its version. They are read, never imported.
+"""The source files that determine a strategy's version. They are read, never imported.
 
-The sources are all files of the strategy's package. Without a package, they are the file itself and the files beside it
-that it imports, directly or not. All imports in the text count, also those that run late. Modules with computed names
-and files that are not Python are ignored.
+They are all files of the strategy's package or, without one, the file and the files beside it that it imports, directly
+or not. Imports inside functions count too; computed names do not.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def digest(contents: Mapping[Path, bytes]) -> str:
-    """Return a digest of files, in their order."""
+    """Return a short digest of files, in order."""
     return sha256("".join(f"{file.name}\0{sha256(content)}\n" for file, content in contents.items()))[:12]
 
 
 def sources_of(module: str, path: Path) -> dict[Path, bytes]:
-    """Return the files that define a strategy, in order, with their content.
+    """Return the source files of a strategy with their content, in order.
 
     Raises:
         OSError: if the file cannot be read.
@@ -37,7 +36,7 @@ def sources_of(module: str, path: Path) -> dict[Path, bytes]:
 
 
 def with_neighbours(path: Path) -> dict[Path, bytes]:
-    """Return a file and then the files beside it that it imports, directly or not, with their content.
+    """Return a file and the files beside it that it imports, directly or not, with their content.
 
     Raises:
         OSError: if the file itself cannot be read.
@@ -60,7 +59,7 @@ def with_neighbours(path: Path) -> dict[Path, bytes]:
 
 
 def _imported(content: bytes, names: Set[str]) -> set[str]:
-    """Return those of the names that are the first part of a module's absolute imports."""
+    """Return those of `names` that the source imports absolutely."""
     imported: set[str] = set()
     if not any(name.encode() in content for name in names):
         return imported  # most files; parsing one takes milliseconds, for every sample
@@ -74,7 +73,7 @@ def _imported(content: bytes, names: Set[str]) -> set[str]:
 
 
 def _beside(folder: Path, name: str) -> list[Path]:
-    """Return the files beside a file that it imports by this name; empty if the module is elsewhere."""
+    """Return the files in `folder` that ``import name`` would load; empty if the module is elsewhere."""
     if name == _OURS or name in sys.builtin_module_names or folder.name in _INSTALLED:
         return []
     spec = PathFinder.find_spec(name, [*sys.path, str(folder)])
@@ -86,7 +85,7 @@ def _beside(folder: Path, name: str) -> list[Path]:
 
 
 def _package(module: str) -> Path | None:
-    """Return the folder of a module's package, or None. For the built-in strategies it is `ctxbench.strategies`."""
+    """Return the folder of a module's package; None without one. Built-in strategies share `ctxbench.strategies`."""
     ours = module.startswith(f"{__package__}.")
     top, dot = (__package__, ".") if ours else module.partition(".")[:2]
     file = getattr(sys.modules.get(top), "__file__", None)

@@ -1,4 +1,4 @@
-"""The stored contexts of benchmarks, in the prompts of their authors' own programs, without any search."""
+"""Strategies that show benchmarks' stored contexts in their authors' prompts, without any search."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ctxbench.strategies.layout import count, infile_flags, left_block, pieces
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
-"""CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""
+"""CrossCodeEval's prompt layouts: that of its evaluation program, and that of its data files."""
 MAX_CONTEXT, MAX_PROMPT = 512, 1998
-"""Limits of the evaluation program, in tokens: for cross-file code, and for the prompt (2048 minus 50 new tokens)."""
+"""The evaluation program's token limits: cross-file code, and the prompt (2048 minus 50 new tokens)."""
 REPOBENCH = 15_800
 NOTHING_STORED = "no_stored_context"
-"""Flag of a prompt whose sample stores no such context, so that it shows the file alone."""
+"""Flag: the sample stores no such context, so the prompt has only the file."""
 GRAPHS = ("definition", "reference")
-"""Names of RepoFuse's contexts, which are shown only on request."""
+"""Names of RepoFuse's contexts. They are shown only on request."""
 CROPPED, IMPORTS = "cropped_code", "import_statement"
-"""Names of the stored contexts with RepoBench's own cut of the file."""
+"""Names of stored contexts that contain RepoBench's own excerpts of the target file."""
 _HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
 _GAP = re.compile(r"\n\n(\n{2,})")
-"""Four or more newlines, which RepoBench's program shortens to two."""
+"""Four or more newlines. RepoBench's program shortens them to two."""
 
 
 @strategy("lc.crosscodeeval")
@@ -46,10 +46,8 @@ def crosscodeeval(
     Args:
         context: name of the stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
         layout: ``chunks``: whole pieces while they fit, then the file (their evaluation program); ``text``: the stored
-            text
-            cut at its end, and the file in the tokens not reserved for it (their programs for vLLM and OpenAI, whose
-                limits
-            are max_context=12800 and max_prompt=16234).
+            text cut at its end, and the file in the tokens not reserved for it (their programs for vLLM and OpenAI,
+            whose limits are max_context=12800 and max_prompt=16234).
         max_context: tokens for cross-file code.
         max_prompt: tokens for the prompt.
     """
@@ -95,7 +93,7 @@ def repobench(
 
 
 def select_context(stored: Sequence[StoredContext], name: str) -> StoredContext | None:
-    """Return the context with this name; without a name, the first that is not a dependency graph's."""
+    """Return the stored context `name`; without a name, the first that is not a dependency graph."""
     matches = (context for context in stored if (context.name == name if name else context.name not in GRAPHS))
     return next(matches, None)
 
@@ -107,7 +105,7 @@ def crosscodeeval_prompt(
     max_context: int = MAX_CONTEXT,
     max_prompt: int = MAX_PROMPT,
 ) -> Prompt:
-    """Return CrossCodeEval's prompt with one context. `crosscodeeval` describes the arguments.
+    """Return CrossCodeEval's prompt with one stored context. `crosscodeeval` explains the arguments.
 
     Raises:
         InputFault: if the layout reserves the whole prompt for cross-file code.
@@ -133,7 +131,7 @@ def crosscodeeval_prompt(
 
 
 def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
-    """Return pieces in the format of CrossCodeEval's data files: a header, and each piece below two comment lines."""
+    """Return snippets in the format of CrossCodeEval's data files, every line commented out with `mark`."""
     parts = [f"{mark} {_HEADER}"] if snippets else []
     for snippet in snippets:
         code = "\n".join(f"{mark} {line}" for line in snippet.text.strip("\n").splitlines())
@@ -160,9 +158,9 @@ def _commented(snippet: StoredSnippet, mark: str) -> Block:
 
 
 def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropped, ...]]:
-    """Remove `over` tokens of last lines from the pieces, and add two line ends.
+    """Remove `over` tokens of last lines from the blocks, and add two newlines.
 
-    As in RepoBench's program, newlines are not counted, and an exactly reached count drops one more line.
+    As in RepoBench's program, newlines do not count, and reaching the count exactly drops one more line.
     """
     if over <= 0:
         return blocks, ()

@@ -1,4 +1,4 @@
-"""A tiny repository for the conformance check: the five files of `tiny.toml` and a planted answer."""
+"""The tiny repository of the conformance check: five files of `tiny.toml` and a planted answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ctxbench.bench.repository import AccessLedger, Repository, View, digest_of
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
-"""An alternative planted answer; see `view_for`."""
+"""An alternative planted answer (see `view_for`)."""
 PLANTED = "zq_planted_answer"
-"""The planted answer. It is after the cursor in the target file and nowhere else. No prompt may contain it."""
+"""The planted answer, which is only after the cursor in the target file. No prompt may contain it."""
 TARGET = "shop/checkout.py"
 
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ _STORED = StoredContext(
 
 
 def query_for(kind: Kind) -> Query:
-    """Return a query of a kind about the target file."""
+    """Return a query about the target file."""
     prefix, suffix = _BEFORE, None
     if kind is Kind.FUNCTION:
         documented = '"""Take the money."""\n'
@@ -45,22 +45,20 @@ def query_for(kind: Kind) -> Query:
 
 @dataclass(slots=True)
 class Handed(AccessLedger):
-    """A ledger that records the results of searches."""
+    """An access ledger that records search results."""
 
     hits: list[tuple[str, Sequence[Place]]] = field(default_factory=list)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Record the hits of a search."""
+        """Record search hits."""
         self.hits += hits
 
 
 def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) -> Repository:
-    """Return the view of the repository for a query's strategy.
+    """Return the repository as the query's strategy sees it.
 
     Args:
-        answer: `OTHER` for a repository that differs only in hidden text: other names, more of them, and a nested
-            function.
-        ledger: records what searches return.
+        answer: if `OTHER`, the hidden text differs: other names, more of them, and a nested function.
     """
     texts = _TEXTS
     if answer != PLANTED:
@@ -71,7 +69,7 @@ def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) 
 
 
 def bare_case(kind: Kind) -> tuple[Query, Repository]:
-    """Return the minimal case: one file, with the cursor at its start."""
+    """Return the minimal case: one file, cursor at its start."""
     query = _query(kind, TARGET, "", Cursor(line=0, column=0))
     return query, _view({TARGET: f"{PLANTED} = 1\n"}, query, (), None)
 
@@ -110,13 +108,12 @@ def _view(texts: dict[str, str], query: Query, masked: Sequence[tuple[int, int]]
 
 
 class _NoEngine:
-    """A stand-in for every context engine, since the check starts none. It returns each file's first lines."""
+    """Replaces every context engine, since the check starts none. Returns each file's first lines."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self._paths = paths
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """-"""
         places = [Place(path=path, start=0, end=10_000) for path in self._paths]
         return [ScoredPlace(place=place, score=1 / (1 + at)) for at, place in enumerate(places)][:top]
 

@@ -1,8 +1,4 @@
-"""The baselines of the ICL-strategies paper, each a port of the method's released program.
-
-If a program chooses among several answers, the strategy asks the model for the earlier ones and returns the last
-prompt. The harness makes the last call and cuts the function out of the answer.
-"""
+"""Baselines of the ICL-strategies paper, ported from their released programs."""
 
 from __future__ import annotations
 

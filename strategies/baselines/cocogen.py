@@ -1,9 +1,7 @@
-"""CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python.
+"""CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python only.
 
-The frame and labels of its prompts are the release's. The solved examples are ctxbench's own, because those of the
-release are other people's code. The release runs pylint on a file beside the original. Here, pyflakes reads the text,
-and a language's `ProjectNames` looks up members of the project's modules and classes, without writing files or
-importing. The reference is never read.
+Prompt frame and labels are the release's; the solved examples are ctxbench's own. The release runs pylint on files.
+Here, pyflakes checks the text, and `ProjectNames` looks up members of the project's modules and classes.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from ctxbench.strategies.layout import RepositoryFiles, bare_name, infile_flags,
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024
-"""Most new tokens of a draft, as in the harness's last call, so that the scored answer is the checked one."""
+"""Most new tokens of a draft. The harness's last call has the same limit, so the scored answer is the checked one."""
 SUGGESTED = 5
 END = "[END OF CODE]"
 NO_INSTRUCTIONS = "no_instructions"
@@ -131,7 +129,7 @@ def _hinted(query: Query, suggestions: Sequence[tuple[DraftFault, Sequence[Symbo
 
 
 def problem(query: Query) -> str:
-    """Return the task as text: name, signature, and the docstring as its description.
+    """Return the task as text: name, signature and docstring.
 
     The release uses CoderEval's human-written description, which mined samples lack.
     """
@@ -139,7 +137,7 @@ def problem(query: Query) -> str:
 
 
 def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
-    """Return the first prompt, with retrieved functions, the most similar last."""
+    """Return the first prompt, with the most similar function last."""
     context_parts = [part for block in contexts for part in (block, text_block("\n"))] or [text_block("\n")]
     head, tail = text_block(f"{_shots()}```\n"), text_block("```\n")
     return Prompt(blocks=(head, *context_parts, tail, *_question(query), text_block("A:\n")))
@@ -155,7 +153,7 @@ def _repair(
 
 
 def reason_text(fault: DraftFault, draft: DraftedFile, symbols: Sequence[Symbol], module: str) -> str:
-    """Return a fault in ctxbench's own words, with the symbols of the repository that may be meant."""
+    """Return a message that explains a fault and lists repository symbols that may be meant."""
     line = f"In line: {draft.line(fault.line)}"
     if fault.category is Category.REDEFINED:
         return f"{line}\nError: {fault.name!r} is already defined above; use that definition."
@@ -195,25 +193,25 @@ def _signature(query: Query) -> str:
 
 
 class Category(StrEnum):
-    """The kind of a fault, which determines its text in the prompt. The names are pylint's."""
+    """A fault's kind, which determines the text in the prompt. Names are pylint's."""
 
     SYNTAX = "syntax-error"
     UNDEFINED = "undefined-variable"
     MEMBER = "no-member"
     REDEFINED = "function-redefined"
     OTHER = "other"
-    """Any other fault. The prompt has only the checker's message."""
+    """Any other fault. The prompt shows only the checker's message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftFault:
-    """A fault that the checker found in the function."""
+    """A fault in the drafted function."""
 
     category: Category
     line: int
     """Line in the file, 0-based."""
     name: str
-    """The wrong name as spelled (``rules.round_up``); empty without a name."""
+    """The wrong name as written (``rules.round_up``); empty if the fault has no name."""
     message: str
 
 
@@ -241,11 +239,11 @@ _CATEGORIES = {
         Category.OTHER,
     ),
 }
-"""Messages of pyflakes that pylint calls errors. The others (unused names, style) are ignored."""
+"""Pyflakes messages that pylint calls errors. Others (unused names, style) are ignored."""
 
 
 class Checker:
-    """A checker of drafts for one query. It looks up the project's names once a draft parses."""
+    """A static checker of drafts for one query."""
 
     def __init__(self, query: Query, repo: Repository) -> None:
         self._query, self._repo = query, repo
@@ -255,7 +253,7 @@ class Checker:
         return PYTHON.project(RepositoryFiles(self._repo))
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
-        """Return the faults of the function, by line; empty if the rest of its file cannot be parsed."""
+        """Return the drafted function's faults, by line; empty if the rest of its file cannot be parsed."""
         error = _parsed("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
         if isinstance(error, SyntaxError):
             line = draft.start + max(0, (error.lineno or 1) - 1)
@@ -310,26 +308,26 @@ class Symbol:
 
     name: str
     header: str
-    """The dedented declaration without the colon; for a method, below that of its class."""
+    """The dedented declaration without its colon. A method's follows its class's."""
     imports: str
-    """The line that imports the symbol, or its class, into the target file; empty for symbols of that file."""
+    """Import line for the target file; empty if the target file defines the symbol."""
     place: Place
 
     @property
     def text(self) -> str:
-        """The import line, if any, and the declaration."""
+        """Import line, if any, and declaration."""
         return "\n".join(part for part in (self.imports, self.header) if part)
 
     def block(self) -> Block:
-        """Return the symbol as a block of signatures."""
+        """Return the symbol as a prompt block."""
         return Block(kind=BlockKind.API, text=f"{self.text}\n", places=(self.place,))
 
 
 class Symbols:
-    """A lookup of symbols in a view."""
+    """A search for repository symbols that a draft may have meant."""
 
     def __init__(self, repo: Repository, path: str, encoder: str) -> None:
-        """Look up symbols for a target file. `encoder` finds symbols without a name match."""
+        """Prepare the search for a target file. `encoder` ranks functions if no name matches."""
         self._repo, self._path, self._encoder = repo, path, encoder
 
     @cached_property
@@ -337,7 +335,7 @@ class Symbols:
         return ModuleIndex(self._repo.files(), ())
 
     def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
-        """Return at most `most` symbols with that bare name, or the functions most like the line that uses it."""
+        """Return up to `most` symbols with this unqualified name; without a match, functions most similar to `line`."""
         exact_matches = tuple(self._named(name))
         return (exact_matches or tuple(self._like(f"{name}\n{line}", most)))[:most]
 
@@ -376,30 +374,30 @@ class Symbols:
         return "" if path == self._path else f"from {self.module(path)} import {name}"
 
     def module(self, path: str) -> str:
-        """Return the dotted name of a file's module."""
+        """Return a file's dotted module name."""
         return self._modules.name(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedFile:
-    """A file with a drafted function in it."""
+    """The target file with a drafted function. Lines are 0-based."""
 
     text: str
     function: str
     start: int
     end: int
-    """Line after its last line."""
+    """Line after the function's last."""
 
     def line(self, number: int) -> str:
-        """Return a line of the file without its indentation; empty if it does not exist."""
+        """Return a line without its indentation; empty if it does not exist."""
         lines = self.text.split("\n")
         return lines[number].strip() if 0 <= number < len(lines) else ""
 
 
 def placed(query: Query, answer: str) -> DraftedFile | None:
-    """Return the target file with the answer's function; None if the answer or the prefix has no function.
+    """Return the target file with the function from the answer; None if either has no such function.
 
-    The function is cut out as for scoring, so the checker reads what tests would run.
+    The function is extracted as for scoring, so the checker reads what tests would run.
     """
     lines = query.prefix.split("\n")
     name = bare_name(query.name or "")

@@ -1,4 +1,4 @@
-"""ReACC: a chunk of 300 words and the next one, chosen by the sum of a dense and a lexical score."""
+"""ReACC: the chunk of 300 words with the best sum of dense and lexical score, and the next chunk."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ QUERY_WORDS = 300
 DENSE, LEXICAL = 100.0, 1.1
 CONSIDERED = 100
 WHOLE = 924
-"""Tokens of chunk and context together."""
+"""Tokens for chunk and context together."""
 Chunk = tuple[Place, str]
-"""Place and text. Chunks of one long line share a place."""
+"""Place and text. The text distinguishes chunks of one long line."""
 
 
 @strategy("base.reacc", kinds=(Kind.FUNCTION,))
@@ -34,7 +34,7 @@ def reacc(
     encoder: EncoderSpec = "minilm",
     whole: Annotated[int, AtLeast(1)] = WHOLE,
 ) -> Prompt:
-    """Show the chunk of 300 words most like the code before the cursor, and the chunk behind it.
+    """Show the chunk of 300 words most like the code before the cursor, and the chunk after it.
 
     ReACC's own retriever (``microsoft/reacc-py-retriever``, several vectors per text, Python only) is not available
     here; `encoder` replaces it. A model that follows instructions gets the chunks as the one FILE of the ICL prompt. A
@@ -57,7 +57,7 @@ def reacc(
 
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
-    """Return the chunk with the highest sum of scores. In a ranking without it, a chunk has the lowest score."""
+    """Return the chunk with the highest sum of scores. Outside a ranking's best, a chunk gets its lowest score."""
     dense, lexical = (
         {(hit.place, hit.text): hit for hit in repo.search(text, unit=UNIT, ranker=ranker, top=CONSIDERED)}
         for ranker in (encoder, "bm25")

@@ -1,7 +1,7 @@
-"""RLCoder: small blocks by BM25 and an encoder, with a block that means stop (ICL-strategies paper, Table 3).
+"""RLCoder: blocks of up to 15 lines, ranked by BM25 and an encoder, with a stop block (ICL-strategies paper, Table 3).
 
-Blocks have at most 15 lines, and an encoder ranks BM25's best. One more candidate, the stop block, means that no more
-context is needed: blocks ranked after it are left out. `repocoder_fn` is the RepoCoder mode of the same release.
+The stop block is a candidate that means "no more context": blocks ranked after it are dropped. `repocoder_fn` is the
+RepoCoder mode of the same release.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ctxbench.strategies.registry import strategy
 
 QUERY_LINES, QUERY_TOKENS = 20, 256
 CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10
-"""Tokens for the blocks, for the prompt, and unused tokens of the prompt, as in the published commands."""
+"""Tokens for the blocks, for the prompt, and to leave unused, as in the published commands."""
 UNIT = "mini-block(lines=15)"
 FIRST_CUT = "bm25(split=spaces)"
-"""The release's first ranking. The encoder ranks its best blocks."""
+"""The release's first ranking. The encoder then ranks its best blocks."""
 STOP = "Don't need cross file context for completion"
 _APART = "\n\n"
 
@@ -40,7 +40,7 @@ def rlcoder(
     budget: Annotated[int, AtLeast(0)] = CROSS_FILE,
     whole: Annotated[int, AtLeast(64)] = WHOLE,
 ) -> Prompt:
-    """Show small blocks of other files like the code before the cursor, up to the block that says to stop.
+    """Show small blocks of other files like the code before the cursor, up to the stop block.
 
     The paper used the trained retriever, whose weights are set by ``encoder=unixcoder(path=…)``. For an encoder without
     that training, the stop block has no special meaning.
@@ -111,7 +111,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedBlocks:
-    """The blocks to show, best first, and those after the stop block."""
+    """Blocks to show, best first, and blocks ranked after the stop block."""
 
     blocks: tuple[tuple[str, Block], ...]
     stopped: tuple[Dropped, ...] = ()
@@ -119,20 +119,20 @@ class RetrievedBlocks:
 
 
 def question(left_context: str) -> str:
-    """Return the query: the last 20 nonblank lines of the left context."""
+    """Return the search query: the last 20 nonblank lines before the cursor."""
     return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
 def retrieve(
     repo: Repository, text: str, encoder: str, candidates: int, blocks: int, *, stop: bool = False, drafted: str = ""
 ) -> RetrievedBlocks:
-    """Return the blocks for a query text.
+    """Rank blocks with BM25, then with an encoder.
 
     Args:
-        encoder: ranks the candidates.
-        candidates: number of blocks that BM25 keeps.
+        encoder: encoder spec.
+        candidates: number of BM25's best blocks that the encoder ranks.
         blocks: number of ranked blocks for the prompt, including the stop block.
-        drafted: text drafted after the query, which only the encoder reads.
+        drafted: draft after the query text; only the encoder reads it.
     """
     hits = repo.search(text, unit=UNIT, ranker=FIRST_CUT, top=candidates)
     if not hits:
@@ -152,10 +152,10 @@ def retrieve(
 
 
 def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int) -> Prompt:
-    """Return the prompt: blocks from the best to the worst, the target's path, the left context.
+    """Return the prompt: blocks, best first, then the target's path and the code before the cursor.
 
-    The blocks are cut at their end to `budget` tokens. The left context is cut at its start, so that the whole prompt
-    is 10 tokens shorter than `whole`.
+    Blocks are truncated at the end to `budget` tokens, the code before the cursor at its start, so that the prompt has
+    `SPARE` tokens fewer than `whole`.
     """
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"

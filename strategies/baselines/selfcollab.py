@@ -1,7 +1,7 @@
 """Self-collaboration: an analyst plans, a developer writes, a tester tests (ICL-strategies paper, Table 4). Python.
 
-The messages of the three roles are those of its MIT-licensed release. A role's history is one text, with empty lines
-between its messages, because a strategy's prompt has no chat turns.
+The roles' messages are those of the MIT-licensed release. Each role's history is one text, with messages separated by
+empty lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctxbench.strategies.layout import closing, target
 from ctxbench.strategies.registry import strategy
 
 ROLE = 512
-"""Most new tokens of an answer of the analyst or the tester, as in the release."""
+"""Most new tokens of an analyst's or tester's answer, as in the release."""
 SECONDS = 10.0
 PLAIN_STEPS = 3
 TEAM = (
@@ -119,20 +119,20 @@ def _chat(*messages: str) -> Prompt:
 
 
 def _last_function(code: str) -> str:
-    """Return the name of the last function at module level, preferably not ``main``; empty without a function."""
+    """Return the last top-level function's name, preferably not ``main``; empty if there is none."""
     functions = PYTHON.outline(code).functions
     names = [function.name for function in functions if not function.types and not function.inside]
     return next((name for name in reversed(names) if name != "main"), names[-1] if names else "")
 
 
 def _message(output: str) -> str:
-    """Return the release's report: the exception, without the output and the place where it was raised."""
+    """Return the last line of the output: the exception without its traceback, as in the release."""
     lines = [line for line in output.split("\n") if line.strip()]
     return lines[-1].strip() if lines else ""
 
 
 def code_in(answer: str) -> str:
-    """Return the code of an answer: its first fence, or everything from its first ``def``; empty without either."""
+    """Return an answer's code: its first fenced block, or all text from the first ``def``; empty without either."""
     fenced = _FENCED.search(answer)
     if fenced is not None:
         return fenced["code"].strip("\n")

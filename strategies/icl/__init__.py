@@ -1,8 +1,4 @@
-"""The strategies of the ICL-strategies paper: write functions from signature, docstring and retrieved context.
-
-Each strategy is a row of options: the part of a retrieved function that it shows, whether the model plans first,
-whether the current file is last, and whether documentation replaces code.
-"""
+"""Strategies of the ICL-strategies paper: write a function from its signature, docstring and retrieved context."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclOptions:
-    """The parameters of the family (see `MEANING`). Each strategy has those that apply to it."""
+    """Parameters of the ICL strategies (see `MEANING`). Each strategy uses those that apply to it."""
 
     encoder: EncoderSpec = "minilm"
     k: Annotated[int, AtLeast(1)] = 1
@@ -55,27 +51,27 @@ class IclOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclRecipe:
-    """The options of one strategy of the family."""
+    """What one ICL strategy shows and asks for."""
 
     blocks: Literal["none", "function", "scope", "file"] = "none"
     steps: bool = False
-    """Whether the model plans first, with a retrieval for each step."""
+    """Whether the model plans first, and each step is a search query."""
     infile: bool = False
     documents: Literal["no", "shown", "planned"] = "no"
-    """Whether documentation of files replaces code, or is only for the model's plan."""
+    """Whether model-written documentation replaces code (``shown``) or only helps the model plan (``planned``)."""
     extra_files: int = 0
-    """Default number of documented files besides the current one."""
+    """Default number of documented files besides the current file."""
 
     @property
     def instruction(self) -> str:
-        """The key in `INSTRUCTIONS` of the paper's instruction for the strategy."""
+        """Key in `INSTRUCTIONS` of the paper's instruction for this strategy."""
         if self.documents != "no" or (self.blocks in ("function", "scope") and not self.steps):
             return "A"
         return "B" if self.blocks != "none" or self.infile else "direct"
 
 
 def parameters(recipe: IclRecipe) -> tuple[str, ...]:
-    """Return the names of a strategy's parameters, in the order of `IclOptions`."""
+    """Return a strategy's parameter names, in the order of `IclOptions`."""
     names = {"instruction", "target_style"}
     if recipe.blocks != "none" or recipe.infile:
         # If the current file is empty, the Infile strategies retrieve.
@@ -88,10 +84,10 @@ def parameters(recipe: IclRecipe) -> tuple[str, ...]:
 
 
 class PromptBuilder:
-    """A builder of one sample's prompt."""
+    """Builds one sample's prompt."""
 
     def __init__(self, name: str, recipe: IclRecipe, choices: IclOptions, query: Query, repo: Repository) -> None:
-        """Read the current file. If it has no function, use another recipe."""
+        """Read the current file. If it has no function, fall back to another recipe."""
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files
@@ -113,11 +109,11 @@ class PromptBuilder:
 
     @property
     def question(self) -> str:
-        """The retrieval query: signature, newline, docstring. The paper does not state how they are joined."""
+        """The search query: signature, newline, docstring. The paper does not state how to join them."""
         return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
 
     def prompt(self, generate: Generate | None) -> Prompt:
-        """Return the prompt. Ask the model for documentation and steps if the recipe needs them."""
+        """Return the prompt, after asking the model for documentation and steps if the recipe needs them."""
         if self.recipe.documents == "shown" and generate is not None:
             return self._laid_out(self._documents(generate), ())
         if not self.recipe.steps or generate is None:

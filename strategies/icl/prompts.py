@@ -1,8 +1,7 @@
-"""Prompts of the family: the final one, and those that ask for a plan (RAGoT) and for documentation (Self-Doc). Pure.
+"""Prompts of the ICL strategies: the final one, and those that ask for a plan (RAGoT) or documentation (Self-Doc).
 
-The final prompt is byte for byte as the ICL-strategies paper prints it (Listings of RAG, RAGoT, Infile): instruction,
-blocks under ``FILE n``, steps, and the section with signature and docstring (`strategies.layout.closing`). The paper
-does not print the prompts that ask for steps and documentation; these are ctxbench's own.
+The final prompt matches the paper's listings byte for byte. The paper does not print the other prompts; these are
+ctxbench's own.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ INSTRUCTIONS = {
     "B": f"{_BEGIN}, docstring and implementations{_PROVIDED}{_RESTATE}{_METHOD}{_TAGS}",
     "direct": f"{_BEGIN} and docstring {_RESTATE}{_METHOD}{_TAGS}",
 }
-"""The paper prints A for RAG and RAG-S, and B for RAGoT. It prints none for Direct, which here is B without the
-context."""
+"""A is the paper's for RAG and RAG-S, B for RAGoT. For Direct, it prints none: ours is B without the context."""
 CONTEXT = "### Context with implementations:\n"
 _RULE = "#####\n"
 APART = "\n\n"
@@ -44,7 +42,7 @@ def render(
     """Return the final prompt.
 
     Args:
-        sections: contents of each ``FILE n``, the current file last. Without any, the prompt has no context.
+        sections: text of each ``FILE n``, the current file last. Without sections, the prompt has no context.
     """
     blocks = [text_block(f"{INSTRUCTIONS[instruction]}\n\n")]
     if sections:
@@ -57,9 +55,9 @@ def render(
 
 
 def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
-    """Return a prompt of `render` with one more section after its last block, as for AIM.
+    """Add a section after the last block of a prompt of `render`, for AIM.
 
-    The section's title is between rules. Its last block ends without a newline.
+    The last of `section_blocks` must end without a newline.
     """
     at = next(
         place
@@ -73,7 +71,7 @@ def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
 
 
 STEPS_TOKENS = 512
-"""Most new tokens of the answer. The paper states no limit."""
+"""Most new tokens of a plan. The paper states no limit."""
 STEPS_TITLE = "Here are the steps to implement it:\n"
 _ASK_FOR_STEPS = """\
 You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
@@ -89,11 +87,11 @@ _SECTION = re.compile(
     r"|(?:args|arguments|parameters|params|returns?|raises|yields|examples?|notes?|see also)\s*:?\s*$)",
     re.I,
 )
-"""Lines that end the prose of a docstring: fields, examples, headings."""
+"""Lines that end a docstring's prose: fields, examples, headings."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 DOCUMENTATION_TOKENS = 1024
-"""Most new tokens of one file's documentation. In the paper, prompts grow by 0.94K to 0.97K per file."""
+"""Most new tokens of one file's documentation. In the paper, each file adds 0.94K to 0.97K tokens to the prompt."""
 _ASK_FOR_DOCUMENTATION = """\
 You are an expert developer. Read the file below. For every function and method in it write its signature, what it \
 does, and what it returns. Do not copy function bodies.
@@ -105,9 +103,11 @@ FILE
 
 
 def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
-    """Return the prompt that asks for at most `most` steps, with a closing section of that style.
+    """Return the prompt that asks for a plan of at most `most` steps.
 
-    Documentation, if any, is before that section (Self-Doc + RAGoT-S).
+    Args:
+        style: docstring style, as for `layout.closing`.
+        documents: documentation before the signature (Self-Doc + RAGoT-S).
     """
     blocks = [text_block(_ASK_FOR_STEPS.format(most=most))]
     if documents:
@@ -118,9 +118,9 @@ def ask_for_steps(query: Query, most: int, style: str, documents: Sequence[Block
 
 
 def parse_steps(answer: str) -> tuple[str, ...]:
-    """Return the steps of an answer, without their numbers. An unnumbered line continues the step before.
+    """Return the steps of a numbered answer, without their numbers. An answer without numbers is one step.
 
-    Text before the first number is left out. An answer without numbers is one step.
+    A line without a number continues its step. Text before the first number is ignored.
     """
     steps: list[list[str]] = []
     for line in answer.strip().split("\n"):
@@ -133,7 +133,7 @@ def parse_steps(answer: str) -> tuple[str, ...]:
 
 
 def plain_steps(query: Query, most: int) -> tuple[str, ...]:
-    """Return the docstring's first sentences as steps, for a model that cannot plan; without any, the name's words."""
+    """Return steps without a model: the docstring's first sentences; without a docstring, the words of the name."""
     prose: list[str] = []
     for line in (query.docstring or "").strip().split("\n"):
         if _SECTION.match(line):
@@ -146,7 +146,7 @@ def plain_steps(query: Query, most: int) -> tuple[str, ...]:
 
 
 def numbered_list(steps: Sequence[str]) -> str:
-    """Return the numbered list of the prompt, from 1."""
+    """Return the steps as the prompt's numbered list, from 1."""
     return STEPS_TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
 
 
@@ -158,7 +158,7 @@ def ask_for_documentation(file: SourceFile) -> Prompt:
 
 
 def plain_documentation(file: SourceFile) -> str:
-    """Return signatures and docstrings of a file's functions, for a model that cannot describe them."""
+    """Return a file's documentation without a model: its functions' signatures and docstrings."""
     signature = _python if file.language.indented else _java
     parts: list[str] = []
     types: tuple[str, ...] = ()

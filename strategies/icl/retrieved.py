@@ -1,4 +1,4 @@
-"""Retrieve functions, and show them, their scopes or their files."""
+"""Search for functions, and blocks with each function, its scope or its file."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file, sco
 from ctxbench.strategies.layout import bare_name
 
 _FIRST = 16
-"""Number of functions in the first search. It grows fourfold while too few of them may be shown."""
+"""Number of functions in the first search. It is multiplied by 4 while too few are usable."""
 _MOST = 10_000
 
 
 class Finder:
-    """A search for functions for one query, and the blocks that show them."""
+    """A search for functions for one query."""
 
     def __init__(self, query: Query, repo: Repository, *, encoder: str, current: bool) -> None:
-        """Prepare the search. `current` is whether functions of the current file are candidates."""
+        """Prepare the search. If `current`, functions of the current file are candidates."""
         self._query, self._repo, self._encoder, self._current = query, repo, encoder, current
         self._read: dict[str, SourceFile] = {}
         self.flags: list[str] = []
 
     def file(self, path: str) -> SourceFile:
-        """Return a file without the target function. Each file is read once."""
+        """Return a file without the target function, cached."""
         if path not in self._read:
             self._read[path] = read_file(self._repo, path, self._query)
         return self._read[path]
 
     def functions(self, text: str, most: int) -> list[Hit]:
-        """Return the functions most like a text, best first."""
+        """Return up to `most` functions similar to a text, best first."""
         top = max(most, _FIRST)
         while True:
             hits = self._repo.search(text, unit="function", ranker=self._encoder, top=top)
@@ -42,7 +42,7 @@ class Finder:
             top = min(top * 4, _MOST)
 
     def in_files(self, text: str, most: int, *, without: Sequence[str] = ()) -> list[Hit]:
-        """Return the best function of each of the `most` files with the functions most like a text."""
+        """Return the best function in each of up to `most` files, best first. `without` excludes files."""
         top = _FIRST
         while True:
             hits = self.functions(text, top)
@@ -55,7 +55,7 @@ class Finder:
             top = min(top * 4, _MOST)
 
     def show(self, hits: Sequence[Hit], blocks: str) -> list[Block]:
-        """Return the blocks that show functions, in their order, each once."""
+        """Return blocks for functions, without duplicates. `blocks` is ``function``, ``scope`` or ``file``."""
         if blocks == "function":
             first = {hit.place: hit for hit in reversed(hits)}
             return [_function(hit) for hit in hits if first[hit.place] is hit]
@@ -78,7 +78,7 @@ class Finder:
 
 
 def shown_code(path: str, lines: FileLines, score: float | None = None) -> Block:
-    """Return lines of a file as a block. The score is that of the retrieved function."""
+    """Return lines of a file as a block. `score` is the retrieved function's."""
     return Block(kind=BlockKind.SIMILAR, text=lines.text, places=lines.places(path), score=score)
 
 

@@ -1,4 +1,4 @@
-"""A source file without the target function, its outline, and the scope of a function in it. Pure."""
+"""Source files without the target function."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ctxbench.strategies.layout import bare_name, stretches
 
 @dataclass(frozen=True, slots=True)
 class FileLines:
-    """Some lines of one file, in order."""
+    """Some lines of a file, in order."""
 
     lines: tuple[str, ...]
     numbers: tuple[int, ...]
-    """Number of each line in the file as the view shows it; 0-based, ascending."""
+    """Line numbers in the file as the strategy sees it, 0-based, ascending."""
 
     @classmethod
     def whole(cls, text: str) -> FileLines:
@@ -30,7 +30,7 @@ class FileLines:
 
     @property
     def text(self) -> str:
-        """The lines, joined; no newline at the end."""
+        """The lines, joined, without a final newline."""
         return "\n".join(self.lines)
 
     @property
@@ -39,15 +39,15 @@ class FileLines:
         return not any(line.strip() for line in self.lines)
 
     def places(self, path: str) -> tuple[Place, ...]:
-        """Return the runs of consecutive lines as places in a file."""
+        """Return the lines as places, one per run of consecutive lines."""
         return stretches(path, self.numbers)
 
     def without(self, numbers: Collection[int]) -> FileLines:
-        """Return the lines except those with the given numbers."""
+        """Return the lines except those with these numbers."""
         return self._at([at for at, number in enumerate(self.numbers) if number not in numbers])
 
     def stripped(self) -> FileLines:
-        """Return the lines with runs of blank lines reduced to one, and without blank lines at the ends."""
+        """Reduce runs of blank lines to one, and remove blank lines at both ends."""
         positions: list[int] = []
         for at, line in enumerate(self.lines):
             if line.strip() or (positions and self.lines[positions[-1]].strip()):
@@ -57,7 +57,7 @@ class FileLines:
         return self._at(positions)
 
     def dedented(self) -> FileLines:
-        """Return the lines, with the first at the margin and the others dedented by the same amount if possible."""
+        """Dedent all lines by the first line's indentation, as far as each line has it."""
         first = next((line for line in self.lines if line.strip()), "")
         margin = len(first) - len(first.lstrip())
         moved = (line[min(margin, len(line) - len(line.lstrip())) :] for line in self.lines)
@@ -75,23 +75,23 @@ class SourceFile:
     language: Language
     lines: FileLines
     outline: Outline
-    """Outline of `lines`: its line numbers are positions there, not numbers of the file."""
+    """Outline of `lines`. Its line numbers are indexes into `lines`, not file line numbers."""
     exact: bool = True
-    """Whether the parser found the target function's lines; if not, they were guessed from its name."""
+    """Whether the parser found the target function. If not, its lines were guessed from its name."""
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """Its functions and methods, without those inside another function."""
+        """Functions and methods, without nested functions."""
         return tuple(function for function in self.outline.functions if not function.inside)
 
     def numbers(self, function: Function) -> range:
-        """Return the lines of a function, by the file's numbers."""
+        """Return a function's line numbers in the file."""
         line_numbers = self.lines.numbers[function.lines[0] : function.lines[1]]
         return range(line_numbers[0], line_numbers[-1] + 1) if line_numbers else range(0)
 
 
 def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
-    """Return a file of the repository; the target file as the Infile strategies show it (paper: Infile)."""
+    """Return a file of the repository. The target file lacks the target function."""
     text = repo.read(path)
     if path != query.path:
         return SourceFile(path, repo.language, FileLines.whole(text), repo.language.outline(text))
@@ -99,7 +99,7 @@ def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
 
 
 def without_target(text: str, query: Query) -> SourceFile:
-    """Return the target file without the target function: signature, docstring, decorators, attached comments."""
+    """Return the target file without the target function and its signature, docstring, decorators and comments."""
     if query.name is None:
         return SourceFile(query.path, query.language, FileLines.whole(text), query.language.outline(text))
     after = query.suffix or ""
@@ -150,7 +150,7 @@ def _declaration(before: str, name: str) -> int:
 
 
 def _guessed(before: str, name: str) -> tuple[int, int]:
-    """Return the lines from the declaration to the cursor, with decorators and comments directly above."""
+    """Return the lines from the declaration to the cursor, with decorators and comments directly above it."""
     lines = split_lines(before) if before else []
     start = _declaration(before, name) if lines else 0
     while start and lines[start - 1].lstrip().startswith(("@", "#", "//", "*", "/*")):
@@ -159,12 +159,10 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
 
 
 def scope(file: SourceFile, names: Collection[str]) -> FileLines:
-    """Return the file with only the functions of these bare names; runs of blank lines become one.
+    """Return the file without functions of other unqualified names (ICL-strategies paper, RAG-S, Figure 3).
 
-    Imports, constants, block headers, class headers with docstring and attributes, and top-level statements stay, and
-    all functions with these names: in Java overloads, and constructors by their class's name. Whole lines are removed,
-    so a block's header may lose its body. The comment at the top of the file is removed (ICL-strategies paper, RAG-S,
-    Figure 3).
+    Imports, constants, classes' headers, docstrings and attributes, and top-level statements remain. The file's first
+    comment is removed. Only whole lines are removed, so a block's header may lose its body.
     """
     dropped = {
         number
@@ -182,7 +180,7 @@ def _holds_type(function: Function) -> bool:
 
 
 def _license_end(lines: tuple[str, ...], language: Language) -> int:
-    """Return the line after the comment at the top; 0 without a comment, or if it belongs to the code below."""
+    """Return the line after the file's first comment; 0 without one, or if it belongs to the code below it."""
     end = 0
     parts: list[int] = []
     while end < len(lines) and (length := _comment(lines, end, language)):
