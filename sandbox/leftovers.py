@@ -1,13 +1,8 @@
-"""Find and remove leftovers of killed processes, never anything of a living one.
+"""Finds and removes what killed ctxbench processes left behind.
 
-A leftover is recognised as follows:
-
-- a container of a box has a label with its process and start time (`sandbox.ownership`);
-- so does a control group, in its name;
-- a scratch folder is locked by its process for as long as that lives;
-- any other half-written folder or file (``.*.part``, ``.*.old``) is abandoned if it is an hour old, because another
-  machine may share the home, and no process that may write such files is older than it;
-- a container of an interrupted image build is abandoned after an hour, since no step takes that long.
+A container's label and a control group's name contain their process (`sandbox.ownership`). A scratch folder is locked
+while its process lives. Other half-written files (``.*.part``, ``.*.old``) and containers of image builds count as
+abandoned after an hour if no ctxbench process is older, since other machines may share the home.
 """
 
 from __future__ import annotations
@@ -39,13 +34,13 @@ class Leftover:
     """Something that a dead process left behind."""
 
     what: str
-    """Description for people, e.g. ``container 0123456789ab``."""
+    """Description, e.g. ``container 0123456789ab``."""
     remove: Callable[[], None]
-    """A function that removes the leftover, or raises OSError or SandboxError."""
+    """Removes it. May raise OSError or SandboxError."""
 
 
 def find(home: Path) -> Iterator[Leftover]:
-    """Yield every leftover on this machine and in a home folder."""
+    """Yield all leftovers on this machine and in a home folder."""
     yield from containers()
     for group in cgroups.abandoned():
         yield Leftover(f"control group {group}", partial(cgroups.remove_abandoned, group))
@@ -54,7 +49,7 @@ def find(home: Path) -> Iterator[Leftover]:
 
 
 def containers() -> Iterator[Leftover]:
-    """Yield boxes of dead processes, and stopped containers of killed builds. Without an engine, yield nothing."""
+    """Yield boxes of dead processes and containers of killed image builds. Without an engine, yield nothing."""
     with contextlib.suppress(SandboxError), connected() as client:
         with engine_faults(SandboxLost, "docker"):
             boxes = client.api.containers(all=True, filters={"label": _OWNER})
@@ -104,7 +99,7 @@ def half_written(home: Path) -> Iterator[Leftover]:
 
 
 def _hidden(home: Path) -> Iterator[Path]:
-    """Yield hidden entries, but none inside hidden folders or fetched trees, which contain other people's files."""
+    """Yield hidden files, but not those in hidden folders or fetched repositories."""
     waiting = [home]
     while waiting:
         folder = waiting.pop()
@@ -146,7 +141,7 @@ def _renaming(path: Path, place: Path) -> Callable[[], None]:
 
 
 def _writers() -> Iterator[float]:
-    """Yield the start time of each other process that may write into a home, in seconds since 1970."""
+    """Yield the start times of other processes that may write to a home, in seconds since 1970."""
     ticks = os.sysconf("SC_CLK_TCK")
     with contextlib.suppress(OSError):
         stat = Path("/proc/stat").read_text(encoding="ascii")
@@ -161,7 +156,7 @@ def _writers() -> Iterator[float]:
 
 
 def _may_write(process: Path) -> bool:
-    """Return whether a process is ctxbench, by its command line or by a library that few other programs load."""
+    """Return whether a process is ctxbench, judged by its command line or a library that few programs load."""
     with contextlib.suppress(OSError):
         words = (process / "cmdline").read_bytes().split(b"\0")
         if any(word.endswith((b"/ctxbench", b"ctxbench.harness.cli.main")) or word == b"ctxbench" for word in words):

@@ -1,4 +1,4 @@
-"""The pool's connection to one box: sends the settings, trees and jobs, and checks every answer."""
+"""The pool's connection to one box: sends settings, files and jobs, and validates the answers."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from ctxbench.sandbox.types import Box, Call, Command, Ended, Environment, Job, 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
-"""Seconds after a job's own limit for its outcome to arrive on a busy machine. Then its box counts as lost."""
+"""Seconds after a job's own limit for its outcome to arrive. Then the box counts as lost."""
 _HEAD = 1 << 16
 _CURE = "run the command again; if the error stays, see `ctxbench doctor`"
 _ROOM = "free some memory, or run fewer jobs at once"
 
 
 class Link:
-    """A connection to one box, from its start to its end."""
+    """A connection to one box."""
 
     def __init__(self, box: Box, limits: Limits) -> None:
-        """Connect to a box that has just been started."""
         self._box, self._limits, self._buffer = box, limits, bytearray()
         self._most = limits.output + limits.result + _HEAD
         self.jobs = 0
-        """Number of jobs begun in the box."""
+        """Number of jobs started in the box."""
 
     def greet(self, environment: Environment) -> dict[str, Any]:
-        """Send the settings, wait until the guest is ready, and return its greeting.
+        """Send the settings and return the guest's greeting once it is ready.
 
         Raises:
             SandboxLost: if the box was lost.
@@ -56,11 +55,11 @@ class Link:
         return greeting
 
     def plant(self, tree: bytes) -> None:
-        """Send a tree frame and wait until it is written.
+        """Send a frame of `tree_frame` and wait until its files are written.
 
         Raises:
             SandboxLost: if the box was lost.
-            SandboxUnavailable: if the tree cannot be written in the box.
+            SandboxUnavailable: if the files cannot be written.
         """
         deadline = time.monotonic() + TREE_SECONDS
         self._box.send(tree, deadline)
@@ -93,7 +92,7 @@ class Link:
         return outcome
 
     def finish(self) -> str:
-        """Wait until the traces of the last job are removed. Return the box's error, or an empty text.
+        """Wait until the box has cleaned up after its last job. Return its error, or an empty text.
 
         Raises:
             SandboxLost: if the box was lost.
@@ -101,7 +100,7 @@ class Link:
         return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no word"))
 
     def end(self) -> str:
-        """End the box. Return why it had ended before, or an empty text."""
+        """End the box. Return why it had already ended, or an empty text."""
         return self._box.end()
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
@@ -139,9 +138,9 @@ class Link:
 
 @functools.cache
 def guest_files() -> Mapping[str, bytes]:
-    """Return the guest's files by their paths in the box's library folder.
+    """Return the guest's files: path in the box's library folder -> content.
 
-    They are read once: a guest edited while a process runs would not fit the modules that the process has imported.
+    Cached, so that an edit of the guest during a process cannot mix two versions.
     """
     root = Path(__file__).resolve().parent
     paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
@@ -153,10 +152,10 @@ def guest_files() -> Mapping[str, bytes]:
 
 
 def tree_frame(environment: Environment) -> bytes:
-    """Return the frame that sends an environment's tree; empty without a tree.
+    """Return the frame that sends an environment's files; empty without files.
 
     Raises:
-        ValueError: if a path leads out of the working folder.
+        ValueError: if a path leads outside the working folder.
     """
     if not environment.tree:
         return b""
@@ -165,10 +164,10 @@ def tree_frame(environment: Environment) -> bytes:
 
 
 def job_frame(job: Job) -> bytes:
-    """Return the frame of a job.
+    """Return the frame that sends a job.
 
     Raises:
-        ValueError: if a path leads out of the working folder, or the program, function or time is missing.
+        ValueError: if a path leads outside the working folder, or the program, function or time is missing.
     """
     check_paths(job.files)
     if not 0 < job.seconds < math.inf:
@@ -188,10 +187,10 @@ def _action(action: Command | Call) -> dict[str, Any]:
 
 
 def check_paths(files: object) -> None:
-    """Check that paths are plain, relative and POSIX.
+    """Check that paths are relative and normalized.
 
     Raises:
-        ValueError: for the first other path.
+        ValueError: if a path is not.
     """
     for path in files:  # type: ignore[attr-defined]
         if not path or "\0" in path or {"", ".", ".."} & set(path.split("/")):

@@ -1,4 +1,4 @@
-"""Ownership between processes: locks, folders that exist whole or not at all, and labels that name a process."""
+"""File locks, folders that are built atomically, and labels that identify a process."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LOCKED, PART = ".ctxbench-", ".part"
-"""Start and end of the name of a folder that is being built and locked by its builder."""
+"""Prefix and suffix of folders that are being built, each locked by its process."""
 _SURELY_HELD = 60.0
-"""Age in seconds at which a living process has certainly locked its folder."""
+"""Seconds after which a living process has certainly locked its new folder."""
 _FIRST = 0xEFFFFFFC
-"""Inode number of a machine's first pid namespace, from which all processes are visible."""
+"""Inode of a machine's first pid namespace, from which all processes are visible."""
 
 
 @contextlib.contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Lock the file `path`, between processes and threads. Create the file if it is missing."""
+    """Lock a file between processes and threads. Create it if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -33,7 +33,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """Yield an empty folder in `parent`, locked while this process lives. Remove it afterwards."""
+    """Yield an empty folder in `parent`, locked while this process lives. Remove it at the end."""
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -46,7 +46,7 @@ def scratch(parent: Path) -> Iterator[Path]:
 
 
 def abandoned(folder: Path) -> bool:
-    """Return whether a folder is unlocked, and old enough that its living builder would have locked it."""
+    """Return whether a folder is unlocked although it is old enough to have been locked."""
     try:
         if time.time() - folder.lstat().st_mtime < _SURELY_HELD:
             return False
@@ -63,9 +63,9 @@ def abandoned(folder: Path) -> bool:
 
 
 def once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed.
+    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed to it.
 
-    A second call waits while the first builds the same folder.
+    Concurrent calls for the same folder wait for the first one.
     """
     if folder.is_dir():
         return folder
@@ -80,7 +80,7 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
 
 
 def owner(pid: int | None = None) -> str:
-    """Return ``<pid>:<start time>:<pid namespace>`` of a process, by default this one.
+    """Return ``<pid>:<start time>:<pid namespace>``, which identifies a process; by default this one.
 
     The start time distinguishes processes with the same pid, and the namespace those in containers.
     """
@@ -89,7 +89,7 @@ def owner(pid: int | None = None) -> str:
 
 
 def alive(label: str) -> bool:
-    """Return whether the process with this `owner` label still exists. An unreadable label counts as alive."""
+    """Return whether the process with this `owner` label still exists. A malformed label counts as alive."""
     parts = label.split(":")
     if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
         return True
@@ -102,7 +102,7 @@ def alive(label: str) -> bool:
 
 
 def started(pid: int) -> int:
-    """Return the start of a process in clock ticks since boot; 0 if the process is gone, or without ``/proc``."""
+    """Return a process's start in clock ticks since boot; 0 if it is gone or there is no ``/proc``."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -120,7 +120,7 @@ def _namespace(process: str) -> int:
 
 
 def _inhabited(namespace: int) -> bool:
-    """Return whether a pid namespace has a process, or may have a process that is invisible from here."""
+    """Return whether a pid namespace has a process, or may have one that is invisible from here."""
     if os.geteuid() != 0 or _namespace("self") != _FIRST:
         return True
     return any(_namespace(entry.name) == namespace for entry in Path("/proc").iterdir() if entry.name.isdigit())

@@ -1,4 +1,4 @@
-"""A pool of boxes of one environment: started ahead, one job at a time in each, replaced when in doubt."""
+"""Pools of boxes for one environment. A box runs one job at a time and is replaced if its state is doubtful."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, L
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
-"""Seconds before each attempt, for a machine that lacks a resource for a moment."""
+"""Seconds before each attempt. The machine may lack a resource for a moment."""
 _PROBE_SECONDS = 60.0
 
 
 class BoxPool:
-    """A pool (see `sandbox.types.Pool`), opened and closed by `open_pool`."""
+    """A pool (see `sandbox.types.Pool`). Use `open_pool`."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits, width: int, reuse: int) -> None:
-        """Create the pool. No box is started yet."""
         if width < 1 or reuse < 1:
             raise ValueError("a pool needs a width and a reuse of at least 1")
         self.image = launcher.image
         self.greeting: dict[str, Any] = {}
-        """The first box's greeting: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
+        """First box's greeting: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
         self._launcher, self._environment, self._limits = launcher, environment, limits
         self._tree, self._reuse = tree_frame(environment), reuse
         self._probe = _probe(limits)
         self._most = width + (width + 1) // 2
-        """Most boxes at once: those that run jobs, and spares that start meanwhile."""
+        """Most boxes at once: busy ones, and spares."""
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._links: set[Link] = set()
@@ -62,10 +61,10 @@ class BoxPool:
         raise SandboxUnavailable(reason.what, where=reason.where, cure=reason.cure)
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box of its own; see `sandbox.types.Pool.run`.
+        """Run a job in a box of its own (see `sandbox.types.Pool.run`).
 
         Raises:
-            SandboxLost: if the job lost three boxes, and a harmless job lost its box too.
+            SandboxLost: if three boxes were lost, and a harmless job also lost its box.
             SandboxError: if the job's files do not fit into the box.
             ValueError: if the job is malformed.
         """
@@ -170,7 +169,7 @@ class BoxPool:
         return why
 
     def close(self) -> None:
-        """End every box, including those that are starting. Wait until all are gone."""
+        """End all boxes, including those that are starting, and wait until they are gone."""
         with self._lock:
             self._closed = True
             links = list(self._links)
@@ -182,22 +181,22 @@ class BoxPool:
 
 
 def _probe(limits: Limits) -> Job:
-    """Return a job that only allocates three quarters of its memory, to test whether the machine has it."""
+    """Return a job that allocates three quarters of its memory, to test whether the machine has that much."""
     program = f"len(b'x' * {limits.memory * 3 // 4})"
     return Job(action=Command(argv=("python3", "-I", "-S", "-c", program)), seconds=_PROBE_SECONDS)
 
 
 def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
-    """Return a job's outcome from the first box that is not lost; WRECKED if all are lost on a machine that works.
+    """Run a job until a box survives it. Return WRECKED if it loses all boxes on a working machine.
 
-    A harmless job follows each loss. One harmless job at the end would not notice an engine that restarts.
+    A harmless job after each loss tests the machine; one test at the end could miss an engine that restarted.
 
     Args:
-        run: runs the job. Its argument is whether the box must be new, which is so for each attempt but the first.
-        probe: runs a harmless job that exits with 0. Not called if the machine is certainly at fault.
+        run: runs the job. The argument says whether the box must be new.
+        probe: runs a harmless job.
 
     Raises:
-        SandboxLost: if the job lost three boxes, and a harmless job lost its box too.
+        SandboxLost: if three boxes were lost, and a harmless job also lost its box.
     """
     wrecked = True
     began = time.monotonic()
@@ -221,16 +220,15 @@ def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outco
 def open_pool(
     launcher: Launcher, environment: Environment, limits: Limits, *, width: int, reuse: int
 ) -> Iterator[Pool]:
-    """Open a pool of a launcher's boxes. End every box on exit, whatever the reason.
+    """Open a pool. All its boxes end with the context.
 
     Args:
-        environment: content of the boxes; its tree, path and preloaded modules are sent to them.
-        width: number of jobs that may run at once.
+        width: number of concurrent jobs.
         reuse: number of jobs after which a box is replaced.
 
     Raises:
-        SandboxUnavailable: if no box can be started, or the environment does not work in one.
-        ValueError: if a path of the tree leads out of the working folder.
+        SandboxUnavailable: if no box can be started, or the environment does not work in it.
+        ValueError: if a path of the environment's tree leads outside the working folder.
     """
     pool = BoxPool(launcher, environment, limits, width, reuse)
     try:

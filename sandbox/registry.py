@@ -1,4 +1,4 @@
-"""Choose the back end that runs untrusted code on this machine."""
+"""Chooses this machine's back end for untrusted code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 
 NAMES = ("docker", "bubblewrap")
-"""Names of the back ends, in the order in which they are tried."""
+"""Names of the back ends, in the order of preference."""
 _SECONDS = 5.0
 _RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
 SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
@@ -22,15 +22,15 @@ _GVISOR = (
 
 @dataclass(frozen=True, slots=True)
 class BackEndName:
-    """A parsed name of a back end."""
+    """A back end's name, parsed."""
 
     back_end: str
     runtime: str = ""
-    """The engine's runtime for boxes; empty for its default."""
+    """The engine's container runtime; empty for its default."""
 
 
 def read_name(name: str) -> BackEndName | None:
-    """Parse the name of a back end, or return None if no back end has it."""
+    """Parse a back end's name; None if there is no such back end."""
     if name in NAMES:
         return BackEndName(name)
     match = _RUNTIME.fullmatch(name)
@@ -38,16 +38,15 @@ def read_name(name: str) -> BackEndName | None:
 
 
 def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -> Sandbox:
-    """Return the named back end; without a name, Docker if an engine answers, or bubblewrap if it can start a box.
+    """Return the named back end. Without a name, try Docker and then bubblewrap.
 
     Args:
-        name: a name of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine such as gVisor's ``runsc``, or
-            None to choose.
-        cache: a folder that only the sandbox uses.
-        base_image: base of Docker images; None for the value of CTXBENCH_BASE_IMAGE, or the official Python image.
+        name: one of `NAMES`, or ``docker(runtime=NAME)`` for a container runtime such as gVisor's ``runsc``.
+        cache: folder that only the sandbox uses.
+        base_image: base of Docker images; by default CTXBENCH_BASE_IMAGE or the official Python image.
 
     Raises:
-        SandboxUnavailable: if the named back end, or both, cannot be used here.
+        SandboxUnavailable: if no back end can be used here.
     """
     named = BackEndName("") if name is None else read_name(name)
     if named is None:
@@ -76,7 +75,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
 
 
 def docker_fault() -> SandboxError | None:
-    """Return why no Docker engine can be used, or None if an engine answers in time."""
+    """Return why Docker cannot be used here; None if an engine answers in time."""
     try:
         from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
 
@@ -89,7 +88,7 @@ def docker_fault() -> SandboxError | None:
 
 
 def runtimes() -> list[str]:
-    """Return the names of the engine's runtimes.
+    """Return the names of the engine's container runtimes.
 
     Raises:
         SandboxUnavailable: if no engine answers.
@@ -101,7 +100,7 @@ def runtimes() -> list[str]:
 
 
 def runtime_fault(name: str) -> SandboxError | None:
-    """Return why boxes cannot use a runtime, or None if the engine has it."""
+    """Return why a container runtime cannot be used; None if the engine has it."""
     try:
         present = runtimes()
     except SandboxError as fault:
@@ -121,7 +120,7 @@ def runtime_fault(name: str) -> SandboxError | None:
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
-    """Return why bubblewrap cannot start a box, or None if it started one."""
+    """Return why bubblewrap cannot start a box; None if it started one."""
     from ctxbench.sandbox.bubblewrap import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

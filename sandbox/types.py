@@ -1,4 +1,4 @@
-"""Environments, jobs, outcomes, and the protocols of every back end. Frozen data, no I/O.
+"""Environments, jobs, outcomes, and the protocols of back ends. No I/O.
 
 Paths are POSIX and relative to the working folder. Sizes are in bytes, times in seconds.
 """
@@ -24,33 +24,39 @@ NETWORK = {
     "net/ipv4/tcp_wmem": "4096 16384 262144",
     "net/ipv4/tcp_max_tw_buckets": "0",
 }
-"""Settings of a box's own network, below ``/proc/sys``. The first two are the smallest, initial and largest size of a
-socket buffer in bytes, which a box's memory limit may not count. The last is the number of closed connections that the
-kernel remembers for a minute: 0, so that the next job of the box can use their ports."""
+"""Network settings of a box, below ``/proc/sys``.
+
+The first two are the smallest, initial and largest socket buffer in bytes, which a memory limit may not count. The last
+makes the ports of closed connections available to the box's next job.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The content of a box before a job starts. It is built once, and nothing is installed at run time."""
+    """What a box contains before a job starts. Built once; jobs install nothing."""
 
     name: str
-    """Name for people, e.g. ``toolz-1.2.0``. Not part of the digest."""
+    """Display name, e.g. ``toolz-1.2.0``. Not part of the digest."""
     requirements: tuple[str, ...] = ()
-    """pip requirements, resolved to wheels when the image is built. Calls and commands can import them."""
+    """pip requirements, resolved to wheels when the image is built."""
     project: str = ""
-    """Distribution of `tree`, e.g. ``fasta2a==2.1.1``, or empty. Its metadata and dependencies are installed. Its code
-    is not, because it contains the answers."""
+    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty.
+
+    Its metadata and dependencies are installed, but not its code, which contains the answers.
+    """
     programs: tuple[str, ...] = ()
-    """Debian packages, e.g. ``openjdk-17-jdk-headless``. For bubblewrap, they must be installed on this machine."""
+    """Debian packages, e.g. ``openjdk-17-jdk-headless``. With bubblewrap, this machine must have them."""
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Path -> content, written anew into the working folder of every job. The tree contains the answers, so it is sent
-    to the box and is never part of an image, or of the memory that jobs are forked from."""
+    """Files of every job's working folder: path -> content.
+
+    They contain the answers, so they are sent to each box and are never part of an image.
+    """
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Trusted Python modules of ctxbench for calls. Importable and read-only."""
+    """Trusted modules of ctxbench: path -> content. Importable and read-only."""
     path: tuple[str, ...] = ()
-    """First folders on Python's import path, relative to the working folder; ``.`` is the working folder itself."""
+    """First entries of Python's import path, relative to the working folder."""
     preload: tuple[str, ...] = ()
-    """Modules imported before a job starts. Never modules of the tree, which a job may change."""
+    """Modules to import before a job starts; never modules of `tree`, which a job may change."""
     variables: tuple[tuple[str, str], ...] = ()
 
     @cached_property
@@ -61,7 +67,7 @@ class Environment:
 
     @cached_property
     def installed(self) -> str:
-        """SHA-256 of everything that is installed. Environments with equal values can share the installation."""
+        """SHA-256 of everything that is installed. Environments with equal values share the installation."""
         return digest_of([self.requirements, self.project, self.programs])
 
 
@@ -71,28 +77,28 @@ def file_digests(files: Mapping[str, bytes]) -> list[list[str]]:
 
 
 def digest_of(parts: Sequence[object]) -> str:
-    """Return the SHA-256 of parts, which must be JSON data."""
+    """Return the SHA-256 of JSON data."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Resource limits of a box."""
+    """Resource limits of a box. Sizes are in bytes."""
 
     memory: int = 512 * MIB
     disk: int = 64 * MIB
-    """Size of the working folder, in bytes."""
+    """Size of the working folder."""
     inodes: int = 20_000
-    """Number of files and folders in the working folder."""
+    """Files and folders in the working folder."""
     file_bytes: int = 64 * MIB
-    """Size of one file, in bytes."""
+    """Size of one file."""
     processes: int = 64
     open_files: int = 256
     cpus: float = 1.0
     output: int = 64 * 1024
-    """Bytes of a job's stdout and stderr together. The first and the last half are kept."""
+    """Total of a job's stdout and stderr. The first and last half are kept."""
     result: int = 1 * MIB
-    """Bytes of a call's return value, as JSON."""
+    """Size of a call's return value as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,26 +112,26 @@ class Command:
 class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
-    Its return value becomes `Outcome.result`, by way of JSON. Untrusted code that the function runs can forge it, so
-    the caller must be able to check it (a nonce, a canary, expected names). A function that runs such code in another
-    process returns an object whose ``signal`` is the signal that killed that process.
+    Untrusted code that the function runs can forge the return value (`Outcome.result`), so the caller must check it
+    (nonce, canary, expected names). If that code runs in another process and a signal kills it, return it under
+    ``signal``.
     """
 
     function: str
-    """``module:function``, called with the mapping `arguments`."""
+    """``module:function``. It is called with `arguments`."""
     arguments: Mapping[str, Any]
-    """Plain JSON data, never in the memory that the child is forked from."""
+    """JSON data. It is not in the memory that the child is forked from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """An action to run in a box."""
+    """A command or call to run in a box."""
 
     action: Command | Call
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Path -> content, written over the tree before the job starts."""
+    """Files to write over the tree first: path -> content."""
     seconds: float = 20.0
-    """Seconds of wall time after which the job and all its processes are killed."""
+    """Wall-clock limit. Then the job and all its processes are killed."""
 
 
 class Ended(StrEnum):
@@ -133,43 +139,43 @@ class Ended(StrEnum):
 
     EXITED = "exited"
     KILLED = "killed"
-    """Killed by a signal, for example by the kernel when memory ran out."""
+    """A signal killed the job, for example because memory ran out."""
     TIMED_OUT = "timed-out"
     WRECKED = "wrecked"
-    """The job destroyed its box three times in a row while other jobs ran well."""
+    """The job destroyed three boxes in a row although other jobs ran well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a job. The job can forge everything in it but the times and `ended`."""
+    """A job's outcome. The job can forge everything but the times and `ended`."""
 
     ended: Ended
     exit_code: int | None = None
     """None unless the job exited."""
     signal: int | None = None
-    """None unless the job was killed."""
+    """None unless a signal killed the job."""
     output: str = ""
     """stdout and stderr, interleaved as written."""
     truncated: bool = False
-    """Whether the middle of the output was left out."""
+    """Whether the middle of the output was dropped."""
     result: Any = None
-    """Return value of a call; None if it was incomplete or over the limit."""
+    """A call's return value; None if incomplete or over the limit."""
     out_of_memory: bool = False
-    """Whether a process was killed because the box reached its own limit; False if the machine ran out of memory."""
+    """Whether the box's own memory limit killed a process. False if the machine ran out of memory."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
-    """Largest resident size of a single process, in bytes."""
+    """Largest resident size of one process."""
 
 
 class Pool(Protocol):
-    """A pool of open boxes of one environment. It is thread-safe."""
+    """Open boxes of one environment. Thread-safe."""
 
     image: str
-    """Digest of everything that a job finds in its box. Equal digests lead to equal outcomes."""
+    """Digest of everything a job can see in its box. Equal digests lead to equal outcomes."""
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box of its own. Wait until a box is free.
+        """Run a job in a box of its own, as soon as one is free.
 
         Raises:
             SandboxLost: if the machine failed three times.
@@ -193,11 +199,11 @@ class Sandbox(Protocol):
     def open(
         self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
     ) -> AbstractContextManager[Pool]:
-        """Open a pool of a prepared environment. End every box on exit.
+        """Open a pool for a prepared environment. All its boxes end with the context.
 
         Args:
-            width: number of jobs that may run at once.
-            reuse: number of jobs after which a box is replaced; 1 runs each job in a new box.
+            width: number of concurrent jobs.
+            reuse: number of jobs after which a box is replaced; 1 for a new box per job.
 
         Raises:
             SandboxUnavailable: if no box can be started.
@@ -205,9 +211,7 @@ class Sandbox(Protocol):
         ...
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Open a box in which a program stays and answers messages.
-
-        The environment is the result of `sandbox.persistent.living`, already prepared.
+        """Open a persistent box. Its environment is made by `sandbox.persistent.living` and prepared.
 
         Raises:
             SandboxUnavailable: if no box can be started, or the environment does not work in it.
@@ -217,39 +221,39 @@ class Sandbox(Protocol):
 
 
 class Box(Protocol):
-    """A running box. Its first process is `sandbox.guest`, which reads and writes frames."""
+    """A running box. Its first process, the guest, communicates by frames."""
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data` to the guest's stdin.
 
         Raises:
-            SandboxLost: if the box has ended, or `deadline` (of `time.monotonic`) passed.
+            SandboxLost: if the box has ended, or `deadline` (of `time.monotonic`) has passed.
         """
         ...
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes of the guest's stdout: 1 byte to 64 KiB.
+        """Return the next 1 to 65,536 bytes of the guest's stdout.
 
         Raises:
-            SandboxLost: if the box has ended, or `deadline` passed.
+            SandboxLost: if the box has ended, or `deadline` has passed.
         """
         ...
 
     def end(self) -> str:
-        """Kill the box with everything in it and remove every trace. Return why it had ended, or an empty text.
+        """Kill and remove the box. Return why it had already ended, or an empty text.
 
-        Any thread may call this, more than once. It never raises.
+        Any thread may call this, repeatedly. It never raises.
         """
         ...
 
 
 class Launcher(Protocol):
-    """A factory of boxes of one image under one set of limits."""
+    """Starts boxes of one image under one set of limits."""
 
     image: str
 
     def start(self) -> Box:
-        """Start a box and return at once. The guest sends its greeting when it is ready.
+        """Start a box without waiting. The guest sends its greeting when it is ready.
 
         Raises:
             SandboxLost: if the machine cannot start a box now.

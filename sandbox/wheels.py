@@ -1,8 +1,6 @@
-"""Lock and fetch wheels. Only this step of the sandbox uses a network, and it runs no code of a package.
+"""Resolves and downloads wheels. Only this step uses a network, and it runs no package's code.
 
-Only wheels are used, so nothing is built and no ``setup.py`` runs. `fetch` returns a folder from which both back ends
-install with ``--no-index``. A second call needs no network. A project under test is in that folder as metadata alone,
-since its code contains the answers.
+Both back ends install from the folder that `fetch` returns. Only metadata of the project under test is in it.
 """
 
 from __future__ import annotations
@@ -26,11 +24,11 @@ from ctxbench.sandbox.types import Report, digest_of
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)
-"""Name, extras, versions, marker. pip also accepts options, addresses and paths; ctxbench does not."""
+"""Name, extras, versions, marker. Options, addresses and paths, which pip accepts, are not allowed."""
 _FORMAT = 1
-"""Version of the folder's layout, a part of every folder's name."""
+"""Version of the folder layout. It is part of every folder's digest."""
 _GLIBC = 36
-"""Minor version of glibc in Debian 12, on which the images' Python runs."""
+"""Minor version of glibc in Debian 12, the images' system."""
 _SECONDS = 1800.0
 _TARGET = """
 import json, runpy, sys
@@ -39,28 +37,26 @@ real, other = markers.default_environment, json.loads(sys.argv.pop(1))
 markers.default_environment = lambda: {**real(), **other}
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
-"""A pip for another Python version, which evaluates markers (``; python_version < "3.12"``) for that version.
+"""A pip that evaluates markers (``; python_version < "3.12"``) for another Python version.
 
-pip's own options (``--python-version`` and ``--platform``) select files for another Python but evaluate markers for the
-running one, in 23.2 as in 26.3: for 3.9 they leave out requirements of versions below 3.10. ``uv pip compile``
-evaluates them correctly, but it is a program of 37 MB, ignores pip's settings (index, certificates, folders of wheels),
-and downloads nothing, so pip would still be needed. It is not faster."""
+With ``--python-version``, pip 23.2 to 26.3 selects that version's files but evaluates markers for the running Python.
+``uv pip compile`` is right, but ignores pip's settings (index, certificates) and cannot download.
+"""
 
 
 def lock(
     requirements: Sequence[str], project: str, cache: Path, report: Report, python: str | None = None
 ) -> tuple[str, ...]:
-    """Resolve requirements and all dependencies, including the project's, to ``name==version`` each.
+    """Resolve requirements and all dependencies to ``name==version``. The project itself is left out.
 
-    The project itself is left out. The wheels are kept, so `fetch` of the result needs no network.
+    The wheels are kept, so `fetch` of the result needs no network.
 
     Args:
-        requirements: pip requirement strings; addresses and paths are rejected.
-        project: the distribution under test, e.g. ``fasta2a==2.1.1``; empty for none.
-        python: version of a Debian 12 Linux to resolve for, e.g. ``3.11``; None for this interpreter on this machine.
+        project: distribution under test, e.g. ``fasta2a==2.1.1``; empty for none.
+        python: version to resolve for, on Debian 12, e.g. ``3.11``; None for this interpreter and machine.
 
     Raises:
-        SandboxUnavailable: if a requirement is malformed, cannot be met by wheels, or cannot be fetched.
+        SandboxUnavailable: if a requirement is malformed, has no wheels, or cannot be downloaded.
     """
     checked = _checked(requirements, project)
     if not checked:
@@ -75,9 +71,9 @@ def lock(
 
 
 def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report, python: str | None = None) -> Path:
-    """Return a folder with exactly the wheels that `lock` names, and the project's metadata without its code.
+    """Return a folder with exactly the wheels of `lock`'s result, and the project's metadata without its code.
 
-    Arguments and errors are those of `lock`. An existing folder is reused without a network.
+    Arguments and errors are those of `lock`. An existing folder needs no network.
     """
     checked = _checked(requirements, project)
 
@@ -93,13 +89,13 @@ def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report
 
 
 def wheels(folder: Path) -> list[tuple[str, str]]:
-    """Return the name and SHA-256 of each wheel in a fetched folder, sorted by name."""
+    """Return name and SHA-256 of each wheel in a folder, sorted by name."""
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
     return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
 
 
 def pip_missing() -> SandboxUnavailable | None:
-    """Return the error if this interpreter has no pip, as in a bare virtual environment."""
+    """Return an error if this interpreter has no pip."""
     if importlib.util.find_spec("pip"):
         return None
     return SandboxUnavailable(
@@ -207,7 +203,7 @@ def _moving(aside: Path, project: str) -> Callable[[Path], None]:
 
 
 def strip(wheel: Path, into: Path) -> None:
-    """Write a wheel with only the metadata of another. pip installs it and its dependencies."""
+    """Write a wheel with only the metadata of `wheel`."""
     rows: list[str] = []
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as stripped:
         names = [name for name in source.namelist() if name.split("/")[0].endswith(".dist-info")]

@@ -37,7 +37,7 @@ _REFUSED = (
 
 
 class BubblewrapSandbox:
-    """A back end of boxes under bwrap, as root or as a plain user; see `sandbox.types.Sandbox`."""
+    """The back end that runs boxes under bwrap, as root or as a plain user (see `sandbox.types.Sandbox`)."""
 
     name = "bubblewrap"
 
@@ -47,10 +47,10 @@ class BubblewrapSandbox:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Start a box, filter system calls in it, and end it.
+        """Start a box, install the system-call filter in it, and end it.
 
         Raises:
-            SandboxUnavailable: if a step fails, with the message of bwrap or the kernel.
+            SandboxUnavailable: if a step fails.
         """
         environment, limits = Environment(name="probe"), Limits()
         image = make(environment, self._cache, lambda _: None)
@@ -67,20 +67,20 @@ class BubblewrapSandbox:
             raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Build the missing parts of an environment; see `sandbox.types.Sandbox.prepare`."""
+        """Build the missing parts of an environment (see `sandbox.types.Sandbox.prepare`)."""
         host.bwrap()
         return self._image(environment, report).digest
 
     def open(
         self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
     ) -> AbstractContextManager[Pool]:
-        """Open a pool of a prepared environment; see `sandbox.types.Sandbox.open`."""
+        """Open a pool for a prepared environment (see `sandbox.types.Sandbox.open`)."""
         image = self._image(environment, lambda _: None)
         launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits)
         return open_pool(launcher, environment, limits, width=width, reuse=reuse)
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Open a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
+        """Open a persistent box (see `sandbox.types.Sandbox.converse`)."""
         # Images do not contain trees. Without its tree, all living boxes of an environment share one image.
         image = self._image(dataclasses.replace(environment, tree={}), lambda _: None)
         command = (*GUEST[:-1], RESIDENT)
@@ -104,7 +104,7 @@ class BubblewrapSandbox:
 
 
 def available(cache: Path) -> SandboxError | None:
-    """Return why no box can be started here, or None if a box was started."""
+    """Return the reason why no box can be started here; None if one was started."""
     try:
         BubblewrapSandbox(cache).check()
     except SandboxError as fault:

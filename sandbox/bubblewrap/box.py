@@ -1,4 +1,4 @@
-"""Start boxes under bwrap, and end them with everything in them."""
+"""Starts boxes under bwrap and ends them, with all their processes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ctxbench.sandbox.types import Limits
 _CHUNK = 64 * 1024
 _LAST_WORDS = 4096
 _PATIENCE = 5.0
-"""Seconds for killed processes to disappear. The kernel needs milliseconds."""
+"""Seconds to wait until killed processes are gone. The kernel needs milliseconds."""
 _STAGE = Path(__file__).with_name("stage.py")
 _F_SETPIPE_SZ = 1031
 
 
 class BubblewrapBox:
-    """A running box; see `sandbox.types.Box`."""
+    """A running box (see `sandbox.types.Box`)."""
 
     def __init__(self, process: subprocess.Popen[bytes], status: int, group: cgroups.ControlGroup) -> None:
         self._process, self._status, self._group = process, status, group
@@ -42,7 +42,7 @@ class BubblewrapBox:
         self._ending, self._sending, self._receiving = threading.Lock(), threading.Lock(), threading.Lock()
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data`; see `sandbox.types.Box.send`."""
+        """Write all of `data` (see `sandbox.types.Box.send`)."""
         unsent = memoryview(data)
         with self._sending:
             while unsent:
@@ -55,7 +55,7 @@ class BubblewrapBox:
                     raise self._lost() from error
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes; see `sandbox.types.Box.receive`."""
+        """Return the next bytes (see `sandbox.types.Box.receive`)."""
         with self._receiving:
             while True:
                 self._wait(self._out, select.POLLIN, deadline)
@@ -70,7 +70,7 @@ class BubblewrapBox:
                 return data
 
     def end(self) -> str:
-        """Kill the box and wait until every trace is gone; see `sandbox.types.Box.end`."""
+        """Kill the box and wait until its processes are gone (see `sandbox.types.Box.end`)."""
         with self._ending:
             if self._ended is None:
                 self._ended = self._end()
@@ -104,7 +104,7 @@ class BubblewrapBox:
         return f"its first process ended with {how}" + (f": {words}" if words else "")
 
     def _kill(self) -> None:
-        """Kill the first process of the box's outer namespace, and with it all others; then its parent."""
+        """Kill the first process of the box's outer namespace, which ends all others, and then its parent."""
         first = None if self._process.returncode is not None else self._first()
         if first is not None:
             with contextlib.suppress(OSError), contextlib.closing(_Handle(first)) as handle:
@@ -120,7 +120,7 @@ class BubblewrapBox:
         self._group.kill()
 
     def _first(self) -> int | None:
-        """Return the pid of the box's first process as seen from outside. Wait for a box that is just starting."""
+        """Return the first process's pid, as seen from outside. Wait if the box is just starting."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         poll.poll(_PATIENCE * 1000)
@@ -129,7 +129,7 @@ class BubblewrapBox:
         return None
 
     def _wait(self, handle: int, event: int, deadline: float) -> None:
-        """Wait until a stream is ready. Drain stderr meanwhile, because a full pipe would stop the guest."""
+        """Wait until a stream is ready. Drain stderr meanwhile: a full pipe would block the guest."""
         poll = select.poll()
         poll.register(handle, event)
         poll.register(self._err, select.POLLIN)
@@ -180,14 +180,14 @@ def _parent(pid: int) -> int:
 
 
 class BubblewrapLauncher:
-    """A launcher of boxes with one layout; see `sandbox.types.Launcher`."""
+    """Starts boxes with one layout (see `sandbox.types.Launcher`)."""
 
     def __init__(self, image: str, layout: BoxLayout, limits: Limits, command: Sequence[str] = GUEST) -> None:
         self.image = image
         self._layout, self._limits, self._command = layout, limits, command
 
     def start(self) -> BubblewrapBox:
-        """Start a box and return at once; see `sandbox.types.Launcher.start`."""
+        """Start a box without waiting for its guest (see `sandbox.types.Launcher.start`)."""
         group = cgroups.make(self._limits)
         status, theirs = os.pipe()
         try:
@@ -228,9 +228,8 @@ def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
 
 @functools.cache
 def _starter(_: int) -> ThreadPoolExecutor:
-    """Return the thread that starts all boxes of the process with this pid. A fork needs a new thread.
+    """Return the thread that starts this process's boxes. A forked process needs its own.
 
-    A box dies with its parent, and for the kernel the parent is the *thread* that started it. A pool's thread would end
-    its boxes when it ends. This thread lives as long as the process.
+    The kernel kills a box when the *thread* that started it ends, so a pool's worker threads cannot start boxes.
     """
     return ThreadPoolExecutor(1, thread_name_prefix="bubblewrap-starter")

@@ -1,6 +1,6 @@
-"""Control groups for boxes, versions 1 and 2: they limit a box's memory, processes and processor time as a whole.
+"""Control groups (versions 1 and 2), which limit a box's total memory, processes and processor time.
 
-Only root can create them here. Otherwise, the limits of each process and the guest's watchdog limit a box.
+Only root can create them. Without them, per-process limits and the guest's watchdog limit a box.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ctxbench.sandbox.types import Limits
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "ctxbench-box-"
 _PERIOD = 100_000
-"""Period for sharing processor time, in microseconds."""
+"""Scheduling period, in microseconds."""
 _SPARE = 4
-"""Number of ctxbench's own processes in a group: bwrap, and the guest with its helpers."""
+"""Number of ctxbench's own processes in a group: bwrap, the guest and its helpers."""
 _numbers = itertools.count()
 _V1 = ("memory", "pids", "cpu")
 _busy: set[Path] = set()
 
 
 class ControlGroup:
-    """The control groups of one box. Without folders, nothing is limited or counted."""
+    """One box's control groups. Without folders, nothing is limited or counted."""
 
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self.folders = folders
 
     @property
     def counters(self) -> list[tuple[str, str]]:
-        """Return (folder here, folder in the box). The guest reads its limits and counters there, as in Docker."""
+        """Pairs (folder on this machine, folder in the box). The guest reads its limits and counters there."""
         if version() == 2:
             return [(str(folder), str(ROOT)) for folder in self.folders]
         return [
@@ -44,7 +44,7 @@ class ControlGroup:
         ]
 
     def processes(self) -> set[int]:
-        """Return the ids of its processes."""
+        """Return the pids of the group's processes."""
         pids: set[int] = set()
         for folder in self.folders:
             with contextlib.suppress(OSError, ValueError):
@@ -52,13 +52,13 @@ class ControlGroup:
         return pids
 
     def kill(self) -> None:
-        """Kill all remaining processes of the box."""
+        """Kill all processes of the group."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
     def killed_for_memory(self) -> bool:
-        """Return whether the kernel killed a process of the box because memory ran out."""
+        """Return whether the kernel killed a process of the box because it reached its memory limit."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ class ControlGroup:
         return False
 
     def remove(self, seconds: float = 5.0) -> None:
-        """Remove the groups once they are empty, a moment after the last process ends."""
+        """Remove the groups, waiting up to `seconds` until they are empty."""
         deadline = time.monotonic() + seconds
         for folder in self.folders:
             while folder.is_dir():
@@ -81,14 +81,14 @@ class ControlGroup:
 
 
 def version() -> int:
-    """Return the version of control groups that has the memory controller here: 2, 1, or 0 for none."""
+    """Return the version of control groups that can limit memory here: 2, 1, or 0 for none."""
     if (ROOT / "cgroup.controllers").is_file():
         return 2
     return 1 if (ROOT / "memory").is_dir() else 0
 
 
 def make(limits: Limits) -> ControlGroup:
-    """Create the control groups of a box. Without the right to do so, return an empty one."""
+    """Create control groups for a box; without the permission, an empty `ControlGroup`."""
     if os.geteuid() != 0:
         return ControlGroup()
     _remove_busy()
@@ -112,7 +112,7 @@ def _remove_busy() -> None:
 
 
 def usable() -> bool:
-    """Return whether a control group can limit a box's memory here, by creating one."""
+    """Return whether a control group can limit a box's memory here. Creates one to find out."""
     group = make(Limits())
     has_counters = bool(group.counters)
     group.remove()
@@ -120,7 +120,7 @@ def usable() -> bool:
 
 
 def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
-    """Return (file, text, whether the group is useless without the setting)."""
+    """Return (file, value, whether the group is useless without this setting)."""
     return [
         ("memory.max", str(limits.memory), True),
         ("memory.swap.max", "0", False),
@@ -163,7 +163,7 @@ def _set(folder: Path, settings: list[tuple[str, str, bool]]) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove an `abandoned` group, and kill its remaining processes.
+    """Remove a control group and kill its remaining processes.
 
     Raises:
         OSError: if the group cannot be removed.
@@ -176,7 +176,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def abandoned() -> Iterator[Path]:
-    """Yield control groups of dead ctxbench processes. Their boxes died with them."""
+    """Yield control groups of ctxbench processes that no longer exist."""
     for folder in sorted({*ROOT.glob(f"{_PREFIX}*"), *ROOT.glob(f"*/{_PREFIX}*")}):
         label = folder.name.removeprefix(_PREFIX).rpartition("-")[0].replace("-", ":")
         if folder.is_dir() and not folder.is_symlink() and not alive(label):

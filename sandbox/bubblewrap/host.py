@@ -1,4 +1,4 @@
-"""The parts of this machine that a box uses: interpreter, system folders, bwrap."""
+"""What a box uses from this machine: interpreter, system folders, bwrap."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pathlib import Path
 from ctxbench.sandbox.errors import SandboxUnavailable
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""System folders that every program needs. Some are links into ``/usr``."""
+"""System folders that every program needs. Some are symlinks into ``/usr``."""
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs")
-"""Entries of ``/etc`` that programs read, in addition to ``java-*``. They contain no names of users or machines."""
+"""Entries of ``/etc`` that programs read, besides ``java-*``. None contains names of users or machines."""
 PREFIX = "/ctxbench/python"
 """Folder in a box for an interpreter from outside the system folders."""
 _FIRST_UID, _LAST_UID = 0x70000000, 0x7FFF0000
@@ -30,10 +30,10 @@ _MACHINE = "install bubblewrap (`apt-get install bubblewrap`) or Docker"
 
 
 def bwrap() -> str:
-    """Return the path of bwrap.
+    """Return bwrap's path.
 
     Raises:
-        SandboxUnavailable: if bwrap is not installed or too old.
+        SandboxUnavailable: if bwrap is not installed or is older than 0.4.
     """
     program = shutil.which("bwrap")
     if not sys.platform.startswith("linux") or program is None:
@@ -45,19 +45,19 @@ def bwrap() -> str:
 
 @functools.cache
 def version(program: str) -> tuple[int, ...]:
-    """Return bwrap's version, e.g. (0, 8, 0); (0,) if it is unknown."""
+    """Return bwrap's version, e.g. (0, 8, 0); (0,) if unknown."""
     process = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)
     return tuple(int(part) for part in re.findall(r"\d+", process.stdout)) or (0,)
 
 
 def interpreter() -> Path:
-    """Return the real file of this Python, outside any virtual environment."""
+    """Return this Python's executable outside any virtual environment, with symlinks resolved."""
     return Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
 
 
 @functools.cache
 def python() -> list[tuple[Path, str]]:
-    """Return the paths that the interpreter needs outside system folders: (path here, path in the box)."""
+    """Return the interpreter's files outside the system folders: (path here, path in the box)."""
     base = _base()
     # In a virtual environment, platstdlib would otherwise be that environment's own.
     folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
@@ -68,13 +68,13 @@ def python() -> list[tuple[Path, str]]:
 
 
 def own_packages() -> list[str]:
-    """Return where the interpreter's own packages would be in the box, which must not see them."""
+    """Return the interpreter's site-packages folders, as paths in the box. The box must not see their content."""
     folders = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
     return [_moved(path) for path in folders if path.is_dir()]
 
 
 def links() -> list[tuple[str, str]]:
-    """Return (target, link) of links in the box: the system's, and those to the library of a shared interpreter."""
+    """Return symlinks to create in the box: (target, link)."""
     pairs = [(os.readlink(name), name) for name in SYSTEM if os.path.islink(name)]  # noqa: PTH114, PTH115
     if any(path.name.startswith("libpython") for path, _ in python()):
         pairs += [(PREFIX, str(path)) for path in dict.fromkeys([Path(sys.base_prefix), _base()])]
@@ -97,18 +97,18 @@ def _moved(path: Path) -> str:
 
 
 def etc() -> list[Path]:
-    """Return the paths of ``/etc`` that a box sees."""
+    """Return the paths in ``/etc`` that a box sees."""
     base = Path("/etc")
     return [path for path in (*(base / name for name in _ETC), *sorted(base.glob("java-*"))) if path.exists()]
 
 
 def within(path: Path, folders: Sequence[str]) -> bool:
-    """Return whether a path is in one of the folders."""
+    """Return whether a path is in or equal to one of the folders."""
     return any(path == Path(folder) or Path(folder) in path.parents for folder in folders)
 
 
 def stage(sources: Sequence[Path]) -> str:
-    """Return a folder that a box's mount namespace can cover because it contains none of the bound paths."""
+    """Return an empty mount point for staging a box: a folder that contains none of `sources`."""
     for name in _STAGES:
         if Path(name).is_dir() and not any(within(path, [name]) for path in sources):
             return name
@@ -118,7 +118,7 @@ def stage(sources: Sequence[Path]) -> str:
 
 
 def draw_uid() -> int | None:
-    """Return an unused, unprivileged uid for one box; None if this process is not root."""
+    """Return an unused, unprivileged uid for a box; None if this process is not root."""
     if os.geteuid() != 0:
         return None
     ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -131,7 +131,7 @@ def draw_uid() -> int | None:
 
 
 def release() -> str:
-    """Return the name of the system that supplies a box's programs."""
+    """Return this machine's operating system, architecture and libc, as one text."""
     try:
         system = platform.freedesktop_os_release()
     except OSError:
@@ -144,16 +144,16 @@ def release() -> str:
 
 @functools.cache
 def build() -> str:
-    """Return the interpreter's version and build: its banner, and the digest of its file."""
+    """Return the interpreter's version and the digest of its executable."""
     digest = hashlib.sha256(interpreter().read_bytes()).hexdigest()
     return f"{sys.implementation.name} {sys.version} {digest}"
 
 
 def programs(packages: Sequence[str]) -> list[str]:
-    """Return ``package version`` of Debian packages.
+    """Return ``package version`` for Debian packages.
 
     Raises:
-        SandboxUnavailable: if a package is missing. The message names the command that installs it.
+        SandboxUnavailable: if a package is not installed.
     """
     if not packages:
         return []
@@ -170,7 +170,7 @@ def programs(packages: Sequence[str]) -> list[str]:
 
 
 def _by_path(packages: Sequence[str]) -> list[str]:
-    """Find programs without dpkg: a JDK by ``javac``, others by their own name."""
+    """Find programs without dpkg: JDKs by ``javac``, others by their package's name."""
     names = {name: "javac" if "jdk" in name else "java" if "jre" in name else name for name in packages}
     _require([name for name, program in names.items() if shutil.which(program) is None])
     return sorted(f"{name} {os.path.realpath(str(shutil.which(program)))}" for name, program in names.items())

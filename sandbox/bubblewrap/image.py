@@ -1,7 +1,6 @@
-"""The content of a box beside the system (installed wheels, guest, library, a small ``/etc``), and its mounts.
+"""Builds the files of a box that are not the system's (wheels, guest, library, ``/etc``), and lists its mounts.
 
-The content is in folders of the cache that are named by digest, built aside and renamed. All users can read them,
-because a box runs as a uid that owns none of them.
+The files are in cache folders named by digest. All users can read them, since a box's uid owns none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ctxbench.sandbox.ownership import once
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report, digest_of, file_digests
 
 _FORMAT = 1
-"""Version of the folders' layout, a part of the name of every folder and image."""
+"""Version of the folder layout. It is part of every folder's and image's digest."""
 PACKAGES, LIBRARY = "/ctxbench/site", "/ctxbench/lib"
 PYTHON = "/ctxbench/bin/python3"
 _SECONDS = 900.0
@@ -34,7 +33,7 @@ _ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 GUEST = ("/usr/bin/env", "-u", "PWD", PYTHON, "-s", "-P", "-B", "-m", "sandbox.guest")
-"""Command of the first process. It unsets PWD, which bwrap sets and which goes stale at the first change of folder."""
+"""Command of the first process. It unsets PWD, which bwrap sets and which becomes wrong when the folder changes."""
 PATH = "/ctxbench/bin:/ctxbench/site/bin:/usr/local/bin:/usr/bin:/bin"
 _UID = "1000"
 _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
@@ -42,7 +41,7 @@ _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The folders of an environment's image."""
+    """Folders on this machine that an environment's boxes mount."""
 
     digest: str
     packages: Path
@@ -53,10 +52,10 @@ class Image:
 
 
 def make(environment: Environment, cache: Path, report: Report) -> Image:
-    """Build the missing parts of an environment's image. With all parts present, no network is needed.
+    """Build the missing parts of an environment's image. If all parts exist, no network is needed.
 
     Raises:
-        SandboxUnavailable: if wheels cannot be fetched, or this machine lacks a program.
+        SandboxUnavailable: if wheels cannot be fetched or installed, or this machine lacks a program.
     """
     programs = host.programs(environment.programs)
     fetched = wheels.fetch(environment.requirements, environment.project, cache, report)
@@ -115,7 +114,7 @@ def _install(fetched: Path, folder: Path, report: Report) -> None:
 
 
 def _point_scripts(folder: Path) -> None:
-    """Make console scripts start the box's interpreter. pip wrote the path of this process's interpreter."""
+    """Make console scripts start the box's interpreter. pip wrote this process's."""
     ours = f"#!{sys.executable}\n".encode()
     for script in sorted(folder.glob("*")) if folder.is_dir() else []:
         data = script.read_bytes()
@@ -124,14 +123,13 @@ def _point_scripts(folder: Path) -> None:
 
 
 def _finish(folder: Path, where: str) -> None:
-    """Compile a folder under its path in the box. All users can then read it."""
+    """Compile a folder's modules for its path in the box, and make it readable by all users."""
     settings = ["--invalidation-mode=unchecked-hash", "-s", str(folder), "-p", where]
     _run([sys.executable, "-m", "compileall", "-qq", *settings, str(folder)], allowed=(0, 1))
     _open_up(folder)
 
 
 def _open_up(folder: Path) -> None:
-    """Make a folder readable by every uid, whatever this process's umask is."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             runs = path.is_dir() or path.stat().st_mode & 0o100
@@ -160,17 +158,17 @@ def _short(parts: Sequence[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """The part of a box's layout that is common to all boxes of an environment."""
+    """Mounts and settings that all boxes of an environment share."""
 
     program: str
     binds: tuple[tuple[str, str], ...]
-    """Pairs (path on this machine, path in the box), mounted read-only in this order."""
+    """Read-only mounts, in order: (path on this machine, path in the box)."""
     links: tuple[tuple[str, str], ...]
     variables: tuple[tuple[str, str], ...]
     tmpfs: str
     stage: str
     old: bool
-    """Whether bwrap is too old to forbid further user namespaces. Then only the guest's filter forbids them."""
+    """Whether bwrap cannot forbid nested user namespaces. Then only the guest's filter forbids them."""
 
     def specification(
         self,
@@ -184,9 +182,10 @@ class BoxLayout:
         """Return the JSON argument of `sandbox.bubblewrap.stage`.
 
         Args:
-            uid: user id of the box outside; None for this process's own.
-            status: file descriptor for the pid of the box's topmost process.
-            counters: (folder of a group, folder where the box reads its counters).
+            uid: the box's user id outside; None for this process's own.
+            status: file descriptor for the pid of the box's first process.
+            groups: folders of the box's control groups.
+            counters: (control group's folder, its path in the box).
         """
         binds = (*self.binds, *counters)
         names = [f"{number:02d}" for number in range(len(binds))]
@@ -233,10 +232,10 @@ class BoxLayout:
 
 
 def layout(environment: Environment, image: Image, limits: Limits) -> BoxLayout:
-    """Return the layout of boxes of one image under one set of limits.
+    """Return the layout of an image's boxes.
 
     Raises:
-        SandboxUnavailable: if bwrap is missing, or no folder is free to stage a box.
+        SandboxUnavailable: if bwrap is missing, or no folder can stage a box.
     """
     program = host.bwrap()
     whole = [Path(name) for name in host.SYSTEM if os.path.isdir(name) and not os.path.islink(name)]  # noqa: PTH114
@@ -257,7 +256,7 @@ def layout(environment: Environment, image: Image, limits: Limits) -> BoxLayout:
 
 
 def variables(environment: Environment) -> tuple[tuple[str, str], ...]:
-    """Return the whole environment of a box's first process."""
+    """Return all environment variables of a box's first process."""
     fixed = {
         "PATH": PATH,
         "HOME": "/work",

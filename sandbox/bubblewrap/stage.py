@@ -1,12 +1,11 @@
-"""The program between ctxbench and bwrap: joins the control group, mounts file systems, drops root.
+"""``python -I -S -B stage.py JSON``: joins the control group, mounts file systems, drops root, and starts bwrap.
 
-It is started as ``python -I -S -B stage.py '<json>'``, and its child becomes bwrap. The reasons are:
+bwrap cannot do this itself:
 
-- bwrap's tmpfs has no limit on inodes, and an empty file costs kernel memory.
-- Processes in the box must not change the limits of its network's sockets, so the limits are set before bwrap starts.
-- bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of ``/proc/sys``. But an
-  unprivileged uid cannot enter a home such as ``/root``, where the interpreter may be. So everything that a box may
-  read is bound to a folder that it can reach, before root is dropped.
+- Its tmpfs has no limit on inodes, and an empty file costs kernel memory.
+- The socket limits must be set before processes in the box could change them.
+- It must not run as root: a box of uid 0 has no limit on processes and owns files of ``/proc/sys``. But an unprivileged
+  uid cannot enter a home such as ``/root``, where the interpreter may be. So the box's files are bound first.
 
 For a plain user, it does the same in a new user namespace. It imports only the standard library.
 """
@@ -33,7 +32,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Stage a box by the JSON specification in the first argument. Print an error on stderr and exit with 125."""
+    """Stage a box as the JSON in the first argument specifies. On an error, print it and exit with 125."""
     try:
         _become(json.loads(sys.argv[1]))
     except OSError as error:
@@ -42,10 +41,9 @@ def main() -> None:
 
 
 def _become(spec: dict[str, Any]) -> None:
-    """Create the namespaces; become bwrap in a child, the first process of its namespace, and wait for it.
+    """Create the namespaces, run bwrap in a child that is the first process of its namespace, and wait for it.
 
-    bwrap dies with its parent, but its child does not while bwrap starts. When the first process of a pid namespace
-    dies, the kernel kills all others in it, whatever they are doing.
+    When the first process of a pid namespace dies, the kernel kills all others. So nothing survives while bwrap starts.
     """
     _enter(spec["uid"])
     _die_with_parent()
@@ -122,7 +120,7 @@ def _enter(uid: int | None) -> None:
 
 
 def _connect(settings: list[list[str]]) -> None:
-    """Bring up the loopback, the only interface of the box's network, and limit its sockets."""
+    """Bring up the loopback, the box's only network interface, and limit its sockets."""
     # Importing Python's socket module would cost each box some milliseconds.
     handle = _libc.socket(_INET, _DATAGRAM, 0)
     fcntl.ioctl(handle, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _UP))

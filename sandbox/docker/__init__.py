@@ -1,10 +1,4 @@
-"""Boxes that are Docker containers.
-
-engine    the client, and its errors in one line
-images    the base image; images built once for equal content, listed, pruned
-launcher  all flags of a box
-box       frames over the attached stream, and the end of a box
-"""
+"""The back end that runs boxes as Docker containers."""
 
 from __future__ import annotations
 
@@ -27,23 +21,24 @@ __all__ = ["DockerSandbox", "answers"]
 
 
 class DockerSandbox:
-    """A back end that runs jobs in containers of one Docker engine."""
+    """The back end that runs boxes as containers of one Docker engine (see `sandbox.types.Sandbox`)."""
 
     def __init__(self, cache: Path, *, base_image: str = images.OFFICIAL, runtime: str = "") -> None:
-        """Store the settings. Nothing is read or written yet.
+        """Store the settings, without any I/O.
 
         Args:
-            cache: a folder for wheels and notes, used by no other program.
-            runtime: the engine's name of the runtime for boxes; empty for its default.
+            cache: folder for wheels and notes, used by no other program.
+            base_image: image that boxes are built on.
+            runtime: name of the engine's container runtime; empty for its default.
         """
         self.cache, self.runtime = cache, runtime
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or images.OFFICIAL
         self.base: str | None = None
-        """Id of the base image once it is known, so that an unreachable registry is queried only once."""
+        """Id of the base image once known, so that an unreachable registry is queried only once."""
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Build an environment's image if missing. Return the digest of everything that a job finds."""
+        """Build an environment's image if missing. Return the digest of everything a job can see."""
         with self.connected() as client:
             image = self._image(client, environment)
             if image is None:
@@ -53,7 +48,7 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def open(self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1) -> Iterator[Pool]:
-        """Open a pool of containers of a prepared environment, after removing the stopped boxes of killed pools."""
+        """Open a pool of containers of a prepared environment. Stopped boxes of dead processes are removed first."""
         from ctxbench.sandbox.pool import open_pool  # noqa: PLC0415
 
         with self.connected() as client:
@@ -66,7 +61,7 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def converse(self, environment: Environment, *, limits: Limits) -> Iterator[Conversation]:
-        """Open a living box of a prepared environment; see `sandbox.types.Sandbox.converse`."""
+        """Open a persistent box (see `sandbox.types.Sandbox.converse`)."""
         with (
             self.launcher(environment, limits, first=RESIDENT) as launcher,
             conversation(launcher, environment, limits) as talk,
@@ -75,7 +70,10 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def launcher(self, environment: Environment, limits: Limits, *, first: str = "") -> Iterator[DockerLauncher]:
-        """Yield a launcher of boxes of a prepared environment. `first` is their first module, by default the guest.
+        """Yield a launcher for a prepared environment's boxes.
+
+        Args:
+            first: Python module that runs as the first process; empty for the guest.
 
         Raises:
             SandboxUnavailable: if the image is missing, or no engine answers.
@@ -91,7 +89,7 @@ class DockerSandbox:
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
 
     def connected(self, seconds: float = ANSWER_SECONDS) -> contextlib.AbstractContextManager[Client]:
-        """Yield a client of the engine; see `engine.connected`."""
+        """Yield an engine client (see `engine.connected`)."""
         return connected(seconds)
 
     @property

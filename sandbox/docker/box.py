@@ -1,4 +1,4 @@
-"""A box that is a container: frames over the engine's attach stream, and removal without a trace."""
+"""A box that is a Docker container, with the engine's attach stream as its stdin and stdout."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _GONE_SECONDS = 10.0
 
 
 class StreamEnded(SandboxLost):
-    """Raised when a box's stream has ended."""
+    """A box's stream has ended."""
 
 
 class Streams:
-    """A parser of the engine's stream: frames of an 8-byte header (kind, length) and data. No I/O."""
+    """Separates stdout and stderr in the engine's attach stream. No I/O."""
 
     def __init__(self) -> None:
         self.words = b""
@@ -55,10 +55,10 @@ class Streams:
 
 
 class DockerBox:
-    """A running container."""
+    """A running container (see `sandbox.types.Box`)."""
 
     def __init__(self, client: Client, name: str, stream: socket.socket, user: int = 0) -> None:
-        """Take over a started container and its attached stream. No other box has the user id `user`."""
+        """Take over a started container and its attach stream. Only this box has the user id `user`."""
         self._client, self.name, self._stream, self.user = client, name, stream, user
         self._began = time.time()
         self._streams = Streams()
@@ -67,7 +67,7 @@ class DockerBox:
         self._why: str | None = None
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data` to the guest's stdin."""
+        """Write all of `data` (see `sandbox.types.Box.send`)."""
         unsent = memoryview(data)
         while unsent:
             self._wait(select.POLLOUT, deadline)
@@ -79,7 +79,7 @@ class DockerBox:
                 raise self._lost(f"the box's stdin is closed ({error.strerror})") from error
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes of the guest's stdout."""
+        """Return the next bytes (see `sandbox.types.Box.receive`)."""
         with self._reading:
             while True:
                 self._wait(select.POLLIN, deadline)
@@ -95,7 +95,7 @@ class DockerBox:
                     return out
 
     def end(self) -> str:
-        """Kill and remove the container. Return why it had ended before, or an empty text."""
+        """Kill and remove the container. Return why it had already ended; empty if it was running."""
         with self._ending:
             if self._why is None:
                 try:
@@ -105,11 +105,11 @@ class DockerBox:
             return self._why
 
     def hang_up(self) -> None:
-        """Close the stream. The container continues to run."""
+        """Close the stream, but leave the container running."""
         self._last_words()
 
     def _wait(self, event: int, deadline: float) -> None:
-        """Wait until the stream is ready, with poll because select rejects descriptors above 1023."""
+        """Wait until the stream is ready. Uses poll, because select rejects descriptors above 1023."""
         poll = select.poll()
         try:
             poll.register(self._stream, event)
@@ -161,7 +161,7 @@ class DockerBox:
         return False
 
     def _state(self) -> str:
-        """Return how the container ended, from its state or, if it has removed itself, from the engine's events."""
+        """Return how the container ended: from its state, or from the engine's events if it is already removed."""
         try:
             state = self._client.api.inspect_container(self.name)["State"]
         except Exception as error:  # noqa: BLE001 - the removal that follows reports more
@@ -184,7 +184,7 @@ class DockerBox:
 
 
 def attached(client: Client, name: str) -> socket.socket:
-    """Attach to a container before it starts. Closing the stream ends the guest's stdin.
+    """Attach to a container that is not started yet. Closing the stream ends the guest's stdin.
 
     Raises:
         SandboxUnavailable: if the connection to the engine is not a plain socket.
@@ -214,7 +214,7 @@ def remove(client: Client, name: str) -> None:
     """Kill and remove a container, and wait until it is gone.
 
     Raises:
-        SandboxLost: if the engine fails to do so.
+        SandboxLost: if the engine fails to remove it.
     """
     deadline = time.monotonic() + _GONE_SECONDS
     pause = 0.01

@@ -1,4 +1,4 @@
-"""The engine's client, and its errors in one line with their cure."""
+"""The Docker engine's client, and its errors in one line with a cure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 
 Client = Any
-"""A `docker.DockerClient`. The SDK has no types."""
+"""A `docker.DockerClient`; the SDK has no types."""
 ANSWER_SECONDS = 120.0
-"""Seconds for one answer of the engine. A busy machine starts boxes slowly, and a hung engine never answers."""
+"""Timeout for one answer of the engine. A busy machine starts boxes slowly."""
 _CONNECTIONS = 64
 _FOLDER = Path(__file__).absolute().parent
 START = f"sh {shlex.quote(str(_FOLDER / 'docker_engine.sh'))}"
-"""Command that installs and starts an engine, as root on Debian."""
+"""Command that installs and starts an engine on Debian, as root."""
 DEBIAN_BASE = f"sh {shlex.quote(str(_FOLDER / 'debian_base.sh'))}"
-"""Command that builds a base image of Debian's packages, as root."""
+"""Command that builds a base image from Debian packages, as root."""
 _START = f"start Docker (on Debian as root: `{START}`), or use bubblewrap"
 _CURES = (
     ("permission denied", "join its group and log in again (`sudo usermod -aG docker $USER`), or run as root"),
@@ -33,7 +33,7 @@ _CURES = (
 
 @contextlib.contextmanager
 def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
-    """Yield a client of the engine that Docker's settings name (``DOCKER_HOST``, the context). Close it afterwards.
+    """Yield a client of the engine in Docker's settings (``DOCKER_HOST``, the context).
 
     Raises:
         SandboxUnavailable: if no engine answers.
@@ -50,7 +50,7 @@ def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
 
 
 def _knock(docker: Any, seconds: float) -> None:
-    """Connect to the engine's socket once. On a failure, the SDK would leave its own socket open."""
+    """Connect to the engine's socket once. If this failed in the SDK, its socket would stay open."""
     named = docker.from_env(version="1.41")  # with a version it does not connect yet
     path = getattr(named.api.adapters.get("http+docker://"), "socket_path", None)
     named.close()
@@ -75,7 +75,7 @@ def answers() -> bool:
 
 @contextlib.contextmanager
 def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
-    """Turn every error of the SDK and of its connection into `kind`: one line, with the cure."""
+    """Turn errors of the SDK and its connection into `kind`, with a cure."""
     from docker.errors import DockerException  # noqa: PLC0415 - the SDK takes 0.2 s to import
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
 
@@ -88,7 +88,7 @@ def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
 def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
-    """Return the sandbox's error for an exception of the SDK, with its known cure; `cure` is the default."""
+    """Turn an exception of the SDK into an error of this package. `cure` is used if no better one is known."""
     message = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = message.lower()
     cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)
@@ -97,5 +97,5 @@ def fault(
 
 
 def absent(error: Exception) -> bool:
-    """Return whether the engine answered that the object does not exist."""
+    """Return whether the error says that the object does not exist."""
     return getattr(error, "status_code", None) == 404

@@ -1,4 +1,4 @@
-"""Docker images: find the base image, build each distinct image once, list and remove images."""
+"""Docker images: find the base image, build images once, list and remove them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BUILDER = ("Step ", " ---> ", "Removing intermediate container")
 _PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
 OFFICIAL = "python:3.11-slim-bookworm"
-"""Base of images. It is pulled if a registry can be reached, and otherwise built from Debian packages."""
+"""Default base image. It is pulled, or without a registry built from Debian packages."""
 HOME_MADE = "ctxbench-debian-base"
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 LABEL = "ctxbench.image"
-"""Label of every image of ctxbench, set by the Dockerfile."""
+"""Label of every ctxbench image, set by the Dockerfile."""
 BUILDS = "builds.lock"
 """Lock file of processes that build images or remove remains of builds."""
 _OWNER = "ctxbench.owner"
@@ -42,7 +42,7 @@ _STOPPED = ("created", "exited", "dead")
 
 @functools.cache
 def code() -> Mapping[str, bytes]:
-    """Return the files that every image is built from, by their path in the build context."""
+    """Return the files that all images contain: path in the build context -> content."""
     return {"Dockerfile": Path(__file__).with_name("Dockerfile").read_bytes(), **guest_files()}
 
 
@@ -52,19 +52,19 @@ def code_digest(files: Mapping[str, bytes]) -> str:
 
 
 def tag(environment: Environment, base: str) -> str:
-    """Return the name of an environment's image on the base image with this id."""
+    """Return the image name for an environment. `base` is the base image's id."""
     parts = [code_digest(code()), base, environment.installed, code_digest(environment.library)]
     return f"{REPOSITORY}:{digest_of(parts)[:32]}"
 
 
 def key(attributes: Mapping[str, Any], environment: Environment) -> str:
-    """Return the digest of everything that a job finds in its box: image, wheels and environment."""
+    """Return the digest of everything a job can see in its box: image, wheels and environment."""
     labels = attributes["Config"]["Labels"]
     return digest_of([labels["ctxbench.key"], labels["ctxbench.wheels"], environment.digest])
 
 
 def find(client: Client, name: str) -> dict[str, Any] | None:
-    """Return the engine's data of an image, or None if it does not exist."""
+    """Return the engine's data on an image; None if it does not exist."""
     with engine_faults(SandboxUnavailable, "docker"):
         try:
             attributes: dict[str, Any] = client.api.inspect_image(name)
@@ -76,10 +76,10 @@ def find(client: Client, name: str) -> dict[str, Any] | None:
 
 
 def build(client: Client, environment: Environment, base: str, folder: Path, report: Report) -> dict[str, Any]:
-    """Build an environment's image from its fetched wheels, offline unless it needs programs.
+    """Build an environment's image from its fetched wheels. Only Debian packages need a network.
 
     Raises:
-        SandboxUnavailable: if a step fails. The message contains the step's last line.
+        SandboxUnavailable: if a step fails.
     """
     name = tag(environment, base)
     files = code()
@@ -132,7 +132,7 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
 
 
 def _reason(output: str) -> str:
-    """Return the last lines that name an error, or the last lines, without the builder's own."""
+    """Return the last lines that report an error; without any, the last lines. The builder's own are left out."""
     output_lines = _COLOURS.sub("", output).splitlines()
     lines = [line.strip() for line in output_lines if line.strip() and not line.startswith(_BUILDER)]
     faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]
@@ -157,7 +157,7 @@ def _programs(environment: Environment) -> tuple[str, ...]:
 
 
 def _pack(into: IO[bytes], files: Mapping[str, bytes], folder: Path) -> None:
-    """Write a build context. Equal inputs lead to equal bytes, so that the engine's layer cache hits."""
+    """Write a build context. Equal inputs produce equal bytes, so the engine's layer cache applies."""
     with tarfile.open(fileobj=into, mode="w") as tar:
         for path in sorted(files):
             tar.addfile(_entry(path, len(files[path])), io.BytesIO(files[path]))
@@ -174,7 +174,7 @@ def _entry(path: str, size: int) -> tarfile.TarInfo:
 
 
 def local_base(client: Client, base_image: str) -> str | None:
-    """Return the id of a local base image, preferably of `base_image`, or None."""
+    """Return the id of a base image that the engine already has; None if it has none."""
     for name in _base_names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:
@@ -186,10 +186,10 @@ def local_base(client: Client, base_image: str) -> str | None:
 
 
 def base_id(client: Client, name: str, report: Report) -> str:
-    """Return the id of the base image. Pull it if it is missing.
+    """Return the base image's id. Pull the image if it is missing.
 
     Raises:
-        SandboxUnavailable: if the image can be neither pulled nor replaced by the local one.
+        SandboxUnavailable: if the image cannot be pulled and no local one replaces it.
     """
     with engine_faults(SandboxUnavailable, "docker"):
         try:
@@ -215,7 +215,7 @@ def base_id(client: Client, name: str, report: Report) -> str:
 
 
 def base_python(client: Client, base: str, cache: Path) -> str:
-    """Return the version of a base image's Python, e.g. ``3.11``. Run the image once and note the result.
+    """Return the Python version of a base image, e.g. ``3.11``. The image runs once; the result is cached.
 
     Raises:
         SandboxUnavailable: if the image has no Python.
@@ -258,32 +258,30 @@ class StoredImage:
 
     id: str
     tag: str
-    """Tag; empty for a build stage, which only speeds up the next build."""
+    """Tag; empty for a build stage, which only speeds up later builds."""
     name: str
     size: int
-    """Size in bytes. Images share common layers."""
+    """Size in bytes, including layers shared with other images."""
     age: float
     idle: float | None
-    """Seconds since a pool of the image was last opened here; None if never."""
+    """Seconds since this machine last opened a pool of the image; None if never."""
     boxes: int
-    """Number of the image's containers, running or not."""
+    """Number of containers of the image, running or not."""
     current: bool
-    """Whether the current code and base image still use the image."""
+    """Whether the current code and base image would use this image."""
 
 
 def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
-    """Record that an image is used now."""
+    """Record that an image is in use now."""
     file = notes / "used" / attributes["Id"].partition(":")[2]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
 
 
 def sweep(client: Client) -> None:
-    """Remove stopped boxes of dead processes.
+    """Remove stopped boxes of dead processes. Running boxes end by themselves.
 
-    A running box ends by itself when its stdin closes. Nothing is removed on an engine without a local socket, since
-    processes of another machine cannot be seen from here. ``ctxbench doctor --clean`` reports boxes that cannot be
-    removed.
+    Does nothing on an engine without a local socket, where other machines' processes may own boxes.
     """
     if "http+docker://" not in client.api.adapters:
         return
@@ -296,7 +294,7 @@ def sweep(client: Client) -> None:
 
 
 def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
-    """Return every image of ctxbench, the latest first."""
+    """Return all ctxbench images, latest first."""
     with engine_faults(SandboxUnavailable, "docker"):
         records = client.api.images(filters={"label": LABEL})
         boxes = client.api.containers(all=True, filters={"label": _OWNER})
@@ -309,10 +307,10 @@ def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
 def prune(
     client: Client, notes: Path, base_image: str, *, everything: bool = False
 ) -> tuple[list[StoredImage], list[str]]:
-    """Remove images of ctxbench that the current code does not use, or all of them.
+    """Remove ctxbench images that the current code does not use, or with `everything`, all of them.
 
     Returns:
-        The removed images, and a line on each image that could not be removed, for example because a box runs.
+        The removed images, and one line for each image that could not be removed.
     """
     with exclusive_lock(notes / BUILDS):
         return _prune(client, notes, base_image, everything)

@@ -1,4 +1,4 @@
-"""Start hardened containers. This file contains every flag of a box."""
+"""Starts hardened containers. All container settings are here."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits
 
 USERS = range(1_900_000, 1_901_024)
-"""User ids of boxes. Each box has its own, because the kernel applies many limits to all processes of a user together.
-The users own nothing, and the image has no names for them. Larger ids do not fit into every tar."""
+"""User ids of boxes, one per box, because the kernel applies many limits per user. Larger ids do not fit every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
-"""User ids for boxes on an engine that maps user ids and offers few. Outside, the ids differ and have no name."""
+"""User ids for engines that map user ids and offer only few."""
 _NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -37,7 +36,7 @@ _SHM = 16 * MIB
 
 
 class DockerLauncher:
-    """A launcher of boxes of one image. It contains only settings."""
+    """Starts boxes of one image (see `sandbox.types.Launcher`)."""
 
     def __init__(
         self,
@@ -50,10 +49,13 @@ class DockerLauncher:
         *,
         first: str = "",
     ) -> None:
-        """Store the settings of boxes of an inspected image.
+        """Store the settings.
 
-        Outcomes are stored under the digest `image`. `EngineFacts` describes `runtime`. `first` is the Python module of
-        the first process; empty for the guest.
+        Args:
+            attributes: the engine's data on the image.
+            image: digest that identifies the outcomes of jobs.
+            runtime: the engine's container runtime; empty for its default.
+            first: Python module of the first process; empty for the guest.
         """
         self.image, self._runtime, self._first = image, runtime, first
         self._client, self._id, self._limits = client, attributes["Id"], limits
@@ -84,7 +86,7 @@ class DockerLauncher:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """Facts about an engine."""
+    """Properties of a Docker engine."""
 
     processors: int
     """Number of processors. The engine rejects a larger share."""
@@ -102,10 +104,10 @@ class EngineFacts:
 
 
 def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
-    """Create a container with the settings for a user id, attach to it and start it.
+    """Create a container, attach to it and start it. `settings` maps a user id to its settings.
 
     Raises:
-        SandboxLost: if the engine fails now. The container is then removed.
+        SandboxLost: if the engine fails. The container is then removed.
     """
     with engine_faults(SandboxLost, "docker"):
         name, user = _created(client, engine, settings)
@@ -124,7 +126,7 @@ def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mappi
 
 
 def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> tuple[str, int]:
-    """Create a container with its own user id. Its name contains the id, and an engine never reuses a name."""
+    """Create a container with an unused user id. The engine rejects a container name that is in use."""
     for user in random.sample(engine.users, len(engine.users)):
         parts = {"name": f"ctxbench-box-{user}", "user": f"{user}:{user}", **settings(user)}
         try:
@@ -142,7 +144,7 @@ def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapp
 
 
 def tidy(client: Client, name: str) -> None:
-    """Remove a container if possible, while another error is being raised."""
+    """Try to remove a container while another error is raised."""
     try:
         remove(client, name)
     except SandboxError:
@@ -151,14 +153,14 @@ def tidy(client: Client, name: str) -> None:
 
 
 def variables(image: list[str], environment: Environment) -> list[str]:
-    """Return the guest's whole environment. A name without ``=`` removes a variable of the image."""
+    """Return the guest's whole environment. A name without ``=`` removes one of the image's variables."""
     ours = {**VARIABLES, **dict(environment.variables)}
     theirs = {text.partition("=")[0] for text in image} | {"HOSTNAME"}
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
 
 
 def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
-    """Return the host settings of a box that runs as this user id."""
+    """Return the container's host settings. The box runs as `user`."""
     from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
     return {
@@ -199,12 +201,12 @@ def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
 
 
 def in_memory(execution: str, size: int, inodes: int, user: int) -> str:
-    """Return the options of a box's file system in memory, ``exec`` or ``noexec``, of at most `size` bytes."""
+    """Return mount options of a file system in memory. `execution` is ``exec`` or ``noexec``, `size` is in bytes."""
     return f"rw,{execution},nosuid,nodev,size={size},nr_inodes={inodes},mode=0700,uid={user},gid={user}"
 
 
 @functools.cache
 def _seccomp() -> str:
-    """Return the profile on one line, since the engine reads its text instead of its path."""
+    """Return the profile as one line of JSON. The engine takes the text, not a path."""
     text = (Path(__file__).parent / "seccomp.json").read_text(encoding="utf-8")
     return json.dumps(json.loads(text), separators=(",", ":"))

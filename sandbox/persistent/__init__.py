@@ -1,7 +1,7 @@
-"""Boxes in which a program stays and answers messages. In a `Pool`, a job runs once and ends.
+"""Persistent boxes, in which a program keeps running and answers messages.
 
-The first process is `sandbox.persistent.resident`, which forwards messages between the job and the pool. It is part of
-the environment's library and not of the guest, because verdicts are stored under the guest's digest.
+`resident.py`, their first process, is part of the environment's library and not of the guest: stored verdicts depend on
+the guest's digest.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _CURE = "run the command again; if the error stays, see `ctxbench doctor`"
 
 
 def living(environment: Environment) -> Environment:
-    """Return an environment whose boxes a program may stay in. Prepare and open that environment."""
+    """Return the environment with support for persistent boxes. Prepare and open the returned one."""
     source = Path(__file__).with_name("resident.py").read_bytes()
     return dataclasses.replace(environment, library={**environment.library, f"{RESIDENT}.py": source})
 
 
 class Flooded(SandboxLost):
-    """Raised when a program's message is longer than allowed."""
+    """A program's message exceeds the limit."""
 
 
 class Overdue(SandboxLost):
-    """Raised when a program does not answer in time."""
+    """A program does not answer in time."""
 
 
 class Conversation:
-    """Messages to and from the program of one box, for one thread at a time. No message is trusted."""
+    """Messages to and from the program in one box, for one thread at a time. Answers are untrusted."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits) -> None:
-        """Start the box, with the environment's tree in its working folder.
+        """Start the box with the environment's files in its working folder.
 
         Raises:
             SandboxLost: if the box cannot be started.
@@ -60,7 +60,10 @@ class Conversation:
             raise
 
     def begin(self, function: str, arguments: Mapping[str, Any]) -> None:
-        """Start the program: a function of the environment's library, called with its socket and the arguments.
+        """Start the program.
+
+        Args:
+            function: ``module:function`` of the environment's library. It is called with a socket and `arguments`.
 
         Raises:
             SandboxLost: if the box was lost.
@@ -69,11 +72,11 @@ class Conversation:
         self._send(frames.frame(frames.JOB, head), time.monotonic() + _READY_SECONDS)
 
     def ask(self, message: bytes, seconds: float) -> bytes:
-        """Return the program's answer to a message. Both are one line without its end.
+        """Send a message and return the program's answer. Both are one line, without a line end.
 
         Raises:
             Overdue: if the program does not answer within `seconds`.
-            Flooded: if the answer is longer than the limit of a result.
+            Flooded: if the answer exceeds `Limits.result`.
             SandboxLost: if the program ended, or the box was lost.
             ValueError: if the message has several lines.
         """
@@ -134,13 +137,13 @@ class Conversation:
             error.what = f"{error.what}: {why}"
 
     def end(self) -> None:
-        """End the box with everything in it. Any thread may call this, more than once."""
+        """End the box. Any thread may call this, repeatedly."""
         self._box.end()
 
 
 @contextlib.contextmanager
 def conversation(launcher: Launcher, environment: Environment, limits: Limits) -> Iterator[Conversation]:
-    """Open a conversation with a box. End the box on exit, whatever the reason."""
+    """Open a conversation with a new box, which ends with the context."""
     talk = Conversation(launcher, environment, limits)
     try:
         yield talk

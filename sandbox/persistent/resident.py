@@ -1,9 +1,7 @@
-"""``python3 -m ctxbench_resident``: the first process of a box in which a program stays.
+"""``python3 -m ctxbench_resident``: first process of a persistent box. Connects the program's socket with the pool.
 
-It imports the standard library and the guest only. It starts, confines and watches the program like the guest's jobs,
-and gives it a socket. The pool's messages go to that socket, and the program's messages go to the pool in frames of
-kind ``W``. Output of the program is dropped, except for its last output when it ends. This process never blocks, so it
-also watches a program that does not read its messages.
+Imports only the standard library and the guest. It never blocks, so it can watch a program that reads no messages. The
+program's stdout and stderr are dropped, except the last output when it ends.
 """
 
 from __future__ import annotations
@@ -28,17 +26,17 @@ _LAST = 600
 
 
 class LivingGuest(server.Guest):
-    """A guest whose jobs stay."""
+    """A guest whose job is a persistent program."""
 
     def _supervise(self, length: int) -> None:
         ProgramServer(self._bounds, self._group).live(frames.read(_IN, length))
 
 
 class ProgramServer(Supervisor):
-    """A supervisor of one program that stays."""
+    """Supervises one persistent program."""
 
     def live(self, data: bytes) -> None:
-        """Start the program of a frame, and forward messages until it ends."""
+        """Start the program that a frame describes, and forward messages until it ends."""
         head, _ = frames.split(data)
         child.confirmed(self._channel)
         mine, theirs = socket.socketpair()
@@ -99,25 +97,25 @@ class ProgramServer(Supervisor):
 
 
 class Relay:
-    """Messages between pool and program. A side is read only after the other received its last bytes."""
+    """Forwards messages between pool and program. It reads from a side only after the other has received everything."""
 
     def __init__(self, program: socket.socket) -> None:
-        """Forward messages of the program behind this socket."""
+        """Forward messages of the program at the other end of this socket."""
         program.setblocking(False)
         self._program = program
         self._header, self._left = b"", 0
-        """The pool's frame header as far as it has arrived, and the number of the frame's bytes still to come."""
+        """The pool's incomplete frame header, and the number of the frame's bytes still to come."""
         self._asked = self._words = b""
-        """Bytes still to be sent to the program, and to the pool."""
+        """Bytes still to be sent: to the program (`_asked`) and to the pool (`_words`)."""
         self._over = False
 
     @property
     def done(self) -> bool:
-        """Whether the program's last message has reached the pool, and no frame is half read."""
+        """Whether the program's last message has reached the pool, and no frame is incomplete."""
         return self._over and not (self._words or self._header or self._left)
 
     def events(self) -> dict[int, int]:
-        """Return the events to wait for, by descriptor."""
+        """Return the poll events to wait for, by file descriptor."""
         listens = not self._words and not self._over
         events = {
             _OUT: select.POLLOUT if self._words else 0,
@@ -130,12 +128,12 @@ class Relay:
         """Read and forward what is possible without waiting.
 
         Args:
-            ready: descriptor -> events that `select.poll` reported.
+            ready: file descriptor -> poll events.
             ended: whether the program's process has ended.
 
         Raises:
             EOFError: if the pool is gone.
-            ValueError: if the pool sends a frame that is not a question.
+            ValueError: if the pool sends an unexpected frame.
         """
         program = self._program.fileno()
         if _OUT in ready:
@@ -189,13 +187,13 @@ class Relay:
 
 
 def _end_the_others() -> None:
-    """Kill every process of the box but the first and this one, including those that a program started."""
+    """Kill every other process in the box, including those that the program started."""
     with contextlib.suppress(OSError):
         os.kill(-1, signal.SIGKILL)
 
 
 def main() -> None:
-    """Run as the first process of a box until the pool's stream ends."""
+    """Run until the pool's stream ends."""
     if os.getpid() != 1:
         sys.exit("this is the first process of a box; it would kill every other process here")
     signal.signal(signal.SIGINT, signal.SIG_DFL)
